@@ -23,8 +23,8 @@ example: .venv/.installed ## Run the example workspace: offline, without a key
 	$(BIN)/evalstore -C example run --fail-on none
 	@echo
 	@echo "What to try next:"
-	@echo "  $(BIN)/evalstore -C example status          nothing is left to ask"
-	@echo "  $(BIN)/evalstore -C example log             the run you have just made"
+	@echo "  $(BIN)/evalstore -C example view               browse the cases and answers"
+	@echo "  $(BIN)/evalstore -C example log                the run you have just made"
 	@echo "  edit a file in example/tests, then:"
 	@echo "  $(BIN)/evalstore -C example status --explain   what a run would ask or judge again, and why"
 

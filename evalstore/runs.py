@@ -103,16 +103,15 @@ class Run:
     def _repr_html_(self) -> str:
         """Return the run as notebooks show it."""
         from evalstore.clock import iso
-        from evalstore.display import money, short
+        from evalstore.display import money, plural, short
         from evalstore.notebooks.html_tables import block, line, strong, table, word
 
         counts = [
-            f"{count:,} {name}"
-            for name, count in (
-                *(("asked", self.asked), ("recorded", self.recorded), ("judged", self.judged)),
-                *(("reused", self.reused), ("failed", self.failed)),
-            )
-            if count or name in ("asked", "judged", "reused")
+            plural(self.asked, "new answer"),
+            *([f"{self.recorded:,} recorded"] if self.recorded else []),
+            f"{self.reused:,} reused",
+            plural(self.judged, "new judgement"),
+            *([f"{self.failed:,} failed"] if self.failed else []),
         ]
         return block(
             line(strong(f"run {short(self.id)}"), self.status, self.message or ""),

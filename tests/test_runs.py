@@ -115,5 +115,5 @@ def test_no_other_module_knows_how_a_run_is_stored() -> None:
         for path in root.rglob("*.py")
         if by_key.search(path.read_text(encoding="utf-8"))
     }
-    # The page of a run lists what `show` has put beside it.
-    assert listed == {"runs.py", "cli/render/show.py"}
+    # `show` puts its results beside a run.
+    assert listed == {"runs.py", "operations/show_workspace.py"}

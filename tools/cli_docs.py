@@ -51,10 +51,10 @@ The columns of `csv` and `md` are the members of these objects, an object within
 
 | exit code | meaning |
 |---|---|
-| 0 | done, gate passed |
-| 1 | checks failed: failed verdicts, threshold missed, damage found, `--exit-code` |
+| 0 | done, the gate passed |
+| 1 | the gate failed; damage (`fsck`), no match (`grep`), differences (`diff --exit-code`) |
 | 2 | invalid usage, invalid settings, or an invalid file |
-| 3 | incomplete: a provider failed, or verdicts are undecided or pending; run again |
+| 3 | incomplete: calls failed, or verdicts are undecided or pending; run again |
 | 4 | stopped by `--max-cost` or `--max-time`, or the cost was not confirmed |
 | 5 | nothing selected |
 | 6 | the store is damaged, locked, read-only, or newer than this program |

@@ -154,7 +154,7 @@ class Workspace(ResultWriter):
         every: bool = False,
         session: str | None = None,
     ) -> list[LabelReport]:
-        """Append a person's verdict, which decides; `none` withdraws the verdict of this person.
+        """Append a person's verdict, which overrides checks and judges; `none` withdraws it.
 
         `case` is `PATH::row`, the id of a session, or results. Of several candidates `models`
         names one, of several system prompts `prompt` (by its name), and `every` labels all that

@@ -86,11 +86,11 @@ SELECTION: Table = {
         "--shard", help.SELECTION, "Part I of N of the cases (1-based).", metavar="I/N"
     ),
     "limit": option("--limit", help.SELECTION, "Only the first N cases.", metavar="N", min=1),
-    "refresh": option("--refresh", help.REUSE, "Ask again (judge: judge again) what is stored."),
+    "refresh": option("--refresh", help.REUSE, "Ask again what is stored."),
     "max_age": option(
         "--max-age",
         help.REUSE,
-        "Ignore older answers (judge: judgements): 30d, 12h.",
+        "Ignore older answers: 30d, 12h.",
         metavar="AGE",
     ),
     "retry_errors": option(
@@ -102,6 +102,12 @@ SELECTION: Table = {
     ),
 }
 """The options that select cases, models and answers."""
+SELECTION_OF_JUDGE: Table = {
+    **SELECTION,
+    "refresh": option("--refresh", help.REUSE, "Judge again what is judged."),
+    "max_age": option("--max-age", help.REUSE, "Ignore older judgements: 30d, 12h.", metavar="AGE"),
+}
+"""The same for `judge`, which asks nothing."""
 
 
 class OptionGroup:

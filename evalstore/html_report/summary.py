@@ -236,7 +236,7 @@ def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) 
     yield Fact("Cases", f"{len(table.rows):,}", f"in {plural(len(table.files), 'file')}")
     yield Fact("Candidates", f"{len(table.models):,}", ", ".join(map(safe, table.models[:3])))
     if run.id != WORKSPACE:
-        calls = f"{run.asked:,} asked, {run.judged:,} judged"
+        calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new judgement')}"
         yield Fact("Cost of this run", cost_text(run.cost, run.spending), calls)
     if saved:
         yield Fact("Saved by reuse", money(saved), f"{run.reused:,} answers reused")

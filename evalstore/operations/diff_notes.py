@@ -39,8 +39,8 @@ def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
 
 
 def _scope(side: Side) -> str:
-    """Return the selection of a run, with the number of its cases."""
-    return f"{side.selection} ({plural(len(side.results), 'case')})"
+    """Return the selection of a run, with the number of its results."""
+    return f"{side.selection} ({plural(len(side.results), 'result')})"
 
 
 def question_changes(

@@ -75,7 +75,7 @@ def find_file_changes(
 def _as_renamed(change: FileChange, old: str) -> FileChange:
     """Return the change of a file that has been renamed."""
     reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
-    return replace(change, reason=reason)
+    return replace(change, reason=reason, old_file=old)
 
 
 def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> FileChange | None:

@@ -43,6 +43,7 @@ The answer must be a greeting in `{{language}}`.
 """,
     "models/parrot.yaml": """\
 # A scripted model: it answers from this file, so everything works offline.
+# It knows no French, so that one of the two results fails.
 id: scripted/parrot
 provider: scripted
 responses:
@@ -55,7 +56,8 @@ id: scripted/judge
 provider: scripted
 responses:
   - {when: "greeting in English", answer: {pass: true, feedback: ""}}
-  - {when: "greeting in French", answer: {pass: false, feedback: "It is English, not French."}}
+  - {when: "greeting in French", answer: {pass: false, feedback: "\
+It is English, not French. (An example: without French in tests/hello.md all pass.)"}}
   - {when: "capital of France", answer: {pass: true, feedback: ""}}
 """,
 }

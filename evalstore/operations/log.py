@@ -12,8 +12,8 @@ from evalstore.operations.json_output import to_json
 from evalstore.operations.show import _Changed, _count_words, _name_in_runs
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import describe_selection
+from evalstore.planning.path_history import follow_file
 from evalstore.planning.path_targets import name_file, no_run_has
-from evalstore.planning.renames import follow_file
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import find_same

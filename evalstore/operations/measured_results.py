@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.judging.aggregation import combine_votes, judge_session
-from evalstore.planning.plan import CHECKS
+from evalstore.judging.aggregation import combine_votes
+from evalstore.operations.views.attempts import group_votes, judge_votes
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.reports.group_totals import CallFacts, MeasuredResult
 from evalstore.results import Result
@@ -15,7 +15,7 @@ from evalstore.values import RECORDED, Case, Verdict
 if TYPE_CHECKING:
     from evalstore.operations.stats_filter import Filter
     from evalstore.store import Store
-    from evalstore.store.costs import JudgingCost, Spent, StoredJudgement
+    from evalstore.store.costs import JudgingCost, Spent
 
 _AT_ONCE = 4_000
 """Results whose answers and judgements are looked up together."""
@@ -53,7 +53,8 @@ def measure_results(
             expected = _count_attempts(result, case)
             if keep.is_about_votes or expected > 1:
                 votes = [judged[id] for id in result.evaluations if id in judgements]
-                attempts = _by_attempt(case, votes, rule)
+                by_attempt = group_votes((each.subject, each.vote) for each in votes)
+                attempts = [judge_votes(case, cast, rule) for cast in by_attempt.values()]
             if keep.is_about_votes:
                 is_whole = len(attempts) == expected
                 verdict = combine_votes(attempts, rule).verdict if is_whole else None
@@ -112,16 +113,3 @@ class CostReader:
             return self._convert(usd, at)
         is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
         return 0.0 if is_free else None
-
-
-def _by_attempt(
-    case: Case, votes: Sequence[StoredJudgement], rule: str
-) -> list[tuple[Verdict, float | None]]:
-    """Return the verdict on each judged attempt."""
-    by_subject: dict[str, list[StoredJudgement]] = {}
-    for vote in votes:
-        by_subject.setdefault(vote.subject, []).append(vote)
-    return [
-        judge_session([judgement.vote for judgement in judgements], case.judged_by, CHECKS, rule)
-        for judgements in by_subject.values()
-    ]

@@ -142,25 +142,23 @@ class RunReport:
 
     def _repr_html_(self) -> str:
         """Return the report as notebooks show it."""
-        from evalstore.display import money, short
+        from evalstore.display import money, plural, short
         from evalstore.notebooks.html_tables import block, line, strong, table, word
         from evalstore.store.results import join_feedback
 
         notable = self.totals.notable
-        counts = ", ".join(
-            f"{count:,} {name}"
-            for name, count in (
-                *(("asked", self.asked), ("judged", self.judged), ("reused", self.reused)),
-                *(("failed", self.failed),),
-            )
-            if count or name != "failed"
-        )
+        counts = [
+            plural(self.asked, "new answer"),
+            f"{self.reused:,} reused",
+            plural(self.judged, "new judgement"),
+            *([f"{self.failed:,} failed"] if self.failed else []),
+        ]
         saved = f" · saved {money(self.saved)} by reuse" if self.saved else ""
         rate = f"{self.rate.passed:,} of {self.rate.judged:,} passed ({self.rate.text})"
         failures = self.failures.items()
         return block(
             line(strong(f"run {short(self.run)}"), f"{self.status}, gate {self.gate}"),
-            line(f"{counts} · {money(self.cost)}{saved}"),
+            line(f"{', '.join(counts)} · {money(self.cost)}{saved}"),
             line(rate),
             table(["failed calls", "number"], [(text, f"{count:,}") for text, count in failures]),
             table(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Set
 
     from evalstore.execution.execution_counts import ExecutionCounts
+    from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
@@ -40,11 +41,7 @@ MOST_SHOWN = 20
 """The most judged cases that are kept with their feedback."""
 
 
-Place = tuple[str, str, int, str]
-"""The file, the row, the number of the system prompt, and the candidate of a result."""
-
-
-def _place_of(cell: Cell) -> Place:
+def _cell_key(cell: Cell) -> CellKey:
     return cell.file, cell.case.row, cell.prompt_number, cell.candidate.id
 
 
@@ -70,7 +67,7 @@ class RunTotals:
         """The first few results that did not pass, and the first few that are pending."""
         self.feedback: dict[str, str] = {}
         """The feedback of the notable results, by id of the vote."""
-        self.attempts: dict[Place, tuple[Verdict, ...]] = {}
+        self.attempts: dict[CellKey, tuple[Verdict, ...]] = {}
         """The verdicts on the attempts of results with several, of which one did not pass."""
         self.prompts: dict[str, dict[str | None, str]] = {}
         """Test files with several system prompts -> the name of each."""
@@ -92,7 +89,7 @@ class RunTotals:
             self.files.setdefault(cell.cell.file, Counter())[cell.word] += 1
             self.models.setdefault(cell.cell.candidate.id, Counter())[cell.word] += 1
             if any(verdict != "pass" for verdict in cell.attempts):
-                self.attempts[_place_of(cell.cell)] = cell.attempts
+                self.attempts[_cell_key(cell.cell)] = cell.attempts
         self._count_questions(cells)
         self._leaves.add(cells)
         self._project.store.ensure_versions(self._leaves.take_contents())

@@ -171,16 +171,29 @@ def _describe_place(place: Place | None) -> dict[str, Json]:
 
 
 def show_file(location: Location, store: Store, revision: str, path: str) -> ShownItem:
-    """Return a test file as it was in a run; raises `RevisionError` if the run lacks it."""
+    """Return a test file as it was in a run, with its results there.
+
+    Raises `RevisionError` if the run lacks it.
+    """
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
     name = find_test_file(location, open_workspace(location), tree, path, run.id)
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)
+    results = [result_to_json(result) for result in read_file_results(store, run, name)]
     related = {"file": name, "run": run.id, **_related(store, "cases", node, content)}
-    item = ShownItem("cases", node, content, related)
+    item = ShownItem("cases", node, content, {**related, "results": results})
+    item.prompts = name_prompts(location, several_prompts(results))
     item.references = name_references(location, _evaluations(item))
     return item
+
+
+def read_file_results(store: Store, run: Run, path: str) -> list[Result]:
+    """Return the results of a test file in a run; none if the run did not cover it."""
+    leaf = find_entry([run.results], path, store.load_nodes).get(run.results)
+    if leaf is None:
+        return []
+    return [result for batch in iterate_entries(store, {path: leaf}) for result, _ in batch]
 
 
 def find_test_file(

@@ -19,7 +19,8 @@ from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.workspace_results import iterate_workspace
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.planner import require_sound
+from evalstore.planning.planner import make_plan, require_sound
+from evalstore.planning.results import as_result, compute_results
 from evalstore.values import order_counts
 
 if TYPE_CHECKING:
@@ -47,13 +48,23 @@ def show_workspace(location: Location) -> ShownItem:
 
 
 def show_workspace_file(location: Location, path: str) -> ShownItem:
-    """Return the current cases of a test file; raises `RevisionError` if there is none."""
+    """Return the current cases of a test file, with their results.
+
+    Raises `RevisionError` if there is no such file.
+    """
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
         name = find_test_file(location, project.workspace, project.reading.files, path, WORKSPACE)
         file = project.reading.files[name]
         content = project.store.load_whole(hashing.describe_case_file(file))
         related = {"file": name, **cases_related(project.versions.load, file.cases)}
+        selection = SelectionOptions(paths=(f"{project.workspace.root / name}",))
+        results = [
+            result_to_json(as_result(result))
+            for result in compute_results(make_plan(project, selection), project.settings.verdict)
+        ]
+        related["results"] = results
         item = ShownItem("cases", project.reading.nodes[name], content, related)
+        item.prompts = name_prompts(location, several_prompts(results))
         item.references = reference_names(project, references_of(related["evaluations"].values()))
         return item

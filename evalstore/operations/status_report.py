@@ -39,6 +39,18 @@ class FileChange:
     """The two values of the first difference."""
     may_be_edited_rows: bool = False
     """Whether the new rows may be those that are gone, which the field `rowId` would show."""
+    old_file: str | None = None
+    """The earlier path of a renamed file."""
+
+    @property
+    def letters(self) -> str:
+        """Return the code, with an R for a renamed file whose tests ask the same."""
+        return f"R{self.code[1:]}" if self.old_file and self.code[0] == "." else self.code
+
+    @property
+    def path_text(self) -> str:
+        """Return the path; of a renamed file both, as in git: `old.md -> new.md`."""
+        return f"{self.old_file} -> {self.file}" if self.old_file else self.file
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,10 @@ class OtherReason:
     kind: str
     """`ask`, `record` or `judge`."""
     count: int
+    files: int
+    """The number of test files."""
+    file: str
+    """The first of them."""
     reason: str
     was: str | None = None
     now: str | None = None
@@ -130,10 +146,13 @@ def other_reasons(items: Iterable[PlanItem], changes: Iterable[FileChange]) -> l
     """Return the reasons for the items of files that are not among the changes."""
     changed = {change.file for change in changes}
     counts: Counter[tuple[str, str, str | None, str | None]] = Counter()
+    files: dict[tuple[str, str, str | None, str | None], dict[str, None]] = {}
     for item in items:
         if item.file not in changed:
-            counts[item.kind, item.reason, item.was, item.now] += item.count
+            key = item.kind, item.reason, item.was, item.now
+            counts[key] += item.count
+            files.setdefault(key, {})[item.file] = None
     return [
-        OtherReason(kind, count, reason, was, now)
-        for (kind, reason, was, now), count in counts.most_common()
+        OtherReason(key[0], count, len(files[key]), next(iter(files[key])), *key[1:])
+        for key, count in counts.most_common()
     ]

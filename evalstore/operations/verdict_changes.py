@@ -83,6 +83,7 @@ class VerdictChanges:
 
 
 CellKey = tuple[str, str, int, str]
+"""The file, the row, the number of the system prompt, and the candidate of a result."""
 
 
 def cell_of(result: Result) -> CellKey:

@@ -1,15 +1,17 @@
-"""Follows all test files back through the snapshots of runs, under their former paths."""
+"""Follows test files back through the snapshots of runs, under their former paths."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from evalstore.planning.renames import pair_in_store
-from evalstore.store.path_trees import read_tree, read_trees
+from evalstore.store.path_trees import find_entry, read_tree, read_trees
+from evalstore.store.runs import RUNS_SEARCHED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import CaseFile
 
@@ -96,3 +98,39 @@ class PathHistory:
             was, now = read_tree(snapshot, load), dict(newer)
         equal = was.items() & now.items()
         return dict(was.items() - equal), dict(now.items() - equal)
+
+
+def follow_file(
+    store: Store, runs: Iterable[Run], file: str, folder: str
+) -> Iterator[tuple[str, str | None]]:
+    """Yield the path of a test file in each run, newest first, and its leaf, if any.
+
+    `file` is its path in the newest run that has it. It follows the rule of `PathHistory`, which
+    is asked only about runs from which the file is absent, and about the one after them.
+    """
+    left, name = list(runs), file
+    history: PathHistory | None = None
+    newer: str | None = None
+    is_absent, steps = False, RUNS_SEARCHED
+    while left:
+        nodes = find_entry({run.snapshot for run in left}, name, store.load_nodes)
+        for number, run in enumerate(left):
+            root = run.snapshot
+            if newer is not None and steps and (is_absent or root not in nodes):
+                history = history or PathHistory(store, folder, newer, {})
+                history.step(newer)
+                history.step(root)
+                newer, steps = root, steps - 1
+                former = history.name(file)
+                if former is None:
+                    yield from ((name, None) for _ in left[number:])
+                    return
+                if former != name:
+                    name, left, is_absent = former, left[number:], False
+                    break
+            is_absent = root not in nodes
+            if not is_absent:
+                newer = root
+            yield name, nodes.get(root)
+        else:
+            return

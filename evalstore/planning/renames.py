@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.reports.file_pairs import pair_alike, pair_files
 from evalstore.store.case_chunks import find_same, is_tree
-from evalstore.store.path_trees import find_entry, read_tree
+from evalstore.store.path_trees import read_tree
 from evalstore.workspace.file_ids import default_id
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
-    from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import CaseFile
 
@@ -96,35 +95,3 @@ def name_in_workspace(project: Project, file: str) -> str:
     was = read_tree(runs[0].snapshot, project.store.load_nodes)
     names = {old: new for new, old in pair_with_workspace(project, was).items()}
     return names.get(file, file)
-
-
-def follow_file(
-    store: Store, runs: Iterable[Run], file: str, folder: str
-) -> Iterator[tuple[str, str | None]]:
-    """Yield the path of a test file in each run, newest first, and its leaf, if any.
-
-    `file` is its path in the newest run that has it.
-    """
-    left = list(runs)
-    newer: str | None = None
-    while left:
-        nodes = find_entry({run.snapshot for run in left}, file, store.load_nodes)
-        for number, run in enumerate(left):
-            root = run.snapshot
-            if root in nodes:
-                newer = root
-            elif newer is not None:
-                name, newer = _name_before(store, root, newer, file, folder), None
-                if name is not None:
-                    file, left = name, left[number:]
-                    break
-            yield file, nodes.get(root)
-        else:
-            return
-
-
-def _name_before(store: Store, root: str, newer: str, file: str, folder: str) -> str | None:
-    """Return the path in an older snapshot of a file that was renamed after it."""
-    was = read_tree(root, store.load_nodes, unlike=newer)
-    now = read_tree(newer, store.load_nodes, unlike=root)
-    return pair_in_store(store, folder, was, now).get(file)

@@ -31,6 +31,11 @@ class Pair:
         assert result is not None
         return result
 
+    @property
+    def is_now_pending(self) -> bool:
+        """Return whether it was judged on the first side and is pending on the second."""
+        return bool(self.was and self.now and self.was.verdict and self.now.is_missing)
+
     def swapped(self) -> Pair:
         """Return the pair with the sides exchanged."""
         return Pair(self.now, self.was)
@@ -64,11 +69,7 @@ class Comparison:
     @property
     def pending(self) -> int:
         """Return how many of the changed pairs were judged and are pending on the second side."""
-        return sum(
-            1
-            for pair in self.changed
-            if pair.was and pair.now and pair.was.verdict and pair.now.is_missing
-        )
+        return sum(1 for pair in self.changed if pair.is_now_pending)
 
     def count_as_unchanged(self, is_equal: Callable[[Pair], bool]) -> None:
         """Move the changed pairs with the same verdict and equal answers to the unchanged ones."""

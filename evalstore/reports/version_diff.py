@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from evalstore.reports.word_diff import shared_ends
 from evalstore.values import AnswerRef, Json, SampleRef
@@ -37,7 +38,8 @@ class Difference:
     def __str__(self) -> str:
         if (self.was is None and self.now is None) or not self.fits:
             return self.subject
-        return f"{self.subject}: {shorten_line(self.was)} -> {shorten_line(self.now)}"
+        now = "removed" if self.now is None else shorten_line(self.now)
+        return f"{self.subject}: {shorten_line(self.was)} -> {now}"
 
     def swapped(self) -> Difference:
         """Return the difference with the sides exchanged."""
@@ -216,17 +218,16 @@ def _as_text(part: Json) -> str:
 
 
 def first_line(was: str, now: str) -> tuple[int, str | None, str | None]:
-    """Return the number, from 1, of the first line that differs, with the old and the new line."""
-    old, new = was.split("\n"), now.split("\n")
-    number = next(
-        (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]),
-        min(len(old), len(new)),
-    )
-    return (
-        number + 1,
-        old[number] if number < len(old) else None,
-        new[number] if number < len(new) else None,
-    )
+    """Return the number, from 1, of the first line that differs, with the old and the new line.
+
+    Lines that are blank on both sides count only if nothing else differs.
+    """
+    lines = list(enumerate(zip_longest(was.split("\n"), now.split("\n")), 1))
+    differing = [(number, *pair) for number, pair in lines if pair[0] != pair[1]]
+    for number, old, new in differing:
+        if (old or "").strip() or (new or "").strip():
+            return number, old, new
+    return differing[0] if differing else (len(lines) + 1, None, None)
 
 
 def _sets(subject: str, was: list[str], now: list[str]) -> Iterator[Difference]:

@@ -221,9 +221,9 @@ def case_of(cell: Json, cases: Sequence[Case]) -> Case:
 
 
 def read_lines(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
-    """Yield the cells of a run, each with its feedback."""
+    """Yield the cells of a run, each with its feedback: of a labelled one, only the note."""
     for batch in iterate_results(store, run):
-        feedback = store.find_feedback(id for result in batch for id in result.evaluations)
+        feedback = store.find_feedback(find_decisive(store, batch))
         for result in batch:
             yield result, join_feedback(result.evaluations, feedback)
 

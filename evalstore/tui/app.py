@@ -48,6 +48,27 @@ if TYPE_CHECKING:
 _CHECK_SECONDS = 1.0
 """How often the browser checks whether somebody has written to the store."""
 
+_CSS = """
+    * {
+        scrollbar-size-vertical: 1;
+        scrollbar-color: $scroll-thumb;
+        scrollbar-color-hover: $scroll-thumb;
+        scrollbar-color-active: $faint;
+        scrollbar-background: $surface;
+        scrollbar-background-hover: $surface;
+        scrollbar-background-active: $surface;
+    }
+    ToastRack { layer: default; max-height: 50%; }
+    Dialog > ToastRack, ModalScreen > ToastRack { dock: top; margin: 0; }
+    Toast { width: 1fr; max-width: 100%; margin: 0; padding: 0 1; }
+    Input:focus { background-tint: $surface 0%; }
+    Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
+    Page:nocolor > .title { text-style: bold reverse; }
+    Grid:nocolor > .grid--header { text-style: bold underline; }
+    Grid:nocolor > .grid--cursor { text-style: bold; }
+    Grid:nocolor:focus > .grid--cursor { text-style: reverse; }
+"""
+
 
 def _action_commands() -> type[Provider]:
     from evalstore.tui.screens.palette import ActionCommands
@@ -74,24 +95,7 @@ class Browser(MessageApp):
         Binding("q", "quit", "Quit", id="quit"),
         Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="commands"),
     ]
-    CSS = """
-    * {
-        scrollbar-size-vertical: 1;
-        scrollbar-color: $scroll-thumb;
-        scrollbar-color-hover: $scroll-thumb;
-        scrollbar-color-active: $faint;
-        scrollbar-background: $surface;
-        scrollbar-background-hover: $surface;
-        scrollbar-background-active: $surface;
-    }
-    Dialog > ToastRack, ModalScreen > ToastRack { dock: top; align: right top; margin: 0; }
-    Input:focus { background-tint: $surface 0%; }
-    Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
-    Page:nocolor > .title { text-style: bold reverse; }
-    Grid:nocolor > .grid--header { text-style: bold underline; }
-    Grid:nocolor > .grid--cursor { text-style: bold; }
-    Grid:nocolor:focus > .grid--cursor { text-style: reverse; }
-    """
+    CSS = _CSS
 
     def __init__(
         self,

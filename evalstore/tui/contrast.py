@@ -62,7 +62,7 @@ def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
     changed = dict(variables)
     for name, (source, grounds) in (texts | _MADE).items():
         changed[name] = _made_readable(variables, source, grounds, TEXT_CONTRAST)
-    surface = _parse(variables["surface"])
+    surface = parse_colour(variables["surface"])
     is_terminals = surface.ansi is not None or not surface.a
     source = "scrollbar" if is_terminals else "surface"
     changed[_THUMB] = _made_readable(variables, source, ("surface",), BAR_CONTRAST)
@@ -72,14 +72,14 @@ def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
 def _made_readable(
     variables: Mapping[str, str], source: str, grounds: Sequence[str], least: float
 ) -> str:
-    colour = _parse(variables[source])
-    parsed = [_parse(variables[ground]) for ground in grounds]
+    colour = parse_colour(variables[source])
+    parsed = [parse_colour(variables[ground]) for ground in grounds]
     if any(other.ansi is not None or not other.a for other in (colour, *parsed)):
         return variables[source]
     return readable(colour, parsed, least).hex
 
 
-def _parse(text: str) -> Color:
+def parse_colour(text: str) -> Color:
     """Parse a colour as themes write it: `#1e1e1e`, `auto 60%`, `ansi_default 50%`."""
     name, _, percent = text.partition(" ")
     alpha = float(percent.rstrip("%")) if percent else 100.0

@@ -112,7 +112,7 @@ def test_an_answer_has_its_conversation_and_its_judgements(workspace: Workspace)
     ]
     (judgement,) = answer.judgements
     assert (judgement.verdict, judgement.by, judgement.counts) == ("fail", "scripted/judge", True)
-    assert judgement.feedback == "It is English, not French."
+    assert judgement.feedback.startswith("It is English, not French. (An example")
     assert answer.facts is not None
     assert workspace.answer(result.sessions[0][:12]).judgements == answer.judgements
 

@@ -114,7 +114,7 @@ prog  ░░░░░░░░░░░░░░░░░░░░  0/0 pass  -
 0 pass, 2 pending
     models/bot.yaml runs 'apps/bot.py:answer', {WAITS}
     models/prog.yaml runs './apps/prog.sh text --mode', {WAITS}
-run <short> incomplete: 0 asked, 0 judged, 0 reused, $0
+run <short> incomplete: 0 new answers, 0 reused, 0 new judgements, $0
 incomplete; 'evalstore trust models/bot.yaml' allows the waiting model
 """
     )
@@ -432,9 +432,9 @@ def test_an_answer_without_a_price_does_not_hide_the_reported_costs(
     ran = evalstore("run").stdout
     least = "at least $0.2500 (1 call without a price)"
     assert f"bot  2 calls  0 tokens in  0 out  {least}\n" in ran
-    assert f"complete: 2 asked, 2 judged, 0 reused, {least}\n" in ran
-    assert f"0 reused, {least}\n" in evalstore("show").stdout
-    assert f"0 reused, {least}\n" in evalstore("log").stdout
+    assert f"complete: 2 new answers, 0 reused, 2 new judgements, {least}\n" in ran
+    assert f"2 new judgements, {least}\n" in evalstore("show").stdout
+    assert f"2 new judgements, {least}\n" in evalstore("log").stdout
     assert "the price of 1 session or judgement is unknown" in evalstore("stats").stderr
     document = documents("run", "--refresh")
     jsonschema.Draft202012Validator(schema_of(["run"])).validate(document)

@@ -33,7 +33,7 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "    tests/weather.md [city=Oslo]  fail -> pass  <short> -> <short>\n"
         "        scripted/one: It is cold there.\n"
         "scripted/two: 1 better, 1 equal\n"
-        "pass rate 50.0% -> 100.0% (2 cases in 1 file, judged on both sides)\n"
+        "pass rate 50.0% -> 100.0% (2 results in 1 file, judged on both sides)\n"
         "+50.0 points; the pass rate of one file changed: too few for a significance test\n"
     )
     value = ("--model", "scripted/one", "--vs", "scripted/two")

@@ -277,6 +277,11 @@ def test_attempts_count_one_by_one(echo: Echo, evalstore: Evalstore, documents: 
     assert shown["history"]["verdicts"] == ["fail", "pass", "fail"]
     assert (shown["history"]["judged"], shown["history"]["passed"]) == (3, 1)
     assert shown["answer"] == "cold"
+    attempts = shown["history"]["attempts"]
+    assert [attempt["verdict"] for attempt in attempts] == ["fail", "pass", "fail"]
+    assert attempts[0]["sessions"] == [shown["session"]]
+    assert documents("show", shown["session"])["related"]["history"]["attempts"] == attempts
+    jsonschema.Draft202012Validator(schema_of(["show"])).validate(shown)
 
 
 def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Evalstore) -> None:
@@ -420,7 +425,7 @@ def test_the_hint_of_a_run_names_the_system_prompt(prompted: Evalstore) -> None:
     ("argv", "message"),
     [
         (
-            ("tests/weather.md",),
+            ("tests/weather.md", "-m", "scripted/one"),
             "error: 'tests/weather.md' has 2 cases\n"
             "hint: name one: tests/weather.md::city=Oslo, tests/weather.md::city=Rome\n",
         ),

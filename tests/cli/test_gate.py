@@ -62,7 +62,7 @@ def test_a_gate_of_skipped_cases_alone_is_undetermined(
     assert documents("run", *threshold)["gate"] == "undetermined"
     ran = evalstore("run", *threshold)
     assert ran.exit_code == INCOMPLETE
-    assert ran.stdout.endswith("incomplete; no case has a verdict, so the gate is undetermined\n")
+    assert ran.stdout.endswith("incomplete; no result has a verdict, so the gate is undetermined\n")
     assert evalstore("run", "--fail-on", "none").exit_code == OK
 
 

@@ -170,7 +170,7 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
         == """\
 ### evalstore: 1 broke
 
-Run `<short>` is complete: 2 asked, 2 judged, 0 reused, compared with `<short>`.
+Run `<short>` is complete: 2 new answers, 0 reused, 2 new judgements, compared with `<short>`.
 
 | candidate | passed | 95% interval | judged |
 |---|---:|---:|---:|
@@ -187,7 +187,7 @@ Run `<short>` is complete: 2 asked, 2 judged, 0 reused, compared with `<short>`.
 #### Is it noise?
 
 - 1 broke, 1 unchanged
-- pass rate 50.0% -> 0.0% (2 cases in 1 file, judged on both sides)
+- pass rate 50.0% -> 0.0% (2 results in 1 file, judged on both sides)
 - -50.0 points; the pass rate of one file changed: too few for a significance test
 
 #### Cost
@@ -234,7 +234,7 @@ def test_a_run_without_verdicts_has_a_report(echo: Echo, evalstore: Evalstore) -
     text = evalstore("report", "--markdown").stdout
     assert "Not decided: 1 pending. 1 call failed.\n" in text
     evalstore("run")
-    assert "- no case is judged on both sides\n" in evalstore("report", "--markdown").stdout
+    assert "- no result is judged on both sides\n" in evalstore("report", "--markdown").stdout
 
 
 def outside_of_code(markdown: str) -> str:

@@ -56,6 +56,23 @@ def test_commands_are_listed_in_groups_that_begin_with_the_first_steps() -> None
     assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == NAMES
 
 
+def test_the_options_that_several_commands_share_are_about_the_command() -> None:
+    for name, text, age in (
+        ("status", "Ask again what is stored.", "Ignore older answers"),
+        ("run", "Ask again what is stored.", "Ignore older answers"),
+        ("judge", "Judge again what is judged.", "Ignore older judgements"),
+    ):
+        assert re.search(rf"^  --refresh +{text}$", help_of(name), re.MULTILINE)
+        assert re.search(rf"^  --max-age AGE +{age}: ", help_of(name), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_arguments_of_a_command_are_not_in_small_letters(name: str) -> None:
+    usage = help_of(name).partition("\n\n")[0].partition("[OPTIONS]")[2]
+    words = re.findall(r"[A-Za-z]+(?:\|\w+)*", usage)  # choices are in small letters
+    assert all(word.isupper() or "|" in word or word == "env" for word in words)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_summary_of_a_command_fits_on_its_line(name: str) -> None:
     summary = PROGRAM.commands[name].help.partition("\n\n")[0]

@@ -22,12 +22,12 @@ def test_log_lists_runs_newest_first(workspace: Path, evalstore: Evalstore) -> N
     evalstore("run")
     assert evalstore("log").stdout == (
         "run <id>  <when>\n"
-        "    complete: 0 asked, 0 judged, 2 reused, $0\n"
+        "    complete: 0 new answers, 2 reused, 0 new judgements, $0\n"
         "    1 pass, 1 fail\n"
         "\n"
         "run <id>  <when>\n"
         "    the first\n"
-        "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
+        "    complete: 2 new answers, 0 reused, 2 new judgements, $0.0600\n"
         "    1 pass, 1 fail\n"
     )
     assert evalstore("log", "-n", "1", "--oneline") == Ran(
@@ -42,13 +42,13 @@ def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) ->
     evalstore("run")
     assert evalstore("log", "tests/weather.md").stdout == (
         "run <id>  <when>\n"
-        "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
+        "    complete: 2 new answers, 0 reused, 2 new judgements, $0.0600\n"
         "    1 pass, 1 fail\n"
         "    edit: message 1 line 1 in [city=Oslo] and 1 other row: "
         "How is Oslo? -> Tell me how is Oslo?\n"
         "\n"
         "run <id>  <when>\n"
-        "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
+        "    complete: 2 new answers, 0 reused, 2 new judgements, $0.0600\n"
         "    1 pass, 1 fail\n"
         "    edit: new\n"
     )
@@ -79,7 +79,7 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "  <short>\n"
         "        now: It is cold there.\n"
         "1 broke, 1 unchanged\n"
-        "pass rate 100.0% -> 50.0% (2 cases in 1 file, judged on both sides)\n"
+        "pass rate 100.0% -> 50.0% (2 results in 1 file, judged on both sides)\n"
         "-50.0 points; the pass rate of one file changed: too few for a significance test\n"
     )
     hint = '(use "evalstore show ID" to read an answer)\n'
@@ -99,11 +99,27 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
         "        message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> What of Oslo?\n"
         "Changed (2):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  fail -> pending  (test changed)  <short>\n"
-        "        was: It is cold there.\n"
         "    tests/weather.md [city=Rome]  scripted/one  pass -> pending  (test changed)  <short>\n"
         "2 changed, 0 unchanged\n"
-        "no case is judged on both sides\n"
+        "no result is judged on both sides\n"
     )
+
+
+def test_diff_lists_few_of_many_cases_that_are_now_pending(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Bonn, Kyiv, Riga]")
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    edit(workspace / "tests/weather.md", "[Oslo, Rome, Bonn, ", "[Nice, Oslo, Rome, ")
+    shown = evalstore("diff").stdout
+    assert "Changed (4):\n" in shown
+    assert shown.count("-> pending") == 3
+    assert "    … 1 more (-v lists all)\nNew (1):\n" in shown
+    assert "was: It is cold there." not in shown
+    whole = evalstore("diff", "-v").stdout
+    assert whole.count("-> pending") == 4
+    assert "was: It is cold there." in whole
 
 
 def test_diff_with_answers(workspace: Path, evalstore: Evalstore) -> None:
@@ -125,12 +141,12 @@ def test_a_run_of_one_row_makes_no_other_row_gone(workspace: Path, documents: An
 def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     evalstore("run", "tests/weather.md::city=Oslo")
-    about = "note: run <short> covered only tests/weather.md::city=Oslo (1 case); "
+    about = "note: run <short> covered only tests/weather.md::city=Oslo (1 result); "
     assert evalstore("diff") == Ran(
         0,
         f"{about}1 other is taken from the last earlier run that judged them\n"
         "2 unchanged\n"
-        "pass rate 50.0% -> 50.0% (2 cases in 1 file, judged on both sides)\n",
+        "pass rate 50.0% -> 50.0% (2 results in 1 file, judged on both sides)\n",
         "",
     )
     assert evalstore("diff", "@~1", "@").stdout.startswith(f"{about}only those are compared\n1 ")
@@ -221,7 +237,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
-    why_not = "judged before the instructions or checks were edited"
+    why_not = "older instructions or checks"
     earlier = (
         f"    fail  by scripted/judge  ({why_not})  <when>  <short>\n      It is cold there.\n"
     )
@@ -252,7 +268,7 @@ def test_show_a_run_and_a_judgement(workspace: Path, documents: Any, evalstore: 
     assert evalstore("show") == Ran(
         0,
         "run <id>  <when>\n"
-        "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
+        "    complete: 2 new answers, 0 reused, 2 new judgements, $0.0600\n"
         "    1 pass, 1 fail\n"
         "\n"
         "fail  tests/weather.md [city=Oslo]  scripted/one  <short>\n"
@@ -293,10 +309,40 @@ def test_show_versions(workspace: Path, documents: Any, evalstore: Evalstore) ->
     assert evalstore("show", note).stdout == ("file <id>  text/plain  12 bytes\none\\x1b[2J\ntwo\n")
     assert evalstore("show", dot).stdout == "file <id>  image/png  8 bytes\n"
     cases = documents("show", "@:tests/weather.md")["id"]
-    assert evalstore("show", cases).stdout == page.replace("tests/weather.md in run <short>\n", "")
+    results = page[page.index("tests/weather.md in run") : page.index("\nrow city=Oslo\n")]
+    assert evalstore("show", cases).stdout == page.replace(results, "")
     assert evalstore("show", shown["model"]).stdout == (
         "model <id>\ncode: scripted/one\nprovider: scripted\n"
     )
+
+
+def test_a_test_file_is_shown_with_its_results(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    run = documents("run")["run"]
+    tree(workspace, {"tests/other.md": "# 👤\n\nHi\n\n---\n\nE\n"})
+    evalstore("run", "tests/other.md")
+    shown = evalstore("show", "tests/weather.md")
+    assert shown.stdout.startswith(
+        "cases <id>\n"
+        "tests/weather.md in run <short>\n\n"
+        "fail  tests/weather.md [city=Oslo]  scripted/one  <short>\n"
+        "pass  tests/weather.md [city=Rome]  scripted/one  <short>\n\n"
+        "row city=Oslo\n"
+    )
+    assert shown.stderr == (
+        '(use "evalstore show <short>:tests/weather.md::city=Oslo -m scripted/one" '
+        "to see why the first one failed)\n"
+    )
+    assert evalstore("show", f"{run}:tests/weather.md") == shown
+    assert (
+        "fail  tests/weather.md [city=Oslo]" not in evalstore("show", "@:tests/weather.md").stdout
+    )
+    verdicts = [
+        [result["verdict"] for result in documents("show", name)["related"]["results"]]
+        for name in ("tests/weather.md", f"{run}:tests/weather.md", "@work:tests/weather.md")
+    ]
+    assert verdicts == [["fail", "pass"]] * 3
 
 
 @pytest.mark.parametrize(
@@ -330,7 +376,7 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     output = evalstore("diff")
     assert output.stderr == '(use "evalstore show ID" to read an answer)\n'
     assert output.stdout.startswith(
-        "note: run <short> covered only tests/other.md (1 case); "
+        "note: run <short> covered only tests/other.md (1 result); "
         "2 others are taken from the last earlier run that judged them\n"
         "Edited:\n"
         "    tests/weather.md\n"

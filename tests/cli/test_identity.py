@@ -38,6 +38,18 @@ def test_status_reports_the_rename_and_the_edit(moved: Path, documents: Any) -> 
     assert {item["reason"] for item in document["items"]} == {EDIT}
 
 
+def test_the_letters_of_a_renamed_file_go_with_both_paths(
+    moved: Path, evalstore: Evalstore
+) -> None:
+    both = "tests/weather.md -> tests/climate.md"
+    assert evalstore("status", "--short").stdout == f"RM {both}\n"
+    assert "\n    RM  tests/climate.md  2 cases judged again: was" in evalstore("status").stdout
+    edit(moved / "tests/climate.md", "How is", "What of")
+    assert evalstore("status", "--short").stdout == f"M. {both}\n"
+    (moved / "tests/climate.md").write_text(IDENTIFIED)
+    assert evalstore("status", "--short").stdout == f"R  {both}\n"
+
+
 def test_an_edit_of_what_is_asked_has_its_reason_under_the_new_path(
     moved: Path, documents: Any
 ) -> None:
@@ -72,6 +84,21 @@ def test_log_follows_the_file(moved: Path, documents: Any, evalstore: Evalstore)
         "    edit: renamed: tests/weather.md -> tests/climate.md\n"
         in evalstore("log", "tests/climate.md").stdout
     )
+
+
+def test_a_path_that_another_file_had_begins_a_history(workspace: Path, documents: Any) -> None:
+    path = workspace / "tests/weather.md"
+    first = documents("run")["run"]
+    path.rename(workspace / "tests/climate.md")
+    documents("run")
+    path.write_text("# 👤\n\nSay hello.\n\n---\n\nIt greets.\n")
+    newest = documents("run")["run"]
+    assert [entry["run"] for entry in documents("log", "tests/weather.md")["runs"]] == [newest]
+    climate = documents("log", "tests/climate.md")["runs"]
+    assert [entry["run"] for entry in climate][-1] == first
+    assert len(versions_of(Location(workspace), "tests/weather.md", "")) == 1
+    history = documents("show", "tests/weather.md")["history"]
+    assert (history["since"]["run"], history["before"]) == (newest, None)
 
 
 def test_the_file_may_come_back(moved: Path, documents: Any) -> None:

@@ -45,7 +45,7 @@ def test_the_word_of_a_person_decides(ran: Any, documents: Any, evalstore: Evals
     document = documents("run")
     assert verdicts(document) == {"city=Oslo": "pass", "city=Rome": "pass"}
     assert (document["asked"], document["judged"]) == (0, 0)
-    assert "cold is right" in document["cases"][0]["feedback"]
+    assert document["cases"][0]["feedback"] == "cold is right"
 
 
 def test_a_session_can_be_labelled_by_its_id(ran: Any, documents: Any) -> None:
@@ -82,7 +82,7 @@ def test_a_label_that_is_taken_back_counts_no_more(
 ) -> None:
     documents("label", OSLO, "pass", "-m", "fine", "--as", "Ada")
     (item,) = documents("run")["cases"][:1]
-    assert (item["verdict"], item["feedback"]) == ("pass", "fine\nIt is cold there.")
+    assert (item["verdict"], item["feedback"]) == ("pass", "fine")
     output = evalstore("label", OSLO, "none", "--as", "Ada")
     line = (
         "label removed  tests/weather.md [city=Oslo]  scripted/one  by Ada (was pass, now fail)\n"

@@ -34,7 +34,7 @@ def test_the_gate_fails_again_until_the_case_passes(broken: Evalstore) -> None:
         "           '10 euros' is not in '20 euros'\n"
         "\n"
         "0 pass, 1 fail (0.0%, 95% interval 0.0% to 79.3%)\n"
-        "run <short> complete: 0 asked, 0 judged, 1 reused, $0\n"
+        "run <short> complete: 0 new answers, 1 reused, 0 new judgements, $0\n"
         "gate failed: 1 regression\n"
     )
     write("30 euros")
@@ -240,12 +240,12 @@ def test_the_gate_names_failures_that_have_no_earlier_verdict(
     write("20 euros")
     ran = evalstore(*GATE)
     assert ran.stdout.splitlines()[-1] == (
-        "gate passed: 1 failing case is new (no earlier verdict)"
+        "gate passed: 1 failing result is new (no earlier verdict)"
     )
     write("20 euros", file="tests/u.md")
     write("30 euros", file="tests/v.md")
     assert evalstore(*GATE).stdout.splitlines()[-1] == (
-        "gate passed: 2 failing cases are new (no earlier verdict)"
+        "gate passed: 2 failing results are new (no earlier verdict)"
     )
     assert evalstore(*GATE).stdout.splitlines()[-1] == "gate passed"
 

@@ -43,7 +43,7 @@ def test_a_verdict_of_an_earlier_run_has_its_id(
     comment, summary = changed_lines(evalstore)
     assert "scripted/one: pass (run `<short>`) → fail (evaluation changed)" in comment
     assert "✓ pass (run #) → ✗ fail (evaluation changed)" in summary
-    note = "covered only tests/z.md --refresh (1 case); 1 other is taken from the last earlier run"
+    note = "covered only tests/z.md --refresh (1 result); 1 other is taken from the last"
     assert note in evalstore("report", "--markdown").stdout
     (cell,) = cells()
     assert (cell["was"]["word"], cell["was"]["run"]) == ("pass", first)

@@ -46,5 +46,7 @@ def test_an_edited_row_of_many_adds_little(
         before = size(tmp_path)
         numbers[edit] = [number]
         tree(tmp_path, {"tests/data.jsonl": data(numbers)})
-        assert "1 asked, 1 judged" in evalstore("run", "--yes").stdout
+        ran = evalstore("run", "--yes").stdout
+        assert "complete: 1 new answer, " in ran
+        assert " reused, 1 new judgement" in ran
         assert size(tmp_path) - before < MOST

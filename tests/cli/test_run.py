@@ -19,7 +19,7 @@ fail       tests/weather.md [city=Oslo]  scripted/one  <short>
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
 scripted/one              2 calls   20 tokens in   4 out  $0.0600
 scripted/judge (judging)  2 calls  402 tokens in  20 out       $0
-run <short> complete: 2 asked, 2 judged, 0 reused, $0.0600
+run <short> complete: 2 new answers, 0 reused, 2 new judgements, $0.0600
 gate failed
 """
 HINT = '(use "evalstore show {}" to see why the first one failed)\n'
@@ -29,7 +29,7 @@ SECOND = """\
     tests/weather.md [city=Oslo]  scripted/one
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
-run <short> complete: 0 asked, 0 judged, 2 reused, $0; saved $0.0600 by reuse
+run <short> complete: 0 new answers, 2 reused, 0 new judgements, $0; saved $0.0600 by reuse
 gate failed
 """
 
@@ -62,8 +62,7 @@ def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> N
         0,
         "No run yet.\n\n"
         "A run would ask for 2 answers and make 2 judgements (1 candidate), "
-        "up to $0.8400 (at 40 tokens an answer); "
-        "0 answers reused.\n"
+        "up to $0.8400 (at 40 tokens an answer).\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
         "",
     )
@@ -111,7 +110,8 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
         "\n"
         "2 pass (100.0%, 95% interval 34.2% to 100.0%)\n"
         "scripted/judge (judging)  2 calls  408 tokens in  16 out  $0\n"
-        "run <short> complete: 0 asked, 2 judged, 2 reused, $0; saved $0.0600 by reuse\n"
+        "run <short> complete: 0 new answers, 2 reused, 2 new judgements, $0; "
+        "saved $0.0600 by reuse\n"
         "gate passed\n",
         '  (use "evalstore diff <short> <short>" to see how)\n',
     )
@@ -138,8 +138,7 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
         "    tests/weather.md [city=Oslo]  scripted/one by scripted/judge  new answer\n"
         "    tests/weather.md [city=Rome]  scripted/one by scripted/judge  new answer\n"
         "\n"
-        "A run would ask for 2 answers and make 2 judgements (1 candidate), about $0.0600; "
-        "0 answers reused.\n"
+        "A run would ask for 2 answers and make 2 judgements (1 candidate), about $0.0600.\n"
     )
 
 
@@ -284,11 +283,11 @@ def test_a_failing_provider_leaves_its_answer_missing(
     ran = evalstore("run")
     assert ran.exit_code == 3
     assert "pending    tests/weather.md [city=Oslo]" in ran.stdout
-    assert "1 asked, 1 judged" in ran.stdout
+    assert "1 new answer, 0 reused, 1 new judgement" in ran.stdout
     assert re.search(r"failed 1x: scripted/one: .*400", ran.stdout)
     assert "retry of a failure" in evalstore("status", "--explain").stdout
     edit(workspace / "models/one.yaml", "{when: Oslo, error: 400,", "{when: Oslo, answer: Cold.,")
-    assert "1 asked, 1 judged, 1 reused" in evalstore("run").stdout
+    assert "1 new answer, 1 reused, 1 new judgement" in evalstore("run").stdout
 
 
 def test_attempts_ask_for_more_samples(

@@ -172,4 +172,4 @@ def test_a_hang_up_stops_a_run_in_order_unless_it_is_ignored(
     assert "interrupted; what was finished is stored" in ran.stdout
     asked = len(echo.asked)
     assert 2 <= asked < 4
-    assert f"{4 - asked} asked, " in evalstore("run").stdout
+    assert f"complete: {4 - asked} new answer" in evalstore("run").stdout

@@ -56,7 +56,7 @@ def test_what_broke_or_was_fixed_is_listed_first_and_old_failures_are_counted(
         "\n"
         "2 pass, 3 fail (40.0%, 95% interval 11.8% to 76.9%)\n"
         "scripted/one  1 call  1 tokens in  1 out  $0\n"
-        "run <short> complete: 1 asked, 3 judged, 4 reused, $0\n"
+        "run <short> complete: 1 new answer, 4 reused, 3 new judgements, $0\n"
         "gate failed\n",
         DIFF + HINT.format("tests/b.md"),
     )
@@ -225,7 +225,7 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
 def test_an_answer_with_the_same_text_is_not_a_change(history: Evalstore) -> None:
     assert "since the last run" not in history("run", "--refresh").stdout
     assert history("diff", "@~1", "@").stdout == (
-        "4 unchanged\npass rate 50.0% -> 50.0% (4 cases in 4 files, judged on both sides)\n"
+        "4 unchanged\npass rate 50.0% -> 50.0% (4 results in 4 files, judged on both sides)\n"
     )
 
 
@@ -242,8 +242,8 @@ def test_a_case_that_was_judged_and_is_pending_is_announced_once(
     assert "tests/a.md  scripted/one  pass -> pending  (test changed)  <short>\n" in compared
     assert compared.endswith(
         "1 changed, 3 unchanged\n"
-        "1 case is now pending and not in the pass rates\n"
-        "pass rate 33.3% -> 33.3% (3 cases in 3 files, judged on both sides)\n"
+        "1 result is now pending and not in the pass rates\n"
+        "pass rate 33.3% -> 33.3% (3 results in 3 files, judged on both sides)\n"
     )
     assert "since the last run" not in history("run").stdout
     assert documents("run")["since"]["pending"] == 0

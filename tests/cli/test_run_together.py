@@ -145,14 +145,14 @@ def test_a_call_that_fails_in_the_middle_of_a_case_is_all_that_is_repeated(
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
-        ("# ▶", "a run has no name"),
-        ("# ▶ ×3", "a run has no name"),
-        ("# ▶ x ×0", "a run is held from 1 to 10,000 times"),
-        ("# ▶ x ×99999999", "a run is held from 1 to 10,000 times"),
-        ("# ▶ x ×-1", "'x ×-1' cannot be the name of a run"),
-        ("# ▶ x ×2.5", "'x ×2.5' cannot be the name of a run"),
-        ("# ▶ {{ q }}", "'{{ q }}' cannot be the name of a run"),
-        ("# ▶ answers", "'answers' cannot be the name of a run"),
+        ("# ▶", "a conversation has no name"),
+        ("# ▶ ×3", "a conversation has no name"),
+        ("# ▶ x ×0", "a conversation is held from 1 to 10,000 times"),
+        ("# ▶ x ×99999999", "a conversation is held from 1 to 10,000 times"),
+        ("# ▶ x ×-1", "'x ×-1' cannot be the name of a conversation"),
+        ("# ▶ x ×2.5", "'x ×2.5' cannot be the name of a conversation"),
+        ("# ▶ {{ q }}", "'{{ q }}' cannot be the name of a conversation"),
+        ("# ▶ answers", "'answers' cannot be the name of a conversation"),
         ("# ▶ x\n\n# ▶ y", "there is no user message"),
     ],
 )
@@ -165,7 +165,7 @@ def test_odd_runs_are_reported_at_their_line(
 
 def test_two_runs_of_one_name_are_reported(echo: Echo, evalstore: Evalstore) -> None:
     write([{"q": "a"}], f"# ▶ x\n\n{ONE}\n# ▶ x x2\n\n{ONE}", "- contains: a")
-    assert "error: tests/t.md:11: two runs are called 'x'" in evalstore("check").stderr
+    assert "error: tests/t.md:11: two conversations are called 'x'" in evalstore("check").stderr
 
 
 def test_a_marker_inside_of_a_fence_is_text(echo: Echo, documents: Any) -> None:

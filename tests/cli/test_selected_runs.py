@@ -88,15 +88,15 @@ def test_statistics_say_what_they_are_about(
 
 def test_a_comparison_says_what_its_sides_are_about(selected: Path, documents: Any) -> None:
     (note,) = documents("diff")["notes"]
-    assert f"covered only {ONE} (1 case); 1 other is taken from the last earlier run" in note
+    assert f"covered only {ONE} (1 result); 1 other is taken from the last earlier run" in note
     (note,) = documents("diff", "@~1", "@")["notes"]
-    assert f"covered only {ONE} (1 case); only those are compared" in note
+    assert f"covered only {ONE} (1 result); only those are compared" in note
     assert documents("diff", "@~1", "@~1")["notes"] == []
 
 
 def test_two_runs_of_the_same_cases_have_one_note(selected: Path, documents: Any) -> None:
     runs = [documents("log")["runs"][0]["run"][:8], documents("run", ONE)["run"][:8]]
-    about = f"covered only {ONE} (1 case); only those are compared"
+    about = f"covered only {ONE} (1 result); only those are compared"
     assert documents("diff", "@~1", "@")["notes"] == [f"runs {runs[0]} and {runs[1]} {about}"]
 
 

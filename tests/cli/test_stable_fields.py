@@ -34,7 +34,7 @@ OPTIONAL = {
         )
     ),
     "ls cases --full.cases[].messages[][].name",
-    "show.history.pending",
+    *("show.history.pending", "show.history.attempts"),
     "log --failures.failures[].resolved",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
@@ -227,7 +227,11 @@ def test_every_field_is_printed(
     tree(workspace, {"tests/failing.md": FAILING.format("zebras").replace("Hi", "Hello")})
     documents("judge", "tests/failing.md")
     show("show", "tests/failing.md")
-    show("stats", "--by", "model,prompt,tag,file")
+    twice = "---\nattempts: 2\n---\n\n" + FAILING.format("zebra")
+    tree(workspace, {"tests/twice.md": twice})
+    documents("run", "--yes", "tests/twice.md")
+    show("show", "tests/twice.md")
+    show("stats", "@~1", "--by", "model,prompt,tag,file")
     show("report")
     show("grep", "Warm")
     tree(workspace, {"models/away.yaml": "id: mini\nprovider: openai\n"})

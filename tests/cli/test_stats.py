@@ -47,7 +47,7 @@ analysisQueries:
 """
 TABLE = """\
 run <short>, <when>
-MODEL         PASSED   95% INTERVAL                    JUDGED  TESTS  CASES  SESSIONS  JUDGEMENTS  \
+MODEL         PASSED   95% INTERVAL                    JUDGED  FILES  CASES  SESSIONS  JUDGEMENTS  \
 ANSWERS  PER 100  JUDGING
 scripted/one   66.7%   20.8 - 93.9%  ···├──────●───┤·     3/3      2      3         3           3  \
 $0.0900    $3.00       $0

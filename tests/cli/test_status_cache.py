@@ -120,7 +120,7 @@ def test_what_is_to_be_done_is_remembered_as_numbers(
     edit(settled / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Paris]")
     edit(settled / "tests/weather.md", "must be warm", "must be hot")
     output = evalstore("status").stdout
-    assert "MM  tests/weather.md  1 case new, 2 cases judged again" in output
+    assert "MM  tests/weather.md  1 case new, 2 cases judged again: instructions" in output
     assert is_recalled(settled, monkeypatch, whole=False)
     assert not is_recalled(settled, monkeypatch)
     assert evalstore("status").stdout == output

@@ -104,10 +104,12 @@ def test_a_narrow_table_says_what_is_left_out_and_wide_shows_it(
         "tests/weather.md               city=Rome\n"
     )
     assert shown.stderr == (
-        "(left out: evaluation, tests, tags; long cells are cut;\n--wide shows all)\n"
+        "(left out: evaluation version, test version, tags; long\n"
+        "cells are cut; --wide shows all)\n"
     )
     wide = evalstore("ls", "cases", "--wide")
-    assert wide.stdout.splitlines()[0].split() == ["FILE", "ROW", "TESTS", "EVALUATION", "TAGS"]
+    head = re.split(r"  +", wide.stdout.splitlines()[0])
+    assert head == ["FILE", "ROW", "TEST VERSION", "EVALUATION VERSION", "TAGS"]
     assert "tests/opening-hours-of-the-shop-on-holidays.md" in wide.stdout
     assert wide.stderr == ""
     assert evalstore("ls", "cases", "-q").stderr == ""

@@ -48,7 +48,8 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
         "        - Be STRICT. {{_evaluationInstructions}}\n"
         "        + Be mild. {{_evaluationInstructions}}\n"
     )
-    expected = f"In unchanged test files:\n    2 judgements: {reason}\n{values}\nA run would "
+    heading = "In test files unchanged since run <short>:\n    2 judgements in tests/weather.md: "
+    expected = f"{heading}{reason}\n{values}\nA run would "
     assert evalstore("status").stdout.startswith(expected)
     assert evalstore("status").stdout.startswith(expected)  # from the cache
     assert f"scripted/one by scripted/judge  {reason}\n" in evalstore("status", "--explain").stdout
@@ -59,6 +60,23 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     assert history(evalstore, "tests/weather.md::Oslo")[3] == f"  {reason}"
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert page.index("\nuser: ") < page.index("\n    fail  by scripted/judge  (does not count)")
+
+
+def test_the_reason_for_a_file_that_the_last_run_left_out_names_the_file(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"tests/other.md": "# User\n\nHi\n\n---\n\nBe kind.\n"})
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    evalstore("run", "-q", "tests/other.md")
+    assert evalstore("status").stdout.startswith(
+        "In test files unchanged since run <short>:\n"
+        "    2 judgements in tests/weather.md: instructions changed: line 1: "
+    )
+    tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
+    judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
+    assert "\n    1 judgement in tests/other.md: " in evalstore("status").stdout
 
 
 def test_a_label_and_an_edit_of_the_judge_are_told_apart(

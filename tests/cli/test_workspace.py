@@ -57,7 +57,12 @@ def test_init_makes_a_workspace_that_runs(
         "wrote models/judge.yaml\nwrote .gitignore\nwrote .evalstore/store.db\n",
         "Next:\n  cd new\n  evalstore new tests/first.md\n  evalstore run\n  evalstore view\n",
     )
-    assert "1 pass, 1 fail" in evalstore("-C", "new", "run").stdout
+    ran = " ".join(evalstore("-C", "new", "run").stdout.split())
+    assert "1 pass, 1 fail" in ran
+    assert "(An example: without French in tests/hello.md all pass.)" in ran
+    test = tmp_path / "new/tests/hello.md"
+    test.write_text(test.read_text().replace(", French", ""))
+    assert evalstore("-C", "new", "run").exit_code == 0
     assert (tmp_path / "new/.gitignore").read_text() == ".evalstore/\n.env\n.env.local\n"
 
 

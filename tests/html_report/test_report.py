@@ -89,7 +89,7 @@ def test_the_summary_of_a_first_run(root: Path) -> None:
         "Candidates",
         "2 first, second",
         "Cost of this run",
-        "$0 2 asked, 2 judged",
+        "$0 2 new answers, 2 new judgements",
     ]
 
 
@@ -103,7 +103,7 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
         "1 broke, 1 fixed",
         "since run #",
         "1 broke, 1 fixed, 0 unchanged",
-        "pass rate 50.0% -> 50.0% (2 cases in 1 file, judged on both sides)",
+        "pass rate 50.0% -> 50.0% (2 results in 1 file, judged on both sides)",
         "+0.0 points; the pass rate of no file changed: not significant",
     ]
     place = summary.index("Broke")

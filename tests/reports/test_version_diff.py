@@ -89,7 +89,7 @@ def picture(path: str = "a.png", id: str = "1") -> FileRef:
         (
             shown("a", options=Options(temperature=0.5)),
             shown("a"),
-            ["option temperature: 0.5 -> nothing"],
+            ["option temperature: 0.5 -> removed"],
         ),
         (shown(picture()), shown(picture(id="2")), ["file a.png changed"]),
         (
@@ -179,7 +179,7 @@ def test_options_of_a_model_are_named() -> None:
             {"a": [1], "b": 1},
             {"b": True, "c": "x"},
             [
-                "a: [1] -> nothing",
+                "a: [1] -> removed",
                 "b: 1 -> true",
                 "c: nothing -> x",
             ],
@@ -229,8 +229,15 @@ def test_any_two_tests_differ_in_something_that_is_named(was: Json, now: Json) -
 @given(st.text(alphabet="ab\n", max_size=12), st.text(alphabet="ab\n", max_size=12))
 def test_the_first_line_that_differs_is_the_first(was: str, now: str) -> None:
     line, old, new = first_line(was, now)
-    assert was.split("\n")[: line - 1] == now.split("\n")[: line - 1]
+    before, after = was.split("\n")[: line - 1], now.split("\n")[: line - 1]
+    assert [text for text in before if text] == [text for text in after if text]
     assert (old == new) == (was == now)
+
+
+def test_a_new_paragraph_is_shown_and_not_the_blank_line_above_it() -> None:
+    assert first_line("a", "a\n\nb") == (3, None, "b")
+    assert first_line("a\n\nb", "a") == (3, "b", None)
+    assert first_line("a", "a\n") == (2, None, "")
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.integers(8, 60))

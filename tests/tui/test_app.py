@@ -8,17 +8,18 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.tui.app import PAGES, REGISTRY, Browser
-from evalstore.tui.keys.registry import own_actions, owners_of
+from evalstore.tui.keys.registry import own_actions
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.text_view import TextView
+from tests.tui.conftest import GREETING
 from tests.tui.driving import drive, press, resized, screen, settled
 from tests.tui.screens.test_actions import notified
 
@@ -95,11 +96,17 @@ def test_a_wide_footer_names_more_and_no_key_that_can_be_guessed(workspace: Path
 
 _MEANINGS = {
     "enter": "opens, runs or answers",
+    "space": "goes on, in a list with a mark",
+    **dict.fromkeys(("home", "g"), "to the start"),
+    **dict.fromkeys(("end", "G"), "to the end"),
+    **dict.fromkeys(("up", "k"), "a line up"),
+    **dict.fromkeys(("down", "j"), "a line down"),
+    **dict.fromkeys(("pageup", "ctrl+b"), "a page up"),
+    **dict.fromkeys(("pagedown", "ctrl+f"), "a page down"),
     "escape": "leaves",
     "backspace": "leaves",
     "q": "leaves",
     "slash": "types words to be found",
-    "e": "edits",
     "n": "the next that is wrong or differs",
     "N": "the previous of these",
     "right_square_bracket": "the next of what is shown",
@@ -112,14 +119,32 @@ _MEANINGS = {
 
 def test_a_key_has_the_same_meaning_on_all_screens() -> None:
     meanings: dict[str, set[str]] = {}
-    classes: tuple[type[DOMNode], ...] = (Browser, *PAGES)
-    for owner in classes:
-        for parent in owners_of(owner):
-            for action in own_actions(parent):
-                for key in action.keys:
-                    meanings.setdefault(key, set()).add(action.action)
+    for owner in REGISTRY.owners:
+        for action in own_actions(owner):
+            for key in action.keys:
+                meanings.setdefault(key, set()).add(action.action.removeprefix("app."))
     several = {key for key, actions in meanings.items() if len(actions) > 1}
-    assert several <= {*_MEANINGS}, {key: meanings[key] for key in several - {*_MEANINGS}}
+    assert several == {*_MEANINGS}
+
+
+def test_lists_and_texts_are_moved_through_with_the_same_keys() -> None:
+    lists, texts = (
+        {key for it in own_actions(kind) for key in it.keys} for kind in (Grid, TextView)
+    )
+    assert lists - texts == {"enter", *("left", "h", "right", "l")}
+    assert not texts - lists
+
+
+def test_the_footer_of_the_pending_work_begins_with_running_it(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nHow is Lima?\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        assert footer(pilot) == ["Run", "Open", "Edit the file", "Copy", "Back", "Help", "Quit"]
+        await resized(pilot, 40, 12)
+        assert footer(pilot) == ["Run", "Back", "Help", "Quit"]
+
+    drive(scenario, size=(80, 24))
 
 
 def test_the_footer_names_only_actions_that_exist() -> None:
@@ -145,17 +170,39 @@ def test_a_click_selects_and_a_second_one_opens_however_late(workspace: Path) ->
     drive(scenario)
 
 
-def test_messages_are_never_over_the_text_of_a_dialog(workspace: Path) -> None:
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+def test_a_message_covers_no_text(workspace: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "R")
-        pilot.app.notify("said meanwhile")
-        await settled(pilot)
-        box = pilot.app.screen.query_one("#box").region
-        for toast in pilot.app.screen.query("Toast"):
-            assert not toast.region.overlaps(box)
-        assert pilot.app.screen.query("Toast")
+        for keys in ((), ("down", "enter"), ("enter",), ("R",), ("escape", "o")):
+            await press(pilot, *keys)
+            pilot.app.notify("one line\n" + "many words " * 6)
+            await settled(pilot)
+            page = pilot.app.screen
+            toasts = [toast.region for toast in page.query("Toast")]
+            assert toasts
+            for text in page.query("Grid, TextView, FittedView, KeyFooter, #box"):
+                assert not any(map(text.region.overlaps, toasts)), text
+            assert "one line" in screen(pilot)
+            pilot.app.clear_notifications()
+            await settled(pilot)
+            assert not page.query("Toast")
 
-    drive(scenario, size=(100, 30), messages=True)
+    drive(scenario, size=size, messages=True)
+
+
+@pytest.mark.parametrize("key", ["", "w", "S"])
+def test_the_details_below_a_list_have_a_title_that_shows_the_focus(
+    workspace: Path, key: str
+) -> None:
+    (workspace / "tests/new.md").write_text(GREETING)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", *key)
+        assert "─ Details ─" in screen(pilot)
+        await press(pilot, "tab")
+        assert "━ ▸ Details ━" in screen(pilot)
+
+    drive(scenario, size=(80, 24))
 
 
 def test_a_terminal_that_is_too_small_is_reported(workspace: Path) -> None:

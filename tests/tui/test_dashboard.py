@@ -24,6 +24,7 @@ from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.fitted_view import FittedView
+from tests.builders import tree
 from tests.cli.test_run import edit
 from tests.tui.driving import drive, press, resized, screen, show_changes
 
@@ -83,6 +84,18 @@ def test_what_broke_is_listed_under_the_current_path_until_it_is_fixed(workspace
     edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
     main(["run", "--quiet", "--refresh"])
     assert broken(workspace) == []
+
+
+def test_what_broke_names_the_system_prompt_where_the_file_has_several(workspace: Path) -> None:
+    tree(workspace, {"prompts/short.md": "Be short.\n", "prompts/kind.md": "Be kind.\n"})
+    edit(workspace / "tests/weather.md", "tags: [weather]", "systemPrompts: [short, kind]")
+    main(["run", "--quiet"])
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet", "--refresh"])
+    assert broken(workspace) == [
+        "tests/weather.md [city=Oslo] (short) scripted/two",
+        "tests/weather.md [city=Oslo] (kind) scripted/two",
+    ]
 
 
 def test_a_workspace_that_cannot_be_read_leaves_what_runs_hold(workspace: Path) -> None:

@@ -115,12 +115,12 @@ def _compares(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     number = last_number(text, commas=check.get("commas", False))
     op = check.get("op", "==")
-    if number is None:
-        return CheckFinding(
-            0.0, f"expected a number {op} {check['expected']}, found {shorten(text)}"
-        )
-    expected = Decimal(str(check["expected"]))
     epsilon = check.get("epsilon")
+    bound = f"{check['expected']}" if epsilon is None else f"{check['expected']} ± {epsilon}"
+    words = f"expected {bound}" if op == "==" else f"expected a number {op} {bound}"
+    if number is None:
+        return CheckFinding(0.0, f"{words}, found no number in {shorten(text)}")
+    expected = Decimal(str(check["expected"]))
     if epsilon is None:
         is_so = _OPERATORS[op](number, expected)
     else:
@@ -128,8 +128,7 @@ def _compares(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         is_so = near if op == "==" else not near
     if is_so:
         return CheckFinding(1.0)
-    within = "" if epsilon is None else f" up to {epsilon}"
-    words = f"expected a number {op} {check['expected']}{within}, found {_shown(number)}"
+    words += f", found {_shown(number)}"
     if not check.get("commas") and (grouped := last_number(text, commas=True)) != number:
         words += f"; with 'commas: true' it would be {_shown(grouped)}"
     return CheckFinding(0.0, words)

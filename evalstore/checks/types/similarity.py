@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.checks.base import INSTALL, CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.normalization import squad
 from evalstore.checks.types.text import any_of, read_expected_texts
-from evalstore.display import shorten
+from evalstore.display import plural, shorten
 from evalstore.errors import EvalstoreError
 from evalstore.values import Json
 
@@ -112,8 +112,9 @@ def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     edits = min((Levenshtein.distance(candidate, text) for candidate in expected), default=None)
     if edits is not None and edits <= check["max"]:
         return CheckFinding(1.0)
-    words = f"expected {any_of(expected)} up to {check['max']} edits, found {shorten(text)}"
-    return CheckFinding(0.0, words if edits is None else f"{words}, {edits} edits away")
+    most = plural(check["max"], "edit")
+    words = f"expected {any_of(expected)} or at most {most} from it, found {shorten(text)}"
+    return CheckFinding(0.0, words if edits is None else f"{words}, {plural(edits, 'edit')} away")
 
 
 # --- with packages of the extra `similarity` ----------------------------------------------

@@ -25,13 +25,14 @@ def import_(
     format: Annotated[
         str,
         typer.Argument(
-            help="lve, langbite, openai-evals, evalsone, nemo, promptfoo, ai-tester-db, "
-            "or a plug-in's name."
+            metavar="FORMAT",
+            help="ai-tester-db, evalsone, langbite, lve, nemo, openai-evals, promptfoo, "
+            "or a plug-in's name.",
         ),
     ],
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH...", help="Files or folders.", show_default=False),
+        typer.Argument(metavar="PATH", help="Files or folders.", show_default=False),
     ] = None,
     into: Annotated[
         str | None,

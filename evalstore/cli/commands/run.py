@@ -47,7 +47,7 @@ RUN: options.Table = {
     "threshold": option(
         "--threshold",
         help.GATE,
-        "Pass if this share of the cases passes.",
+        "Pass if this share of the results passes.",
         metavar="RATE",
         min=0,
         max=1,
@@ -143,6 +143,7 @@ def status(
 
     The letters before a file: A new, D deleted, R renamed; M changed: in the first column what is
     asked (or a row was removed), in the second how it is judged; = reverted to a stored version.
+    --short names a renamed file with both paths: R  old.md -> new.md.
     """
     from evalstore.cli.render.run import print_status
     from evalstore.operations.status import status as operation
@@ -152,22 +153,18 @@ def status(
         output.document(report)
     elif short:
         for change in report.changes:
-            output.line(f"{change.code} {output.safe(change.file)}")
+            output.line(f"{change.letters} {output.safe(change.path_text)}")
     else:
         print_status(report, explain=explain)
     if report.left_out:
         raise typer.Exit(USAGE)
 
 
-_with_run_options = options.grouped(
-    selection=options.selection(),
-    run_options=OptionGroup(RunOptions, RUN),
-    mode=OptionGroup(Mode, MODE),
-)
+_OF_RUN = {"run_options": OptionGroup(RunOptions, RUN), "mode": OptionGroup(Mode, MODE)}
 
 
 @app.command()
-@_with_run_options
+@options.grouped(selection=options.selection(), **_OF_RUN)
 def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     """Ask and judge what is new, and print the results.
 
@@ -177,7 +174,7 @@ def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> Non
 
 
 @app.command()
-@_with_run_options
+@options.grouped(selection=OptionGroup(SelectionOptions, options.SELECTION_OF_JUDGE), **_OF_RUN)
 def judge(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     """Judge stored answers without a verdict; ask nothing."""
     _carry_out(selection, replace(run_options, judge_only=True), mode)

@@ -24,7 +24,7 @@ _ALWAYS = ("passed", "judged")
 INTERVAL_BAR = ""
 """The name of the column with the drawing of the interval."""
 OPTIONAL = (
-    *("tests", "sessions", "judgements", "per 100", "cases", "judging"),
+    *("files", "sessions", "judgements", "per 100", "cases", "judging"),
     *("latency", "flaky", "answers", INTERVAL_BAR, "95% interval", "unresolved"),
 )
 """The columns that a narrow terminal leaves out, in this order."""
@@ -130,7 +130,7 @@ def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:
         INTERVAL_BAR: interval_bar(rate.interval, rate.rate, _BAR),
         "judged": f"{rate.judged:,}/{group.results:,}",
         "unresolved": f"{rate.unresolved:,}" if rate.unresolved else "",
-        "tests": f"{group.tests:,}",
+        "files": f"{group.tests:,}",
         "cases": f"{group.cases:,}",
         "sessions": f"{group.sessions:,}",
         "judgements": f"{group.evaluations:,}",

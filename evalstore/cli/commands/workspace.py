@@ -31,7 +31,7 @@ _MODEL_COLUMNS = (
 NUMBERS = frozenset({"cases", "times", "revision", "$/1M in", "$/1M out", "$/call"})
 OPTIONAL: dict[str, tuple[str, ...]] = {
     "tests": ("tags",),
-    "cases": ("evaluation", "tests", "tags"),
+    "cases": ("evaluation version", "test version", "tags"),
     "models": ("code", "price from", "active", "provider", "capabilities", "used as"),
     "evaluators": ("id", "prompt"),
     "prompts": ("ids",),
@@ -182,6 +182,8 @@ def _table(listing: Listing) -> Table:
     if listing.kind == "models":
         has_calls = any(row["$/call"] for row in rows)
         columns = tuple(name for name in _MODEL_COLUMNS if name != "$/call" or has_calls)
+    if listing.kind == "cases":
+        columns = tuple(_VERSIONS.get(name, name) for name in columns)
     return Table(
         columns,
         [[_cell(row.get(column)) for column in columns] for row in rows],
@@ -218,7 +220,17 @@ def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+_VERSIONS = {"tests": "test version", "evaluation": "evaluation version"}
+"""The fields of a case whose ids are of versions, and the titles of their columns."""
+
+
+def _case_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a case; ids stand below the word for what they name."""
+    return {_VERSIONS.get(name, name): value for name, value in row.items()}
+
+
 _CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "cases": _case_cells,
     "models": _model_cells,
     "runs": _run_cells,
 }
@@ -309,7 +321,9 @@ def fsck(json: options.Json = False) -> None:
 
 @app.command()
 def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.")],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
+    ],
 ) -> None:
     """Print the completion script of a shell.
 

@@ -32,6 +32,8 @@ _EDITS = 6
 """Edits of a file before the list is cut."""
 _PAIRS = 20
 """Pairs of a kind before the list is cut; `-v` shows all."""
+_PENDING = 3
+"""Pairs that are now pending before the list is cut: a run will judge them."""
 _GIT_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
 
 
@@ -71,10 +73,13 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
         name[:1].upper() + name[1:], change if change in FLIPS else None, bold=True
     )
     output.line(f"{title} ({len(pairs)}):")
-    shown = pairs if output.verbose else pairs[:_PAIRS]
+    settled = [pair for pair in pairs if not pair.is_now_pending]
+    pending = [pair for pair in pairs if pair.is_now_pending]
+    shown = pairs if output.verbose else settled[:_PAIRS] + pending[:_PENDING]
     for pair in shown:
         print_lines([pair_line(diff, pair, signs={}, indent=4, with_ids=True)])
-        print_wrapped(side_lines(diff, pair, diff.feedback, indent=8))
+        if output.verbose or not pair.is_now_pending:
+            print_wrapped(side_lines(diff, pair, diff.feedback, indent=8))
         if answers:
             for text in diff.answer_diff(pair):
                 colour = {"+": "new", "-": "old"}.get(text[:1], "")

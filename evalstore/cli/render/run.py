@@ -37,7 +37,7 @@ from evalstore.operations.views.status_text import (
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.status_report import OtherReason, Status
+    from evalstore.operations.status_report import Status
     from evalstore.operations.views.run_results import Extent
     from evalstore.operations.views.run_text import RunSummary
     from evalstore.planning.code_trust import Untrusted
@@ -59,7 +59,7 @@ def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> Non
     elif status.changes:
         _print_changes(status)
     if status.other_reasons and not explain:
-        _print_other_reasons(status.other_reasons)
+        _print_other_reasons(status)
     if status.skipped:
         _print_skipped(status)
     is_explained = bool(status.items) and explain
@@ -94,7 +94,7 @@ def _print_changes(status: Status) -> None:
     width = max(output.columns_of(change.file) for change in status.changes)
     for change in status.changes:
         output.line(
-            f"    {change.code}  {output.pad(output.safe(change.file), width)}  "
+            f"    {change.letters}  {output.pad(output.safe(change.file), width)}  "
             f"{output.safe(change_text(change))}".rstrip()
         )
         _print_values(change.was, change.now, 12)
@@ -102,13 +102,18 @@ def _print_changes(status: Status) -> None:
         output.talk(f"({ROW_ID_HINT})")
 
 
-def _print_other_reasons(reasons: list[OtherReason]) -> None:
-    """Print why something is pending in test files that have not changed."""
-    output.line("In unchanged test files:")
+def _print_other_reasons(status: Status) -> None:
+    """Print why something is pending in test files that have not changed since the last run."""
+    reasons = status.other_reasons
+    output.line(f"In test files unchanged since run {output.short(status.last_run or '')}:")
     shown = reasons if output.verbose else reasons[:_REASONS]
     for each in shown:
         word = "judgement" if each.kind == "judge" else "answer"
-        output.line(f"    {output.plural(each.count, word)}: {output.safe(each.reason)}")
+        place = each.file if each.files == 1 else f"{each.files:,} files"
+        output.line(
+            f"    {output.plural(each.count, word)} in {output.safe(place)}: "
+            f"{output.safe(each.reason)}"
+        )
         _print_values(each.was, each.now, 8)
     if len(reasons) > len(shown):
         output.line(f"    … {len(reasons) - len(shown)} more (-v lists all)")
@@ -232,14 +237,16 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
 
 
 def _new_failures(report: RunReport) -> str:
-    """Return, in words, how many failing cases are not regressions, as they were never judged."""
+    """Return, in words, how many failing results are not regressions, as they were never judged."""
     if report.regressions is None:
         return ""
     words = report.totals.verdicts
     failing = words["fail"] + words["error"] + words["undecided"]
     count = failing if report.changes is None else len(report.changes.new)
     verb = "is" if count == 1 else "are"
-    return f": {output.plural(count, 'failing case')} {verb} new (no earlier verdict)" * bool(count)
+    return f": {output.plural(count, 'failing result')} {verb} new (no earlier verdict)" * bool(
+        count
+    )
 
 
 def print_changes(report: RunReport, *, is_data: bool = True) -> None:
@@ -307,7 +314,7 @@ def _how_to_complete(report: RunReport) -> str:
         waiting = "model" if report.untrusted[0].runs else "checks"
         return f"'{output.safe(report.untrusted[0].command)}' allows the waiting {waiting}"
     if not any(verdicts.values()) and not report.failed:
-        return "no case has a verdict, so the gate is undetermined"
+        return "no result has a verdict, so the gate is undetermined"
     if verdicts["pending"] and report.judge_only and not report.failed:
         return "'evalstore run' asks for the answers that are missing"
     if verdicts["undecided"] and not verdicts["pending"] and not report.failed:

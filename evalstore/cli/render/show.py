@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
@@ -72,11 +73,8 @@ def _print_workspace(item: ShownItem) -> None:
 
 
 def _print_results(item: ShownItem) -> None:
-    """Print the results of a run or of the workspace, the most urgent first."""
-    results = sorted(
-        item.related["results"], key=lambda result: URGENCY.index(result["verdict"] or "answered")
-    )
-    if not results:
+    """Print the results of a run, of the workspace or of a file, the most urgent first."""
+    if not (results := _by_urgency(item)):
         return
     output.line()
     shown = results if output.verbose else results[:_SHOWN]
@@ -105,6 +103,26 @@ def _print_results(item: ShownItem) -> None:
         )
     if len(results) > len(shown):
         output.line(f"… {len(results) - len(shown)} more (-v lists all)")
+
+
+def _by_urgency(item: ShownItem) -> list[Json]:
+    return sorted(
+        item.related.get("results", ()),
+        key=lambda result: URGENCY.index(result["verdict"] or "answered"),
+    )
+
+
+def _suggest_failure(item: ShownItem) -> None:
+    """Name the command that explains the most urgent result of a file, unless it passed."""
+    results = _by_urgency(item)
+    if not results or results[0]["verdict"] == "pass" or not results[0]["sessions"]:
+        return
+    first, run = results[0], item.related.get("run")
+    place = f"{output.short(run) if run else '@work'}:{first['file']}::{first['row']}"
+    words = ["evalstore", "show", place, "-m", first["model"]]
+    if name := item.prompts.get(first["prompt"]):
+        words += ["--prompt", name]
+    output.talk(f'(use "{output.safe(shlex.join(words))}" to see why the first one failed)')
 
 
 def _with_several_prompts(results: Iterable[Json]) -> set[tuple[str, str]]:
@@ -172,12 +190,14 @@ def _print_question(item: ShownItem) -> None:
 
 
 def _print_cases(item: ShownItem) -> None:
-    """Print the cases of a test file in a run, with messages, instructions and checks."""
+    """Print the cases of a test file: their results, then messages, instructions and checks."""
     related, file = item.related, deserialize.restore_case_file(item.content)
     _heading("cases", item.id)
     if "file" in related:
         where = f"run {output.short(related['run'])}" if "run" in related else "the workspace"
         output.line(f"{output.safe(related['file'])} in {where}")
+    _print_results(item)
+    _suggest_failure(item)
     for case in file.cases:
         output.line()
         if case.row:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evalstore.judging.aggregation import judge_session
 from evalstore.planning.plan import CHECKS
 from evalstore.results import Vote
 
 if TYPE_CHECKING:
+    from evalstore.judging.aggregation import JudgedSession
     from evalstore.operations.views.result_changes import JudgedResult
-    from evalstore.results import Evaluation
     from evalstore.store import Store
-    from evalstore.values import Verdict
+    from evalstore.values import Case, Verdict
+
+Subject = TypeVar("Subject", bound=Hashable)
 
 
 class Attempt(NamedTuple):
@@ -24,33 +26,46 @@ class Attempt(NamedTuple):
     verdict: Verdict
 
 
+class CastVote(NamedTuple):
+    """A vote with the answers that it is about."""
+
+    vote: Vote
+    sessions: tuple[str, ...]
+
+
+def load_votes(store: Store, records: Iterable[JudgedResult]) -> dict[str, CastVote]:
+    """Return the votes on these results by the ids of the judgements."""
+    ids = dict.fromkeys(id for record in records for id in record.result.evaluations)
+    evaluations = store.find_evaluations(ids)
+    evaluators = {evaluation.evaluator for evaluation in evaluations.values()}
+    contents = store.load_contents("evaluator", evaluators)
+    people = {id for id, content in contents.items() if "human" in content}
+    return {
+        id: CastVote(
+            Vote(
+                *(made.started, id, made.evaluation, made.evaluator, made.verdict, made.score),
+                human=made.evaluator in people,
+            ),
+            made.sessions,
+        )
+        for id, made in evaluations.items()
+    }
+
+
 def find_attempts(
     store: Store, records: Sequence[JudgedResult]
 ) -> dict[tuple[str, ...], tuple[Attempt, ...]]:
     """Return the attempts of the results that have several, by the judgements of the result."""
     several = [record for record in records if has_attempts(record)]
-    ids = [id for record in several for id in record.result.evaluations]
-    evaluations = store.find_evaluations(ids)
-    evaluators = {evaluation.evaluator for evaluation in evaluations.values()}
-    contents = store.load_contents("evaluator", evaluators)
-    people = {id for id, content in contents.items() if "human" in content}
+    cast = load_votes(store, several)
     attempts = {
-        record.result.evaluations: judge_attempts(record, evaluations, people) for record in several
+        record.result.evaluations: tuple(
+            Attempt(sessions, judge_record(record, votes))
+            for sessions, votes in read_votes(record, cast).items()
+        )
+        for record in several
     }
-    return {key: listed for key, listed in attempts.items() if listed}
-
-
-def judge_attempts(
-    record: JudgedResult, evaluations: Mapping[str, Evaluation], people: Collection[str]
-) -> tuple[Attempt, ...]:
-    """Return the attempts of a result and the verdict on each; empty if there are not several.
-
-    `people` are the ids of the evaluators that are people.
-    """
-    if not has_attempts(record):
-        return ()
-    attempts = tuple(_judge(record, evaluations, people))
-    return attempts if len(attempts) > 1 else ()
+    return {key: listed for key, listed in attempts.items() if len(listed) > 1}
 
 
 def has_attempts(record: JudgedResult) -> bool:
@@ -59,35 +74,31 @@ def has_attempts(record: JudgedResult) -> bool:
 
 
 def read_votes(
-    record: JudgedResult, evaluations: Mapping[str, Evaluation], people: Collection[str]
+    record: JudgedResult, cast: Mapping[str, CastVote]
 ) -> dict[tuple[str, ...], list[Vote]]:
-    """Return the votes on a result: all together, or if there are attempts, those on each.
-
-    `people` are the ids of the evaluators that are people.
-    """
-    votes: dict[tuple[str, ...], list[Vote]] = {}
-    for id in record.result.evaluations:
-        if id in evaluations:
-            made = evaluations[id]
-            vote = Vote(
-                *(made.started, id, made.evaluation, made.evaluator, made.verdict, made.score),
-                human=made.evaluator in people,
-            )
-            subject = made.sessions if has_attempts(record) else record.result.sessions
-            votes.setdefault(subject, []).append(vote)
-    return votes
+    """Return the votes on a result: all together, or if there are attempts, those on each."""
+    listed = [cast[id] for id in record.result.evaluations if id in cast]
+    if not has_attempts(record):
+        return {record.result.sessions: [vote for vote, _ in listed]} if listed else {}
+    return group_votes((sessions, vote) for vote, sessions in listed)
 
 
-def judge_votes(record: JudgedResult, votes: Sequence[Vote]) -> Verdict:
+def group_votes(votes: Iterable[tuple[Subject, Vote]]) -> dict[Subject, list[Vote]]:
+    """Return the votes on each attempt, in the order of the first votes."""
+    by_subject: dict[Subject, list[Vote]] = {}
+    for subject, vote in votes:
+        by_subject.setdefault(subject, []).append(vote)
+    return by_subject
+
+
+def judge_record(record: JudgedResult, votes: Sequence[Vote]) -> Verdict:
     """Return the verdict of the votes on an attempt, by the rule of its run."""
-    return judge_session(votes, record.case.judged_by, CHECKS, record.run.verdict_rule).verdict
+    return judge_votes(record.case, votes, record.run.verdict_rule).verdict
 
 
-def _judge(
-    record: JudgedResult, evaluations: Mapping[str, Evaluation], people: Collection[str]
-) -> Iterator[Attempt]:
-    for sessions, votes in read_votes(record, evaluations, people).items():
-        yield Attempt(sessions, judge_votes(record, votes))
+def judge_votes(case: Case, votes: Sequence[Vote], rule: str) -> JudgedSession:
+    """Return the verdict and the score of the votes on an attempt; `rule` combines several."""
+    return judge_session(votes, case.judged_by, CHECKS, rule)
 
 
 def attempts_text(verdicts: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ from evalstore.operations.views.answer import (
     read_conversation,
     session_facts,
 )
-from evalstore.operations.views.attempts import Attempt, judge_attempts
+from evalstore.operations.views.attempts import Attempt, find_attempts
 from evalstore.operations.views.failed_results import (
     Place,
     judged_subjects,
@@ -100,7 +100,14 @@ class AnswerReader:
             self._free[key] = content.get("provider") == SCRIPTED
         evaluators = {judgement.evaluator for judgement in judgements.values()}
         self._names |= evaluator_names(self._store, evaluators - self._names.keys())
-        people = {id for id, (_, is_person) in self._names.items() if is_person}
+        attempts = find_attempts(
+            self._store,
+            [
+                JudgedResult(self.run, None, result, case)
+                for result, case in results
+                if result.required_answers > 1
+            ],
+        )
         failures = self._failures([result for result, _ in results if result.is_missing])
         for result, case in results:
             yield ResultView(
@@ -127,7 +134,7 @@ class AnswerReader:
                     if (judgement := judgements.get(key))
                 ),
                 failures.get(place_of(result), ()),
-                judge_attempts(JudgedResult(self.run, None, result, case), judgements, people),
+                attempts.get(result.evaluations, ()),
             )
 
     def conversation(self, test: str, prompt: str | None) -> tuple[TurnView, ...]:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
+from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.status import status as read_status
 from evalstore.operations.verdict_changes import cell_of, find_verdict_changes
 from evalstore.operations.views.case_name import case_name
@@ -17,11 +20,16 @@ from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import PathHistory
 from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
+from evalstore.store.results import iterate_cases
 
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.options import Location
+    from evalstore.results import Result
+    from evalstore.runs import Run
+    from evalstore.store import Store
+    from evalstore.values import Case
 
 _RUNS = 10
 """Runs that are searched for cases that broke."""
@@ -34,10 +42,19 @@ class BrokenCase(NamedTuple):
     """A case that broke in a run, and has not been fixed in a later run."""
 
     name: str
-    """The case and its candidate."""
+    """The case, with its system prompt where the file has several, and its candidate."""
     run: str
     started: int
     """When the run started: microseconds since 1970, UTC."""
+
+
+class _Breakage(NamedTuple):
+    """A result that broke in a run."""
+
+    run: Run
+    result: Result
+    has_several: bool
+    """Whether its file had several system prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +97,7 @@ def _find_broken(
     location: Location, folder: str, go_on: Callable[[], bool]
 ) -> tuple[BrokenCase, ...]:
     """Return the cases that broke in the newest runs, without those that a later run fixed."""
-    broken: dict[CellKey, BrokenCase] = {}
+    broken: dict[CellKey, _Breakage] = {}
     fixed: set[CellKey] = set()
     with open_store(location) as store:
         history: PathHistory | None = None
@@ -90,20 +107,36 @@ def _find_broken(
             history = history or PathHistory(store, folder, run.snapshot, {})
             history.step(run.snapshot)
             changes = find_verdict_changes(store, folder, run)
-            broke, passed = (
-                [
-                    replace(result, file=history.newest_path(result.file) or result.file)
-                    for result in results
-                ]
-                for results in ((changes.broke, changes.fixed) if changes else ((), ()))
-            )
-            for result in broke:
-                cell = cell_of(result)
-                name = f"{case_name(result.file, result.row)} {result.model}"
-                if cell not in fixed:
-                    broken.setdefault(cell, BrokenCase(name, run.id, run.started))
-            fixed.update(map(cell_of, passed))
-    return tuple(broken.values())[:_LISTED]
+            if changes is None:
+                continue
+            has_several = cache(partial(_has_several_prompts, store, run))
+            for result in changes.broke:
+                cell = _newest_cell(history, result)
+                if cell not in fixed and cell not in broken:
+                    broken[cell] = _Breakage(run, result, has_several(result.file))
+            fixed.update(_newest_cell(history, result) for result in changes.fixed)
+    listed = dict(islice(broken.items(), _LISTED))
+    names = name_prompts(location, {it.result.prompt for it in listed.values() if it.has_several})
+    return tuple(
+        BrokenCase(
+            f"{case_name(file, row, names.get(it.result.prompt) if it.has_several else None)} "
+            f"{model}",
+            it.run.id,
+            it.run.started,
+        )
+        for (file, row, _, model), it in listed.items()
+    )
+
+
+def _newest_cell(history: PathHistory, result: Result) -> CellKey:
+    """Return the place of a result under the newest path of its file."""
+    return cell_of(replace(result, file=history.newest_path(result.file) or result.file))
+
+
+def _has_several_prompts(store: Store, run: Run, file: str) -> bool:
+    """Return whether the cases of a file had several system prompts in a run."""
+    first: list[tuple[Result, Case]] = next(iterate_cases(store, run, file), [])
+    return any(len(case.prompts) > 1 for _, case in first)
 
 
 def _rate_workspace(location: Location, go_on: Callable[[], bool]) -> Rate:

@@ -60,14 +60,14 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     yield StyledLine((*whose, *spans, StyledSpan(unchanged)))
     before, after = comparison.rates()
     if not before.judged:
-        yield from text_lines("no case is judged on both sides", "pending")
+        yield from text_lines("no result is judged on both sides", "pending")
         return
     if comparison.pending:
         yield from text_lines(_pending_text(comparison.pending), "pending")
     change = comparison.change()
-    cases = f"{plural(change.pairs, 'case')} in {plural(change.files, 'file')}"
+    results = f"{plural(change.pairs, 'result')} in {plural(change.files, 'file')}"
     yield from text_lines(
-        f"pass rate {before.text} -> {after.text} ({cases}, judged on both sides)"
+        f"pass rate {before.text} -> {after.text} ({results}, judged on both sides)"
     )
     is_known = not comparison.pending or change.moved
     if comparison.flips and is_known:
@@ -75,9 +75,9 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
 
 
 def _pending_text(count: int) -> str:
-    """Return `8 cases are now pending and not in the pass rates`."""
+    """Return `8 results are now pending and not in the pass rates`."""
     verb = "is" if count == 1 else "are"
-    return f"{plural(count, 'case')} {verb} now pending and not in the pass rates"
+    return f"{plural(count, 'result')} {verb} now pending and not in the pass rates"
 
 
 class SideVerdict(NamedTuple):

@@ -17,7 +17,7 @@ _SHARE = 4
 
 def shorten_labels(labels: Sequence[str], columns: int) -> list[str]:
     """Return the labels, each as one line of at most this many columns."""
-    cleaned = [_clean(label) for label in labels]
+    cleaned = [one_line(label) for label in labels]
     if all(columns_of(label) <= columns for label in cleaned):
         return cleaned
     starts = shared_starts(cleaned)
@@ -41,7 +41,7 @@ def shorten_label(label: str, columns: int, shared: int = 0) -> str:
     `shared` is how many characters at its start other labels have as well. If they are more
     than a few, they are cut, and the end of the label is kept.
     """
-    label = _clean(label)
+    label = one_line(label)
     if columns_of(label) <= columns:
         return label
     if columns_of(label[:shared]) <= columns // _SHARE:
@@ -55,7 +55,8 @@ def shorten_label(label: str, columns: int, shared: int = 0) -> str:
     )
 
 
-def _clean(label: str) -> str:
+def one_line(label: str) -> str:
+    """Return a label in one line, without characters that a terminal obeys."""
     return safe(" ".join(label.split()))
 
 

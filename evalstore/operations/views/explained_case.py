@@ -18,9 +18,9 @@ from evalstore.operations.views.verdict_explanation import (
 )
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.path_history import follow_file
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.planner import make_plan
-from evalstore.planning.renames import follow_file
 from evalstore.planning.results import as_result, compute_results
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.results import iterate_entries, results_of
@@ -34,6 +34,21 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
+
+
+class SeveralCasesError(EvalstoreError):
+    """The name of a case is that of a test file with several cases."""
+
+    def __init__(self, case: str, results: Iterable[Result], run: Run | None) -> None:
+        """Name the file, up to three of its cases, and the run (None: the workspace)."""
+        places = list(dict.fromkeys((result.file, result.row) for result in results))
+        listed = [shlex.quote(f"{file}::{row}") for file, row in places[:3]]
+        more = ", …" if len(places) > 3 else ""
+        super().__init__(
+            f"'{case}' has {len(places)} cases", hint=f"name one: {', '.join(listed)}{more}"
+        )
+        self.file, _ = places[0]
+        self.run = run
 
 
 def explain_case(
@@ -86,7 +101,7 @@ def _explain_now(
         )
         plan = make_plan(project, selection)
         cells = [as_result(each) for each in compute_results(plan, project.settings.verdict)]
-        _require_single_case(case, cells)
+        _require_single_case(case, cells, None)
         result = _choose(location, case, cells, model, prompt)
         return explain_workspace_result(project, result, cells)
 
@@ -108,7 +123,7 @@ def _find_cells(
         rows = None if row is None else {row}
         cells = _read(store, path, leaf, rows)
         if cells:
-            _require_single_case(case, cells)
+            _require_single_case(case, cells, run)
             return run, cells
     where = f"run {newest.id[:8]}" if revision else f"the newest {len(runs)} runs"
     raise RevisionError(
@@ -138,15 +153,10 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     return target.path, target.row
 
 
-def _require_single_case(case: str, cells: Iterable[Result]) -> None:
-    """Raise `EvalstoreError` when the results belong to several cases."""
-    places = dict.fromkeys((cell.file, cell.row) for cell in cells)
-    if len(places) > 1:
-        listed = [shlex.quote(f"{file}::{row}") for file, row in places]
-        more = ", …" if len(listed) > 3 else ""
-        raise EvalstoreError(
-            f"'{case}' has {len(places)} cases", hint=f"name one: {', '.join(listed[:3])}{more}"
-        )
+def _require_single_case(case: str, cells: Sequence[Result], run: Run | None) -> None:
+    """Raise `SeveralCasesError` when the results belong to several cases."""
+    if len({(cell.file, cell.row) for cell in cells}) > 1:
+        raise SeveralCasesError(case, cells, run)
 
 
 def _choose(

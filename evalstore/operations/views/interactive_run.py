@@ -77,7 +77,7 @@ class RunEnd:
     """Python files that must be trusted before checks can run."""
 
 
-ALL = RunRequest("run what is missing")
+ALL = RunRequest("run pending work")
 
 
 def of_file(location: Location, file: str) -> RunRequest:
@@ -85,9 +85,7 @@ def of_file(location: Location, file: str) -> RunRequest:
     workspace = open_workspace(location)
     if file not in workspace.find_files("tests", ".md"):
         return ALL
-    return RunRequest(
-        f"run what is missing of {file}", SelectionOptions(paths=(str(workspace.root / file),))
-    )
+    return RunRequest(f"run {file}", SelectionOptions(paths=(str(workspace.root / file),)))
 
 
 def again(location: Location, results: Sequence[Result]) -> RunRequest:

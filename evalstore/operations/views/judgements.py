@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from evalstore.results import Evaluation, Vote
     from evalstore.store import Store
 
-EARLIER = "judged before the instructions or checks were edited"
-LATER = "judged after the instructions or checks were edited"
+EARLIER = "older instructions or checks"
+LATER = "newer instructions or checks"
 ELSEWHERE = "judged in another case"
 PASSED_OVER = "does not count"
 """Reasons why a judgement does not count in the verdict."""

@@ -11,7 +11,8 @@ from evalstore.operations.views.attempts import (
     Attempt,
     find_attempts,
     has_attempts,
-    judge_votes,
+    judge_record,
+    load_votes,
     read_votes,
 )
 from evalstore.operations.views.result_changes import (
@@ -19,7 +20,7 @@ from evalstore.operations.views.result_changes import (
     ResultChange,
     find_result_changes,
 )
-from evalstore.planning.renames import follow_file
+from evalstore.planning.path_history import follow_file
 from evalstore.reports.comparison import CellIndex
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import iterate_entries
@@ -242,16 +243,11 @@ def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
     A run that reuses an answer adds nothing. A label changes the verdict of a sample and makes no
     other one. The order is that in which they were judged, whichever run has them.
     """
-    evaluations = store.find_evaluations(
-        dict.fromkeys(id for record in records for id in record.result.evaluations)
-    )
-    evaluators = {evaluation.evaluator for evaluation in evaluations.values()}
-    contents = store.load_contents("evaluator", evaluators)
-    people = {id for id, content in contents.items() if "human" in content}
+    cast = load_votes(store, records)
     samples: list[_Sample] = []
     newer: dict[tuple[str, ...], list[set[str]]] = {}
     for record in records:
-        for subject, votes in read_votes(record, evaluations, people).items():
+        for subject, votes in read_votes(record, cast).items():
             judged = {vote.id for vote in votes if not vote.human}
             known = newer.setdefault(subject, [])
             if any(judged <= other or other <= judged for other in known):
@@ -260,7 +256,7 @@ def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
             at = max((vote.started for vote in votes if vote.id in judged), default=0)
             verdict = record.result.verdict
             if has_attempts(record):
-                verdict = judge_votes(record, votes)
+                verdict = judge_record(record, votes)
             if verdict:
                 samples.append(_Sample(at, verdict))
     return sorted(samples, key=lambda sample: -sample.at)

@@ -103,11 +103,13 @@ def spending_text(spending: Json) -> str:
 
 
 def run_counts_text(run: RunCounts) -> str:
-    """Return the status and counts of a run: `complete: 2 asked, 2 judged, 6 reused`."""
+    """Return the status and counts of a run: `complete: 2 new answers, 6 reused, 1 new judgement`.
+
+    Recorded answers, which were taken from files, are counted apart.
+    """
     recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
-    return (
-        f"{run.status}: {run.asked:,} asked, {recorded}{run.judged:,} judged, {run.reused:,} reused"
-    )
+    answers = f"{plural(run.asked, 'new answer')}, {recorded}{run.reused:,} reused"
+    return f"{run.status}: {answers}, {plural(run.judged, 'new judgement')}"
 
 
 def scope_text(run: Run) -> str:
@@ -127,7 +129,7 @@ def summary_text(summary: RunSummary) -> str:
 
 
 def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
-    """Return the number of cases with each verdict, and the pass rate with its interval."""
+    """Return the number of results with each verdict, and the pass rate with its interval."""
     spans: list[StyledSpan] = []
     for word, count in summary.verdicts.items():
         if count or word == "pass":

@@ -25,11 +25,14 @@ def describe_shown(
     """Return a stored object for JSON; `REV:path` means the cases of a test file in that run.
 
     `@work` means the current workspace, and `[REV:]FILE::ROW` a case with the explanation of its
-    verdict: of the candidate and the system prompt that are named.
+    verdict: of the candidate and the system prompt that are named. `FILE` is its case, or if it
+    has several the file in the newest run that has results of it.
 
     Raises `RevisionError`.
     """
     if (explained := _explain_case(location, revision, model, prompt)) is not None:
+        if isinstance(explained, ShownItem):
+            return explained
         result = explained.result
         return {"kind": "case", "id": result.evaluation or result.test, **explained.document()}
     return _show(location, revision)
@@ -105,12 +108,21 @@ class ExplainedJudgement(NamedTuple):
 
 def _explain_case(
     location: Location, text: str, model: str | None, prompt: str | None
-) -> VerdictExplanation | None:
-    """Return the explanation of a case; None for a text that names something else."""
-    if (reference := read_reference(text)) is not None:
-        from evalstore.operations.views.explained_case import explain_case  # plans the case
+) -> VerdictExplanation | ShownItem | None:
+    """Return the explanation of a case; None for a text that names something else.
 
-        return explain_case(location, reference, model, prompt)
+    Of a test file with several cases it is the file with its results.
+    """
+    if (reference := read_reference(text)) is not None:
+        from evalstore.operations.views import explained_case  # plans the case
+
+        try:
+            return explained_case.explain_case(location, reference, model, prompt)
+        except explained_case.SeveralCasesError as error:
+            if error.run is None or model or prompt or reference.prompt:
+                raise
+            with open_store(location) as store:
+                return show_file(location, store, error.run.id, error.file)
     if model is not None or prompt is not None:
         raise EvalstoreError(
             "'--model' and '--prompt' select among the results of a case",

@@ -61,8 +61,8 @@ def plan_text(status: Status) -> str:
     """Return what a run would do, with which models and at what cost, as one sentence."""
     price = likely_price(status.cost, status.guess)
     models = _candidates_text(status)
-    reused = plural(status.reuse, "answer")
-    return f"A run would {work_text(status)} ({models}), {price}; {reused} reused."
+    reused = f"; {plural(status.reuse, 'answer')} reused" if status.reuse else ""
+    return f"A run would {work_text(status)} ({models}), {price}{reused}."
 
 
 def _candidates_text(status: Status) -> str:
@@ -117,7 +117,7 @@ def skipped_text(skipped: Sequence[object]) -> str:
 
 
 def change_text(change: FileChange) -> str:
-    """Return the effect of a changed file on its cases."""
+    """Return the effect of a changed file on its cases; what has the reason comes last."""
     code = change.code.strip()
     if code == "A":
         return f"{plural(change.asked, 'case')} new"
@@ -127,9 +127,9 @@ def change_text(change: FileChange) -> str:
         return change.reason
     counts = (
         (change.new, "new"),
+        (change.gone, "removed"),
         (change.asked, "asked again"),
         (change.judged, "judged again"),
-        (change.gone, "removed"),
     )
     parts = ", ".join(f"{plural(count, 'case')} {word}" for count, word in counts if count)
     return ": ".join(part for part in (parts, change.reason) if part)
@@ -138,12 +138,17 @@ def change_text(change: FileChange) -> str:
 def value_lines(
     was: str | None, now: str | None, *, width: int, indent: int = 0
 ) -> Iterator[StyledLine]:
-    """Yield two values below each other if they are too long for the line of their difference."""
+    """Yield two values below each other if they are too long for the line of their difference.
+
+    A value that is new or removed stands alone.
+    """
     if Difference("", was, now).fits:
         return
     old, new = focus(was, now, width)
-    yield StyledLine((StyledSpan(f"- {safe(old)}", "old"),), indent)
-    yield StyledLine((StyledSpan(f"+ {safe(new)}", "new"),), indent)
+    if was is not None:
+        yield StyledLine((StyledSpan(f"- {safe(old)}", "old"),), indent)
+    if now is not None:
+        yield StyledLine((StyledSpan(f"+ {safe(new)}", "new"),), indent)
 
 
 def edit_lines(edit: Difference, *, width: int, indent: int = 0) -> Iterator[StyledLine]:

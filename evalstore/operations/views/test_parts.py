@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore import deserialize
-from evalstore.operations.rendering import settings_of, text_of
+from evalstore.operations.rendering import check_yaml, text_of
 from evalstore.planning.version_reader import VersionReader
 from evalstore.values import Case, CaseFile, Json
 
@@ -70,11 +70,8 @@ def _messages(content: Json, *, bare: bool = False) -> str:
 
 
 def _check(check: Json) -> str:
-    lines = [str(check.get("type", ""))]
-    for name, value in sorted(settings_of(check).items()):
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines.append(f"    {name}: " + text.replace("\n", "\n        "))
-    return "\n".join(lines)
+    """Return a check in YAML, as an item of a block of checks."""
+    return "- " + check_yaml(check).replace("\n", "\n  ")
 
 
 def _settings(case: Case, contents: Mapping[str, Json], file: CaseFile) -> Iterator[str]:

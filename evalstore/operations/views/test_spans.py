@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.renames import follow_file
+from evalstore.planning.path_history import follow_file
 from evalstore.planning.results import as_result, compute_results
 from evalstore.planning.row_index import RowIndex
 from evalstore.store.case_chunks import find_same

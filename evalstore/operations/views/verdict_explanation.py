@@ -177,6 +177,7 @@ def _describe_history(history: ResultHistory) -> Json:
         "runsSearched": history.searched,
         "isCut": history.is_cut,
         **({"pending": True} if history.is_pending else {}),
+        **({"attempts": to_json(history.attempts)} if history.attempts else {}),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.display import plural
+from evalstore.display import columns_of, plural
 from evalstore.operations.views.styled_text import StyledSpan
 from evalstore.operations.views.verdict_order import PERSON, SIGNS, verdict_counts
 from evalstore.tui.render.plot import spark_spans, spark_words
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     from evalstore.tui.state.case_query import Query
 
 _LONGEST = 14
-"""Characters of a candidate's name that is shown whole beside its pass rate."""
+"""Characters of a candidate's name that is shown whole beside its pass rate, and of a short name
+with the rate for which there is always room."""
 _NAME = 15
 """Columns of a file and of a row that there must be room for beside the last verdicts."""
 _LEAST = MARGIN + 2 * GAP + 9
 """The width of the table without names and candidates."""
-
-
-_SPARSE = 8
-"""The width of the column of a candidate that has few of the cases."""
+_DENSE, _SPARSE = 11, 8
+"""The least width of the column of a candidate, and that of one that has few of the cases."""
+_NAMED = 18
+"""The width up to which the column of a candidate grows for its name."""
 
 
 def case_title(
@@ -60,30 +61,23 @@ def case_columns(
     rates: Sequence[Rate] = (),
     *,
     by_file: bool = False,
+    only_file: str = "",
     with_history: bool = False,
 ) -> list[Column]:
     """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
 
     `rates` are the pass rates of the candidates, for the line at the top. With `by_file` the name
-    of the file stands above the cases.
+    of the file stands above the cases, or in the title when all are of the `only_file`.
     """
-    labelled = dict.fromkeys(cases.labelled, 14)  # with room for the sign of a person
-    heads = _heads(cases.models, rates)
     models = [
-        Column(model, labelled.get(model, _SPARSE), picks=True, heads=head)
-        if model in filtered.sparse_models and len(cases.models) > 1
-        else Column(
-            model,
-            max(labelled.get(model, 11), min(18, len(model)), *map(len, head[:2])),
-            picks=True,
-            least=11,
-            heads=head,
-        )
-        for model, head in zip(cases.models, heads, strict=True)
+        _model_column(cases, filtered, model, heads)
+        for model, heads in zip(cases.models, _heads(cases.models, rates), strict=True)
     ]
     row_width = max(filtered.row_width, filtered.stem_width * by_file)
+    unnamed = filtered.unnamed_files & {only_file} if only_file else filtered.unnamed_files
     names = min(_NAME, filtered.file_width) + min(_NAME, row_width)
-    history = names + _LEAST + len(models) * (11 + GAP) if with_history else NEVER
+    least = sum(model.least + GAP for model in models)
+    history = names + _LEAST + least if with_history else NEVER
     return [
         Column(
             "file",
@@ -100,28 +94,48 @@ def case_columns(
             most=row_width,
             since=0 if by_file else 35,
             names=filtered.row_names,
+            heads=("case",) if by_file and unnamed else (),
         ),
         *models,
         Column("last runs", 9, since=history, is_saved=False),
     ]
 
 
-def _heads(models: Sequence[str], rates: Sequence[Rate]) -> list[tuple[str, ...]]:
-    """Return for each candidate its name with its pass rate, the longest text first."""
-    if len(rates) != len(models):
-        return [()] * len(models)
-    heads: list[tuple[str, ...]] = []
-    for model, name, rate in zip(models, short_names(models), rates, strict=True):
-        if rate.rate is None or rate.interval is None:
-            heads.append((model,))
-            continue
-        low, high = rate.interval
-        share = f"{100 * rate.rate:.0f}%"
-        interval = f"{share} {100 * low:.0f}-{100 * high:.0f}"
-        texts = [f"{model} {interval}"] if len(model) <= _LONGEST else []
-        texts += [f"{name} {interval}", f"{name} {share}"]
-        heads.append(tuple(dict.fromkeys(texts)))
-    return heads
+def _model_column(
+    cases: Cases, filtered: FilteredCases, model: str, heads: Sequence[str]
+) -> Column:
+    """Return the column of a candidate; one that has few of the cases may become narrower."""
+    is_sparse = model in filtered.sparse_models and len(cases.models) > 1
+    labelled = 14 * (model in cases.labelled)  # with room for the sign of a person
+    rated = [columns_of(text) for text in heads[:-2]]
+    least = max([_SPARSE if is_sparse else _DENSE, *(n for n in rated[-1:] if n <= _LONGEST)])
+    width = max([least, labelled, min(_NAMED, len(model)), *rated])
+    return Column(model, width, picks=True, least=least, heads=tuple(heads))
+
+
+def _heads(models: Sequence[str], rates: Sequence[Rate]) -> list[list[str]]:
+    """Return the texts above each candidate: with its rate and interval, its rate, its name alone.
+
+    All candidates have as many, those with the whole names before those with short ones.
+    """
+    known = rates if len(rates) == len(models) else ()
+    figures = [*zip(*map(_figures, known), strict=True), [""] * len(models)]
+    whole, short = list(models), short_names(models)
+    are_short = all(len(model) <= _LONGEST for model in models)
+    levels = [
+        [f"{name} {figure}".rstrip() for name, figure in zip(names, texts, strict=True)]
+        for texts in figures
+        for names in ((whole, short) if are_short or not any(texts) else (short,))
+    ]
+    return [list(texts) for texts in zip(*levels, strict=True)]
+
+
+def _figures(rate: Rate) -> tuple[str, str]:
+    """Return a pass rate with its interval and without, in percent; empty without a verdict."""
+    if rate.rate is None or rate.interval is None:
+        return "", ""
+    low, high = rate.interval
+    return f"{100 * rate.rate:.0f}% {100 * low:.0f}-{100 * high:.0f}", f"{100 * rate.rate:.0f}%"
 
 
 def case_cells(

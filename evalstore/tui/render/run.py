@@ -94,7 +94,9 @@ def _kind_lines(title: str, items: list[PlanItem]) -> Iterator[StyledLine]:
         (StyledSpan(f"{title} ({models.total():,})  ", "heading"), StyledSpan(f"{by}{names}"))
     )
     for reason, count in reasons.most_common(_REASONS):
-        yield from text_lines(f"{count:>5,}x  {reason}", indent=2)
+        number = f"{count:>5,}x  "
+        for line in text_lines(f"{number}{reason}", indent=2):
+            yield line._replace(hang=len(number))
         item = first[reason]
         yield from value_lines(item.was, item.now, width=_WIDTH, indent=10)
     if len(reasons) > _REASONS:

@@ -145,7 +145,7 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
         f"{rate_text(group.rate)}; {covered} of {plural(group.results, 'result')}"
     )
     yield from text_lines(
-        f"{plural(group.tests, 'test')}, {plural(group.cases, 'case')}, "
+        f"{plural(group.tests, 'test file')}, {plural(group.cases, 'case')}, "
         f"{plural(group.sessions, 'session')}, {plural(group.evaluations, 'judgement')}"
     )
     unpriced = f"; {group.unpriced:,} without a known price" if group.unpriced else ""

@@ -71,6 +71,7 @@ class CaseFigures:
             listing.filtered,
             self._rates,
             by_file=self._by_file,
+            only_file=listing.only_file,
             with_history=self.history.has_several,
         )
 

@@ -17,7 +17,7 @@ from evalstore.tui.screens.case_figures import CaseFigures
 from evalstore.tui.screens.case_reader import CaseReader
 from evalstore.tui.screens.choice import compare_candidates
 from evalstore.tui.screens.panels import TWO_COLUMNS
-from evalstore.tui.screens.text_filter import TextFilter
+from evalstore.tui.screens.text_filter import FoundWords, TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
 from evalstore.tui.state.case_listing import CaseListing
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 _HELP = """\
 A row for each case of a test file, a column for each candidate with the verdict on its answer. The
-line at the top has the pass rate of each candidate with its 95 % interval in percent; 'last runs'
-has the last eight verdicts on the candidate in the selected column, the oldest first, of files with
-up to 3,000 cases. Below the table, or at its right in a wide terminal, is the case under the
-cursor: the last message of the user, the answer of the candidate in the selected column, the
-verdicts on it with their feedback, then those on the other candidates. {panel.next} moves the focus
-between both.
+line at the top has the pass rate of each candidate in percent, where there is room for all of them
+with its 95 % interval; 'last runs' has the last eight verdicts on the candidate in the selected
+column, the oldest first, of files with up to 3,000 cases. Below the table, or at its right in a
+wide terminal, is the case under the cursor: the last message of the user, the answer of the
+candidate in the selected column, the verdicts on it with their feedback, then those on the other
+candidates. {panel.next} moves the focus between both.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.
 
@@ -142,20 +142,20 @@ class CasesPage(CaseActionsPage):
         return self.query_one("#cases", Grid)
 
     def reload(self, *, stay: bool = True) -> None:
-        """Read the cases again."""
+        """Read the cases again, and search the words of the filter in their texts."""
+        query = self.filter.query
 
-        def read() -> tuple[Cases, FilteredCases]:
+        def read() -> tuple[Cases, FilteredCases, FoundWords]:
             cases = self.source.cases(self.revision)
-            return cases, FilteredCases(cases)
+            filtered = FilteredCases(cases)
+            return cases, filtered, self.filter.find(query, filtered.look_up)
 
         self.fetch(read, lambda read: self.show_cases(*read))
 
-    def show_cases(self, cases: Cases, filtered: FilteredCases) -> None:
+    def show_cases(self, cases: Cases, filtered: FilteredCases, words: FoundWords) -> None:
         """Show cases that were read; say how many of those listed no longer match the filter."""
         self.listing.load(cases, filtered)
-        self.filter.look_up = filtered.look_up
-        if self.filter.query.words or self.filter.query.without:
-            self.filter.search()
+        self.filter.renew(filtered.look_up, words)
         self.figures.renew(cases)
         self.show_matches()
         _report_lost(self)
@@ -168,9 +168,8 @@ class CasesPage(CaseActionsPage):
         if listing.cases is None or listing.filtered is None:
             return
         grid = self.grid
-        current = None if to_first else self.selection.line
         listing.save_marks(grid.marked)
-        cursor = listing.arrange(query, self.filter.matches, current)
+        cursor = listing.arrange(query, self.filter.matches, None if to_first else grid.cursor)
         columns, cells = self.figures.columns(), self.figures.cells
         grid.show(columns, len(listing.lines), cells, cursor=cursor)
         grid.marked = listing.marked
@@ -331,8 +330,7 @@ class CasesPage(CaseActionsPage):
 
 def _report_lost(page: CasesPage) -> None:
     """Say how many cases no longer match the filter since they were read before."""
-    query = page.filter.query
-    if query.fields and not (query.words or query.without):  # those are still searched
+    if not page.filter.progress:
         lost = page.listing.count_lost()
         if lost:
             verb = "matches" if lost == 1 else "match"

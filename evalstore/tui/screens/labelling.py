@@ -138,7 +138,7 @@ def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
         only = next(iter(words)) if len(now) == 1 else ""
         lines.append(f"now: {verdict_cell(only).text if only else verdict_counts(words)}")
     if words["pending"]:
-        lines.append(f"{run_key} runs what is missing.")
+        lines.append(f"{run_key} runs pending work.")
     gone = [word for word in now.values() if word is None]
     if gone and len(now) == 1:
         lines.append("The workspace no longer has the case as it was: there it does not count.")

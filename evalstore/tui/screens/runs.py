@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -95,9 +95,10 @@ the cursor did.
 
 {list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
 run under the cursor with the previous run, and the workspace with the newest run."""
+    PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
     DEFAULT_CSS = """
     RunsPage {
-        & > #details { height: 35%; min-height: 9; border-top: solid $panel; }
+        & > #details { height: 35%; min-height: 9; }
         & > #dashboard { height: 4; }
         &.-short > #dashboard { height: 1; }
         &.-tiny > #dashboard { display: none; }
@@ -222,10 +223,7 @@ run under the cursor with the previous run, and the workspace with the newest ru
         yield heading("the workspace")
         if self._runs:
             yield from text_lines(
-                self.with_keys(
-                    "{list.open} shows the cases with the verdicts that stored answers give them "
-                    "now."
-                )
+                self.with_keys("{list.open} shows the current verdicts of all cases.")
             )
             text = self.with_keys("{history.status} shows what a run would do, why, and its cost.")
             yield from text_lines(text, "faint")
@@ -243,12 +241,13 @@ run under the cursor with the previous run, and the workspace with the newest ru
         yield from text_lines(f"{verdict_counts(run.verdicts)}: {share}")
         failed = f", {run.failed:,} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
-        yield from text_lines(f"{run_counts_text(run)}, {money(run.cost)}{failed}, {seconds:.1f} s")
+        yield from text_lines(f"{run_counts_text(run)}{failed}")
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
             yield from text_lines(f"{why}: {hint}", "pending")
-        yield from text_lines(", ".join(run.models), "faint")
+        cost = f"{money(run.cost)}, {seconds:.1f} s"
+        yield from text_lines(f"{', '.join(run.models)}: {cost}", "faint")
         if run.is_partial:
             yield from text_lines(f"partial run: {run.selection}", "pending")
         yield BLANK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
@@ -81,10 +81,11 @@ class StatsPage(ActionsPage):
 Pass rates with their 95 % intervals, costs and times of a run, by candidate, by system prompt, by
 tag and by file. Below is the line under the cursor in detail, with its pass rate, its cost and its
 latency in the runs of all cases until this one. {list.open} shows the cases of the line."""
+    PANELS: ClassVar[Mapping[str, str]] = {"facts": "Details"}
     DEFAULT_CSS = """
     StatsPage {
         & > #tables { height: 1; padding: 0 1; background: $panel; }
-        & > #facts { height: 35%; min-height: 11; border-top: solid $panel; }
+        & > #facts { height: 35%; min-height: 11; }
     }
     """
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 
-from evalstore.display import likely_price, plural, safe, widest
+from evalstore.display import plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
-from evalstore.operations.views.status_text import change_text, nothing_text, work_text
+from evalstore.operations.views.status_text import change_text, nothing_text, pending_text
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.run import left_lines
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.widgets.column_names import case_names, only_file
-from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
@@ -59,13 +59,21 @@ class StatusPage(CaseActionsPage):
         Binding("R", "run", "Run", id="page.run"),
         Binding("e", "edit", "Edit the file", id="case.edit"),
     ]
+    FOOTER = (
+        FooterHint("", "page.run"),
+        FooterHint("", "list.open"),
+        FooterHint("", "case.edit"),
+        FooterHint("", "page.copy"),
+        FooterHint("", "page.save"),
+    )
     TITLE = "Pending work"
     WAY = "{history.status} on the runs, the cases or an answer"
     HELP = """\
 Each question that a run would ask and each judgement that it would make, with the reason and the
 price; or what is wrong with the files."""
+    PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
     DEFAULT_CSS = """
-    StatusPage > TextView { height: 35%; min-height: 8; border-top: solid $panel; }
+    StatusPage > TextView { height: 35%; min-height: 8; }
     """
     export_name = "status"
 
@@ -111,10 +119,8 @@ price; or what is wrong with the files."""
         else:
             self._lines = list(_status_lines(status))
             self._prompts = status.prompts
-            price = likely_price(status.cost, status.guess, brief=True)
-            summary = f"{work_text(status)}: {price}" if status.items else "nothing"
-            reused = f"{status.reuse:,} answers reused"
-            self.set_title("pending work", self._file, summary, reused)
+            summary = pending_text(status, brief=True) if status.items else "nothing"
+            self.set_title("pending work", summary, self._file, f"{status.reuse:,} reused")
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
         grid = self.query_one(Grid)
         grid.display = bool(self._lines)
@@ -153,7 +159,7 @@ price; or what is wrong with the files."""
             place = "" if item.line is None else f"line {item.line}"
             return item.severity, item.file, place, "", "", item.message
         if isinstance(item, FileChange):
-            return item.code, item.file, "", "", "", change_text(item)
+            return item.letters, item.file, "", "", "", change_text(item)
         count = f" ({item.count}x)" if item.count > 1 else ""
         return (
             *(item.kind, item.file, self._row_of(item), item.model),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
+from evalstore.errors import EvalstoreError
 from evalstore.tui.state.case_query import read_query
 from evalstore.tui.widgets.grid import Grid
 
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 _PAUSE_SECONDS = 0.15
 """A search begins when nothing has been typed for so long."""
 _ELSEWHERE = "\n{page.search} searches the texts of all runs."
+
+
+class FoundWords(NamedTuple):
+    """The words of a filter, searched in texts."""
+
+    query: Query
+    matches: SearchMatches | None
+    """What they match; None when there are none, or when the search failed."""
 
 
 class TextFilter:
@@ -107,6 +117,30 @@ class TextFilter:
         return reason
 
     # --- searching
+
+    def find(self, query: Query, look_up: Callable[[Query, Search], SearchMatches]) -> FoundWords:
+        """Search the words of a query in this thread."""
+        if not (query.words or query.without):
+            return FoundWords(query, None)
+        worker, source = get_current_worker(), self._page.source
+
+        def search(words: Sequence[str]) -> frozenset[str] | None:
+            return source.search(words, lambda _done, _total: not worker.is_cancelled)
+
+        with suppress(EvalstoreError):  # it is searched again, and shown then
+            return FoundWords(query, look_up(query, search))
+        return FoundWords(query, None)
+
+    def renew(self, look_up: Callable[[Query, Search], SearchMatches], words: FoundWords) -> None:
+        """Take what was found in cases that were read again, unless something else was typed."""
+        self.look_up = look_up
+        if words.matches is None or words.query is not self.query:
+            self.search()
+            return
+        if self._pause:
+            self._pause.stop()
+        self._page.workers.cancel_group(self._page, "search")
+        self.progress, self.matches = "", words.matches
 
     def search(self) -> None:
         """Search the words in answers, feedback and tests; the last request wins."""

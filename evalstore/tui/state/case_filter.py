@@ -64,7 +64,9 @@ class FilteredCases:
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
         self.file_width = widest(self._files)
         self.row_width = widest([row_label(row) if row.prompt else row.row for row in cases.rows])
-        self.stem_width = widest({stem(row.file) for row in cases.rows if not row.row})
+        self.unnamed_files = frozenset(row.file for row in cases.rows if not row.row)
+        """The files whose only row has no name."""
+        self.stem_width = widest(map(stem, self.unnamed_files))
         """How wide the names of files are that stand in place of a row without a name."""
         self.file_sizes = Counter(row.file for row in cases.rows)
         """The number of rows of each file."""

@@ -41,15 +41,24 @@ def line_key(line: CaseRow | CaseGroup) -> tuple[str, ...]:
 
 
 def find_line(
-    lines: Sequence[CaseRow | CaseGroup], line: CaseRow | CaseGroup | None, *, is_new: bool
+    lines: Sequence[CaseRow | CaseGroup],
+    before: Sequence[CaseRow | CaseGroup],
+    number: int | None,
+    *,
+    or_next: bool,
 ) -> int | None:
-    """Find the number of a line; when the cases were read again, by its key."""
-    if line is None:
+    """Find where a line is now by its number before; None if it is not there any more.
+
+    With `or_next`, the next line that is still there stands for it, or else the last one before it.
+    """
+    if number is None or number >= len(before):
         return None
-    if is_new or isinstance(line, CaseGroup):
-        key = line_key(line)
-        return next((n for n, other in enumerate(lines) if line_key(other) == key), None)
-    return lines.index(line) if line in lines else None
+    places: dict[tuple[str, ...], int] = {}
+    for place, line in enumerate(lines):
+        places.setdefault(line_key(line), place)
+    others = [*range(number + 1, len(before)), *range(number - 1, -1, -1)] if or_next else []
+    keys = (line_key(before[other]) for other in (number, *others))
+    return next((places[key] for key in keys if key in places), None)
 
 
 def group_cases(

@@ -43,12 +43,12 @@ class CaseListing:
         """Those that matched when the cases were read before."""
         self._marked: set[tuple[str, ...]] = set()
         """The keys of marked cases, also of those that the filter hides."""
-        self._is_new = False
-        """Whether the cases were read again since they were arranged."""
+        self._query: Query | None = None
+        """The filter by which they were arranged last."""
 
     def load(self, cases: Cases, filtered: FilteredCases) -> None:
         """Take cases that were read again."""
-        self.cases, self.filtered, self._is_new = cases, filtered, True
+        self.cases, self.filtered = cases, filtered
         self._matched = self.matching
 
     def count_lost(self) -> int:
@@ -84,11 +84,15 @@ class CaseListing:
             return set()
         return {n for n, line in enumerate(self.lines) if line_key(line) in self._marked}
 
-    def arrange(
-        self, query: Query, matches: SearchMatches, current: CaseRow | CaseGroup | None
-    ) -> int:
-        """List what matches the filter; returns where the cursor is, at the same line if it can."""
+    def arrange(self, query: Query, matches: SearchMatches, cursor: int | None) -> int:
+        """List what matches the filter; returns where the cursor is, at the same line if it can.
+
+        When that line no longer matches the same filter, it is at the next one that does. Without
+        a cursor it is at the first.
+        """
         assert self.filtered is not None
+        before, is_same = self.lines, query is self._query
+        self._query = query
         numbers = self.filtered.select(query, self.order, matches)
         self.matching = rows = self.filtered.rows(numbers)
         self.lines = [*rows]
@@ -97,8 +101,7 @@ class CaseListing:
             self.lines = list(
                 group_cases(self.filtered, numbers, self.grouping, self._folded, by_name=by_name)
             )
-        cursor = find_line(self.lines, current, is_new=self._is_new)
-        self._is_new = False
+        cursor = find_line(self.lines, before, cursor, or_next=is_same)
         if self._start:
             start, self._start = self._start, None
             cursor = next((n for n, row in enumerate(rows) if (row.file, row.row) == start), None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
-from evalstore.display import columns_of, safe
-from evalstore.operations.views.distinct_labels import shared_starts, shorten_label
+from evalstore.display import columns_of
+from evalstore.operations.views.distinct_labels import one_line, shared_starts, shorten_label
 
 _COMPARED = 3_000
 """Of more names only the start that all of them share is known: sorting them takes too long."""
@@ -29,9 +29,9 @@ class ShortenedNames:
         When not all names of the group fit, the fields that all of them begin with
         (`lang=en, question=`) are left out.
         """
-        text = _clean(name)
+        text = one_line(name)
         if group not in self._groups:
-            self._groups[group] = _SharedStarts([_clean(name) for name in self._names_of(group)])
+            self._groups[group] = _SharedStarts([one_line(name) for name in self._names_of(group)])
         starts = self._groups[group]
         if columns_of(text) <= columns and starts.longest <= columns:
             return text
@@ -92,7 +92,3 @@ def only_file(files: Iterable[str]) -> str:
     rest = iter(files)
     first = next(rest, "")
     return first if all(file == first for file in rest) else ""
-
-
-def _clean(name: str) -> str:
-    return safe(" ".join(name.split()))

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from evalstore.tui.text_styles import TextStyles
 from evalstore.tui.widgets.grid_columns import Column, VisibleColumns, fit_columns, picked_column
 from evalstore.tui.widgets.grid_lines import (
     LineStyle,
@@ -26,11 +27,20 @@ if TYPE_CHECKING:
     from textual import events
 
 
-_PARTS = (
-    *("header", "cursor", "mark", "picked", "group"),
-    *("faint", "pass", "fail", "error", "undecided", "pending"),
+_TEXT_STYLES = TextStyles(
+    {
+        "mark": ("text-accent", "bold"),
+        "faint": ("faint", ""),
+        "pass": ("text-success", ""),
+        "fail": ("text-error", ""),
+        "error": ("text-error", "bold"),
+        "undecided": ("text-warning", ""),
+        "pending": ("text-warning", "italic"),
+        "group": ("text-accent", "bold"),
+        "picked": ("", "reverse bold underline"),
+    }
 )
-"""The names of what has a style of its own."""
+"""What has a style of its own."""
 _CSS = """
     Grid {
         height: 1fr;
@@ -39,15 +49,6 @@ _CSS = """
         overflow-x: hidden;
         & > .grid--header { text-style: bold; color: $foreground; background: $panel; }
         & > .grid--cursor { background: $primary-muted; color: $blurred-cursor-foreground; }
-        & > .grid--picked { text-style: reverse bold underline; }
-        & > .grid--mark { color: $text-accent; text-style: bold; }
-        & > .grid--faint { color: $faint; }
-        & > .grid--pass { color: $text-success; }
-        & > .grid--fail { color: $text-error; }
-        & > .grid--error { color: $text-error; text-style: bold; }
-        & > .grid--undecided { color: $text-warning; }
-        & > .grid--pending { color: $text-warning; text-style: italic; }
-        & > .grid--group { color: $text-accent; text-style: bold; }
         &:focus > .grid--cursor {
             background: $block-cursor-background;
             color: $block-cursor-foreground;
@@ -78,7 +79,7 @@ class Grid(ScrollView, can_focus=True):
     Texts are never markup; control characters are shown as escapes.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"grid--{part}" for part in _PARTS}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"grid--header", "grid--cursor"}
     DEFAULT_CSS = _CSS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False, id="list.down"),
@@ -224,7 +225,7 @@ class Grid(ScrollView, can_focus=True):
         return draw_line(cells, self._visible, picked, style, mark_style, width)
 
     def _colour(self, name: str) -> Style:
-        return self.get_component_rich_style(f"grid--{name}", partial=True)
+        return _TEXT_STYLES.find(self.app, name)
 
     # --- the cursor
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,7 +43,10 @@ class Column:
     names: ShortenedNames | None = None
     """What is in it, when it is names: one that is too long keeps what distinguishes it."""
     heads: tuple[str, ...] = ()
-    """Texts for the line at the top in place of the title: the first that fits is shown."""
+    """Texts for the line at the top in place of the title, the one that says most first.
+
+    The same number of them is shown above all columns: the first for which there is room.
+    """
 
 
 class VisibleColumns(NamedTuple):
@@ -76,11 +79,12 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     seen = picks[first : first + fits]
     shown = sorted([*fixed, *seen])
     room = max(0, room - sum(made[n].width + GAP for n in seen))
-    for are_names in (True, False):  # texts of rows are worth more than titles of columns
-        widened = [n for n in shown if bool(columns[n].grows and columns[n].most) == are_names]
-        room = _share(room, widened, columns, made, width)
-    marks = 2 * (len(seen) < len(picks))
-    made |= {n: replace(made[n], title=_head(made[n], marks)) for n in seen}
+    names = [n for n in shown if columns[n].grows and columns[n].most]
+    room = _share(room, names, columns, made, width)  # they are worth more than titles
+    marks = dict.fromkeys(seen, 2 * (len(seen) < len(picks)))
+    level, room = _widen_for_heads(room, shown, made, marks)
+    _share(room, [n for n in shown if n not in names], columns, made, width)
+    made |= {n: replace(made[n], title=_head(made[n], level)) for n in shown}
     if seen and first:
         made[seen[0]] = replace(made[seen[0]], title=f"‹ {made[seen[0]].title}")
     if seen and first + fits < len(picks):
@@ -111,10 +115,29 @@ def picked_column(columns: Sequence[Column], picked: int) -> int | None:
     return picks[picked] if len(picks) > 1 and picked < len(picks) else None
 
 
-def _head(column: Column, reserved: int) -> str:
-    """Return the longest text for the top that fits, with some columns `reserved`; or the title."""
-    room = column.width - reserved
-    return next((head for head in column.heads if columns_of(head) <= room), column.title)
+def _widen_for_heads(
+    room: int, shown: Sequence[int], made: dict[int, Column], reserved: Mapping[int, int]
+) -> tuple[int, int]:
+    """Widen columns for the first of their heads that fit; returns its number and the room left.
+
+    If none fit it is that of the last, and no column is widened.
+    """
+    headed = [n for n in shown if made[n].heads]
+    levels = max((len(made[n].heads) for n in headed), default=1)
+    for level in range(levels):
+        missing = {
+            n: max(0, columns_of(_head(made[n], level)) + reserved.get(n, 0) - made[n].width)
+            for n in headed
+        }
+        if sum(missing.values()) <= room:
+            made |= {n: replace(made[n], width=made[n].width + missing[n]) for n in headed}
+            return level, room - sum(missing.values())
+    return levels - 1, room
+
+
+def _head(column: Column, level: int) -> str:
+    """Return the text for the top; a column with fewer of them is headed by its last one."""
+    return column.heads[min(level, len(column.heads) - 1)] if column.heads else column.title
 
 
 def _narrow(column: Column) -> int:

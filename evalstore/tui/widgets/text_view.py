@@ -16,17 +16,34 @@ from textual.strip import Strip
 
 from evalstore.display import safe
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.tui.text_styles import TextStyles
 
 if TYPE_CHECKING:
     from textual import events
 
 
-_PARTS = [
-    *("heading", "faint", "pass", "fail", "error", "undecided", "pending", "old", "new"),
-    *("strong", "emphasis", "link"),
-    *("code", "code-keyword", "code-string", "code-number", "code-name"),
-]
-"""The names of what has a style of its own."""
+TEXT_STYLES = TextStyles(
+    {
+        "heading": ("text-primary", "bold"),
+        "faint": ("faint", ""),
+        "pass": ("text-success", "bold"),
+        "fail": ("text-error", "bold"),
+        "error": ("text-error", "bold"),
+        "undecided": ("text-warning", "bold"),
+        "pending": ("text-warning", "italic"),
+        "old": ("text-error", ""),
+        "new": ("text-success", ""),
+        "strong": ("", "bold"),
+        "emphasis": ("", "italic"),
+        "link": ("", "underline"),
+        "code": ("text-accent", ""),
+        "code-keyword": ("text-primary", "bold"),
+        "code-string": ("text-success", ""),
+        "code-number": ("text-warning", ""),
+        "code-name": ("text-accent", ""),
+    }
+)
+"""What has a style of its own."""
 _COMPARED_AROUND = 10
 """Lines in each direction by which equal lines are told apart."""
 
@@ -37,7 +54,6 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     It has no keys to scroll sideways: these are left to the screen.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"reader--{part}" for part in _PARTS}
     DEFAULT_CSS = """
     TextView {
         height: 1fr;
@@ -45,23 +61,6 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         color: $foreground;
         padding: 0 1;
         overflow-x: hidden;
-        & > .reader--heading { text-style: bold; color: $text-primary; }
-        & > .reader--faint { color: $faint; }
-        & > .reader--pass { color: $text-success; text-style: bold; }
-        & > .reader--fail { color: $text-error; text-style: bold; }
-        & > .reader--error { color: $text-error; text-style: bold; }
-        & > .reader--undecided { color: $text-warning; text-style: bold; }
-        & > .reader--pending { color: $text-warning; text-style: italic; }
-        & > .reader--old { color: $text-error; }
-        & > .reader--new { color: $text-success; }
-        & > .reader--strong { text-style: bold; }
-        & > .reader--emphasis { text-style: italic; }
-        & > .reader--link { text-style: underline; }
-        & > .reader--code { color: $text-accent; }
-        & > .reader--code-keyword { color: $text-primary; text-style: bold; }
-        & > .reader--code-string { color: $text-success; }
-        & > .reader--code-number { color: $text-warning; }
-        & > .reader--code-name { color: $text-accent; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -69,6 +68,8 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("up,k", "scroll_up", "Up", show=False, id="text.up"),
         Binding("pagedown,ctrl+f,space", "page_down", "Page down", show=False, id="text.page_down"),
         Binding("pageup,ctrl+b", "page_up", "Page up", show=False, id="text.page_up"),
+        Binding("ctrl+d", "half(1)", "Half a page down", show=False, id="text.half_down"),
+        Binding("ctrl+u", "half(-1)", "Half a page up", show=False, id="text.half_up"),
         Binding("home,g", "scroll_home", "Start", show=False, id="text.start"),
         Binding("end,G", "scroll_end", "End", show=False, id="text.end"),
     ]
@@ -80,6 +81,10 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self._wrapped: list[tuple[StyledSpan, ...]] = []
         self._starts: list[int] = []
         """The number of the first row of each line."""
+        self._revealed: tuple[str, int] | None = None
+        """The colour that was scrolled to, and the line from which on it is searched."""
+        self._revealed_at = 0
+        """The row at the top after scrolling there."""
 
     def show(
         self,
@@ -98,6 +103,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self._lines = [_printable(line) for line in lines]
         self._written = self._lines if written is None else written
         self._wrap()
+        self._revealed = None
         if not stay:
             self.scroll_to(y=0, animate=False, immediate=True)
         elif number or row:
@@ -115,12 +121,16 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         return number, top - self._starts[number]
 
     def reveal(self, colour: str, number: int) -> None:
-        """Scroll to the first part of this colour from a line on, unless it is on the screen."""
+        """Scroll to the first part of this colour from a line on, unless it is on the screen.
+
+        Until something is scrolled it is on the screen, also when the room for the text changes.
+        """
         rows = range(self._starts[number], len(self._wrapped)) if number < len(self._lines) else ()
         row = next((row for row in rows if _has_colour(self._wrapped[row], colour)), 0)
         height = self.scrollable_content_region.height
         if not 0 <= row - self.scroll_offset.y < height:
             self.scroll_to(y=max(0, row - height // 3), animate=False, immediate=True)
+        self._revealed, self._revealed_at = (colour, number), self.scroll_offset.y
 
     @property
     def text(self) -> str:
@@ -142,17 +152,27 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def watch_show_vertical_scrollbar(self) -> None:
         """Fit the text again: the scrollbar takes room from it."""
-        self._wrap()
+        self._wrap_again()
+
+    def action_half(self, by: int) -> None:
+        """Scroll by half of what can be seen."""
+        step = by * max(1, self.scrollable_content_region.height // 2)
+        self.scroll_relative(y=step, animate=False, immediate=True)
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Wrap again."""
+        """Fit the text to the room that it has now."""
+        self._wrap_again()
+
+    def _wrap_again(self) -> None:
         self._wrap()
+        if self._revealed and self.scroll_offset.y == self._revealed_at:
+            self.reveal(*self._revealed)
 
     def _style(self, colour: str) -> Style:
         """Return the style of a name, or of the two colours of a piece of an image."""
         if colour.startswith("#"):
             return Style.parse(colour)
-        return self.get_component_rich_style(f"reader--{colour}", partial=True)
+        return TEXT_STYLES.find(self.app, colour)
 
     def render_line(self, y: int) -> Strip:
         """Draw a line."""

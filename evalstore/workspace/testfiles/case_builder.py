@@ -232,7 +232,7 @@ class CaseBuilder:
             raise FileProblem(
                 f"a recorded answer is for one conversation, and there are {len(shapes)}",
                 line,
-                hint="remove 'answer', or 'repetitions' and all runs ('# ▶') but one",
+                hint="remove 'answer', or 'repetitions' and all conversations ('# ▶') but one",
             )
         if len(answers) != (turn_count := len(shapes[0].turns)):
             answer_count = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"

@@ -1,6 +1,6 @@
 """Reads the conversations of a test file, before their texts are filled.
 
-A file has one conversation, or several runs (`# ▶ name ×3`) with a shared beginning. They are
+A file has one conversation, or several (`# ▶ name ×3`) with a shared beginning. They are
 in the sections of the body, or in the field `messages`.
 """
 
@@ -83,9 +83,9 @@ def read_runs(
         return (_conversation(lines, first, None, repetitions or 1),)
     if repetitions is not None:
         raise FileProblem(
-            "'repetitions' and runs ('# ▶') cannot be combined",
+            "'repetitions' and conversations with names ('# ▶') cannot be combined",
             lines[starts[0][0]].number,
-            hint="write how often behind the name of the run, as in '# ▶ again ×3'",
+            hint="write how often behind the name of a conversation, as in '# ▶ again ×3'",
         )
     shared = lines[: starts[0][0]]
     runs: list[RepeatedConversation] = []
@@ -94,7 +94,7 @@ def read_runs(
         line = lines[start].number
         name, count = _read_name(rest, line)
         if any(run.name == name for run in runs):
-            raise FileProblem(f"two runs are called '{name}'", line)
+            raise FileProblem(f"two conversations are called '{name}'", line)
         runs.append(_conversation([*shared, *lines[start + 1 : end]], line, name, count))
     return tuple(runs)
 
@@ -104,17 +104,17 @@ def _read_name(rest: str, line: int) -> tuple[str, int]:
     assert match is not None
     name, count = match[1].strip(SPACE), int(match[2][:_MOST_DIGITS] if match[2] else 1)
     if not name:
-        raise FileProblem("a run has no name", line, hint="write it as in '# ▶ first ×3'")
+        raise FileProblem("a conversation has no name", line, hint="write it as in '# ▶ first ×3'")
     if not 1 <= count <= MOST_SAMPLES:
-        raise FileProblem(f"a run is held from 1 to {MOST_SAMPLES:,} times", line)
+        raise FileProblem(f"a conversation is held from 1 to {MOST_SAMPLES:,} times", line)
     if "×" in name or "{{" in name:
         raise FileProblem(
-            f"{shorten(name)} cannot be the name of a run",
+            f"{shorten(name)} cannot be the name of a conversation",
             line,
             hint="write how often as a whole number behind a name, as in '# ▶ first ×3'",
         )
     if name in _TAKEN or name.startswith("_"):
-        raise FileProblem(f"'{name}' cannot be the name of a run", line)
+        raise FileProblem(f"'{name}' cannot be the name of a conversation", line)
     return name, count
 
 
@@ -166,7 +166,7 @@ def split_turns(lines: list[SourceLine]) -> tuple[Turn, ...]:
             continue
         user, assistant, system, run, rest = marker.groups()
         if run:
-            raise FileProblem("a prompt has no runs ('# ▶')", line.number)
+            raise FileProblem("a prompt has no conversations ('# ▶')", line.number)
         before = started or any(line.text.strip(SPACE) for line in collected)
         if system and before:
             raise FileProblem(

@@ -106,7 +106,7 @@ def test_edits_are_counted_to_the_nearest_text(answer: str, most: int, expected:
 
 
 def test_too_many_edits_are_reported() -> None:
-    words = "expected 'a' up to 1 edits, found 'bcd', 3 edits away"
+    words = "expected 'a' or at most 1 edit from it, found 'bcd', 3 edits away"
     assert judged({"levenshtein": "a", "max": 1}, "bcd") == ("fail", words)
 
 

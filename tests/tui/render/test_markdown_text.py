@@ -15,7 +15,7 @@ from evalstore.operations.views.markdown_tokens import _MARKUP, LONGEST, _is_sig
 from evalstore.operations.views.styled_text import StyledLine
 from evalstore.tui.render.highlight import _LANGUAGES, code_lines
 from evalstore.tui.render.markdown_text import render_text
-from evalstore.tui.widgets.text_view import TextView, wrap_line
+from evalstore.tui.widgets.text_view import TEXT_STYLES, wrap_line
 
 
 def shown(text: str) -> str:
@@ -177,7 +177,7 @@ def test_every_letter_of_any_text_is_shown_and_every_style_exists(text: str) -> 
         assert not missing(text, rendered.lines)
         assert all(line.text == safe(line.text) for line in rendered.lines)
         colours = {span.colour for line in rendered.lines for span in line.spans if span.colour}
-        assert {f"reader--{colour}" for colour in colours} <= TextView.COMPONENT_CLASSES
+        assert colours <= TEXT_STYLES.names
 
 
 REPEATED = [

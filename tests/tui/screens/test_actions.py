@@ -251,7 +251,7 @@ def test_what_nothing_else_has_judged_is_pending_when_the_label_is_taken_back(
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "down", "p", "enter", "u")
         assert words(pilot) == ["pending", "pending"]
-        assert "now: … pending\nR runs what is missing." in notified(pilot)
+        assert "now: … pending\nR runs pending work." in notified(pilot)
 
     drive(scenario)
 

@@ -175,7 +175,7 @@ def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> No
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "enter")
         text = text_of(pilot)
-        assert "(judged before the instructions or checks were edited)" in text
+        assert "(older instructions or checks)" in text
         assert text.index("The answer must be warm and short.") < text.index(
             "The answer must be warm.\n"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from evalstore.planning.options import Location
 from evalstore.results import Result
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.data_source import WorkspaceSource
+from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
@@ -72,12 +74,16 @@ def test_the_case_under_the_cursor_is_read_without_opening_it(workspace: Path) -
     drive(scenario, revision="@")
 
 
+def without_ages(text: str) -> list[str]:
+    return re.sub(r"just now|\d+ seconds? ago", "some time ago", text).split("\n")
+
+
 def test_what_the_reader_shows_is_on_the_page_of_the_answer(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n")
-        lines = reader_of(pilot).text.split("\n")
+        lines = without_ages(reader_of(pilot).text)
         await press(pilot, "enter")
-        page = pilot.app.screen.query_one("#text", TextView).text.split("\n")
+        page = without_ages(pilot.app.screen.query_one("#text", TextView).text)
         end = lines.index("✓ pass  scripted/two")
         assert [line for line in lines[:end] if line not in page] == ["user  How is Oslo?"]
 
@@ -245,5 +251,13 @@ def test_the_only_file_is_named_in_the_title_and_rows_have_its_column(workspace:
         assert lines[0].startswith(" run @ › tests/weather.md › 2 of 3 ")
         assert lines[1].split()[0] == "row"
         assert [line.split()[0] for line in lines[2:4]] == ["city=Oslo", "city=Rome"]
+        await press(pilot, "escape", "slash", *"greeting", "enter")
+        assert [line.split()[0] for line in screen(pilot).splitlines()[1:3]] == [
+            "case",
+            "greeting.md",
+        ]
+        assert pilot.app.screen.query_one(Grid).titles[:2] == ["file", "row"]
+        await press(pilot, "escape", "t")
+        assert screen(pilot).splitlines()[1].split()[0] == "case"
 
     drive(scenario, revision="@", size=(40, 12))

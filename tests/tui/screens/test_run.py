@@ -38,6 +38,7 @@ from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.values import Reply, Request, Usage
 from tests import endpoint
 from tests.builders import tree
+from tests.cli.test_run import edit
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, resized, screen, settled, until
 from tests.tui.screens.test_actions import notified
@@ -79,7 +80,7 @@ def test_enter_before_the_price_is_shown_says_so_and_runs_nothing(
         assert isinstance(pilot.app.screen, PlanPage)
         assert "new test" in screen(pilot)
         await press(pilot, "enter")
-        assert "complete: 2 asked" in screen(pilot)
+        assert "complete: 2 new answers" in screen(pilot)
 
     drive(scenario)
 
@@ -125,7 +126,7 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
         assert "2x  new" in text
         await press(pilot, "enter")
         text = screen(pilot)
-        assert "complete: 2 asked, 2 judged, 6 reused" in text
+        assert "complete: 2 new answers, 6 reused, 2 new judgements" in text
         assert "tests/new.md" in text
         await press(pilot, "enter")
         page = pilot.app.screen
@@ -197,7 +198,7 @@ def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R", "enter")
         text = screen(pilot)
-        assert "complete: 2 asked" in text
+        assert "complete: 2 new answers" in text
         assert "since the last" not in text
         assert "error" not in text
         await press(pilot, "d")
@@ -211,7 +212,7 @@ def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
 
 async def first(pilot: Pilot[None]) -> None:
     await press(pilot, "R", "enter")
-    assert "complete: 8 asked" in screen(pilot)
+    assert "complete: 8 new answers" in screen(pilot)
     assert "since the last" not in screen(pilot)
 
 
@@ -248,7 +249,7 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         assert "In the workspace the first verdict" in text
         await press(pilot, "enter")
         text = screen(pilot)
-        assert "0 asked, 1 judged, 1 reused" in text
+        assert "0 new answers, 1 reused, 1 new judgement" in text
         assert "tests/weather.md [city=Oslo]  scripted/one  ✗ fail -> ✓ pass" in text
         await press(pilot, "escape", "g", "space", "space", "J")
         assert "judge 2 cases of scripted/one again" in screen(pilot)
@@ -320,7 +321,7 @@ def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path) -> None:
         await pilot.press("c")
         await shown(pilot, "once more stops at once")
         await pilot.press("c")
-        await shown(pilot, "interrupted: 0 asked")
+        await shown(pilot, "interrupted: 0 new")
         await settled(pilot)
         assert "interrupted; what was finished is stored, and the next run" in screen(pilot)
         await press(pilot, "escape")
@@ -329,7 +330,7 @@ def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path) -> None:
             model = workspace / f"models/{name}.yaml"
             model.write_text(model.read_text().replace("latency: 30.0, ", ""))
         await press(pilot, "R", "enter")
-        assert "complete: 2 asked" in screen(pilot)
+        assert "complete: 2 new answers" in screen(pilot)
 
     drive(scenario)
 
@@ -372,7 +373,7 @@ def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
         assert app.runs.runner
         app.runs.runner.interrupt()
         app.runs.runner.interrupt()
-        await shown(pilot, "interrupted: 0 asked")
+        await shown(pilot, "interrupted: 0 new")
         await settled(pilot)
         assert "▶" not in screen(pilot)
 
@@ -445,7 +446,7 @@ def test_a_run_that_ends_while_it_is_asked_about_is_reported(waiting: Waiting) -
         await shown(pilot, "The run has ended meanwhile. q quits.")
         assert pilot.app.is_running
         await press(pilot, "escape")
-        assert "complete: 2 asked" in screen(pilot)
+        assert "complete: 2 new answers" in screen(pilot)
         await press(pilot, "q")
         assert not pilot.app.is_running
 
@@ -463,7 +464,7 @@ def test_a_provider_that_fails_is_reported_with_its_class_and_a_hint(workspace: 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "R", "enter")
         text = screen(pilot)
-        assert "incomplete: 1 asked" in text
+        assert "incomplete: 1 new answer" in text
         assert "! failed 1x: scripted/one: " in text
         assert "[/] [bold red]no markup[/]" in text
         assert "hint: status 429: too many calls at once" in text
@@ -491,7 +492,7 @@ def test_failures_of_several_kinds_are_reported_each_with_its_own_words(workspac
 
         async def scenario(pilot: Pilot[None]) -> None:
             await press(pilot, "R", "enter")
-            assert "incomplete: 1 asked" in screen(pilot)
+            assert "incomplete: 1 new answer" in screen(pilot)
             assert blocks(pilot, statuses) == [("3", "400"), ("3", "503")]
             await press(pilot, "G", "g", "escape")
             # The first 401 ends all calls to the model: what is left was not called, but failed.
@@ -573,7 +574,7 @@ def test_offline_and_the_bound_on_the_cost_hold(workspace: Path) -> None:
         await press(pilot, "R")
         assert "It stops before it costs more than $0." in screen(pilot)
         await press(pilot, "enter")
-        assert "over budget: 0 asked" in screen(pilot)
+        assert "over budget: 0 new answers" in screen(pilot)
         assert "stopped: cost limit reached" in screen(pilot)
 
     drive(scenario, source=source)
@@ -593,7 +594,7 @@ def test_the_keys_of_a_run_do_not_stay_in_the_environment(workspace: Path) -> No
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R", "enter")
-        assert "complete: 2 asked" in screen(pilot)
+        assert "complete: 2 new answers" in screen(pilot)
         assert "SOME_API_KEY" not in os.environ
 
     drive(scenario)
@@ -661,7 +662,7 @@ def test_nothing_is_done_that_cannot_be_seen(workspace: Path) -> None:
         assert isinstance(pilot.app.screen, RunsPage)
         await resized(pilot, 100, 30)
         await press(pilot, "R", "enter")
-        assert "complete: 2 asked" in screen(pilot)
+        assert "complete: 2 new answers" in screen(pilot)
 
     drive(scenario)
 
@@ -672,6 +673,20 @@ def test_the_browser_can_be_left_from_a_plan(workspace: Path) -> None:
         assert not pilot.app.is_running
 
     drive(scenario)
+
+
+def test_a_long_reason_of_a_plan_stays_beside_its_number(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "How is", "What is the weather like in the city of")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        lines = [line.strip("│") for line in screen(pilot).splitlines()]
+        first = next(number for number, line in enumerate(lines) if "test changed" in line)
+        start = lines[first].index("test changed")
+        assert lines[first + 1][:start].isspace()
+        assert not lines[first + 1][start].isspace()
+
+    drive(scenario, size=(50, 30))
 
 
 def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None:

@@ -342,7 +342,7 @@ def test_groups_count_their_verdicts_and_are_folded(workspace: Path) -> None:
         await press(pilot, "t", "g")
         lines = screen(pilot).splitlines()
         assert lines[2].split() == [
-            *("row", "scripted/one", "33%", "6-79", "scripted/two", "67%", "10-97"),
+            *("case", "scripted/one", "33%", "6-79", "scripted/two", "67%", "10-97"),
         ]
         assert lines[4].split() == ["greeting.md", "✗", "fail", "✗", "fail"]
         assert lines[3] == "▾ tests/greeting.md: 1 case, 2 ✗ fail"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -19,6 +20,19 @@ from tests.tui.driving import drive, press, resized, screen, until
 from tests.tui.screens.test_actions import notified
 
 
+def test_the_title_has_the_price_in_a_narrow_terminal(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nHow is Lima?\n\n---\n\nIt must be warm.\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        title = " pending work › 2 to ask, 2 to judge, up to $"
+        assert re.match(re.escape(title) + r"[\d.]+ › tests/new.md › 6 reused\n", screen(pilot))
+        await resized(pilot, 60, 24)
+        assert screen(pilot).startswith(title)
+
+    drive(scenario, size=(80, 24))
+
+
 def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
     test = workspace / "tests/weather.md"
     test.write_text(test.read_text().replace("How is", "And how is"))
@@ -27,7 +41,7 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
         text = screen(pilot)
-        assert "pending work › ask for 6 answers and make 6 judgements: up to $" in text
+        assert "pending work › 6 to ask, 6 to judge, up to $" in text
         assert "changed since run ########" in text
         assert "1 case new" in text
         assert "enter Open" in text
@@ -43,7 +57,7 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
         await press(pilot, "R")
         assert isinstance(pilot.app.screen, PlanPage)
         await press(pilot, "enter")
-        assert "complete: 6 asked" in screen(pilot)
+        assert "complete: 6 new answers" in screen(pilot)
         await press(pilot, "escape")
         assert "Nothing to do: 8 answers of 2 candidates" in screen(pilot)
         await press(pilot, "escape")
@@ -164,11 +178,11 @@ def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor:
         args = Path(f"{editor}.args").read_text().splitlines()
         assert args == ["-w", str(workspace / "tests/weather.md")]
         text = screen(pilot)
-        assert "run what is missing of tests/weather.md" in text
+        assert "run tests/weather.md" in text
         assert "make 4 judgements" in text
         assert "4x  instructions changed" in text
         await press(pilot, "enter")
-        assert "complete: 0 asked, 4 judged, 4 reused" in screen(pilot)
+        assert "complete: 0 new answers, 4 reused, 4 new judgements" in screen(pilot)
         await press(pilot, "escape")
         does(editor, "true")
         await press(pilot, "e")

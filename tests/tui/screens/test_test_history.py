@@ -40,7 +40,7 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
         ("How is", "How warm is"),
         ("must be warm", "must be very warm"),
         ("tags: [weather]", "tags: [weather]\nsystemPrompts: [brief]"),
-        ("very warm.", "very warm.\n\n~~~checks\n- contains: Cold\n~~~"),
+        ("very warm.", "very warm.\n\n~~~checks\n- contains: Cold\n  not: true\n~~~"),
         ("[Oslo, Rome]", "[Oslo, Rome, Lima]"),
     )
     for was, now in edits:
@@ -63,6 +63,7 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     ]
     assert versions[0].run is None
     assert versions[0].verdicts == {"scripted/one": ("pending",)}
+    assert versions[1].parts["checks"] == "- contains: Cold\n  not: true"
     assert versions[1].candidates == ("scripted/two is gone",)
     assert versions[-1].verdicts == {"scripted/one": ("fail",), "scripted/two": ("pass",)}
     assert all(version.run for version in versions[1:])

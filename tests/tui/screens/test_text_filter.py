@@ -9,11 +9,13 @@ from pathlib import Path
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from evalstore.cli.main import main
 from evalstore.errors import StoreError
 from evalstore.planning.options import Location
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.case_query import matches_any, read_query
 from evalstore.tui.state.data_source import WorkspaceSource
+from tests.cli.test_run import edit
 from tests.tui.conftest import run_with_hostile_answers
 from tests.tui.driving import drive, press, screen, settled
 
@@ -156,6 +158,28 @@ def test_the_cursor_and_the_marks_stay_with_their_cases(workspace: Path) -> None
         assert page.case.row == "city=Rome"
 
     drive(scenario, revision="@")
+
+
+def test_a_case_that_no_longer_matches_leaves_the_cursor_at_the_next_one(workspace: Path) -> None:
+    edit(workspace / "models/one.yaml", "answer: Warm.", "answer: Cold.")
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Bonn, Lima]")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        await press(pilot, "slash", *"verdict:fail weather answer -hello", "enter")
+        assert rows(pilot) == ["city=Oslo", "city=Bonn", "city=Lima"]
+        await press(pilot, "down", "p", *"fine", "enter")
+        assert rows(pilot) == ["city=Oslo", "city=Lima"]
+        assert page.case
+        assert page.case.row == "city=Lima"
+        assert "1 case no longer matches the filter." in str([*pilot.app._notifications])
+        await press(pilot, "p", "enter")
+        assert rows(pilot) == ["city=Oslo"]
+        assert page.case.row == "city=Oslo"
+
+    drive(scenario, revision="@work")
 
 
 def test_a_name_in_quotes_is_meant_as_a_whole() -> None:

@@ -95,3 +95,42 @@ def test_the_same_line_is_the_one_with_the_same_neighbours_or_else_the_nearest()
     assert find_same_line(text, 3, text[2:]) == 1
     assert find_same_line([BLANK] * 9, 5, [BLANK] * 9) == 5
     assert find_same_line(text, 2, text[3:]) is None
+
+
+def test_what_was_revealed_stays_on_the_screen_until_something_is_scrolled() -> None:
+    async def scenario() -> None:
+        app = Reader()
+        async with app.run_test(size=(60, 10)) as pilot:
+            view = app.query_one(TextView)
+            words = StyledLine((StyledSpan("some words " * 500), StyledSpan("needle", "error")))
+            view.show([words, *text_lines("after it\n" * 20)])
+            await pilot.pause()
+            view.reveal("error", 0)
+            for width in (59, 30, 61):
+                await pilot.resize_terminal(width, 10)
+                await pilot.pause()
+                shown = [view.render_line(y).text for y in range(view.size.height)]
+                assert any("needle" in line for line in shown), width
+            view.scroll_to(y=1, animate=False, immediate=True)
+            await pilot.resize_terminal(40, 10)
+            await pilot.pause()
+            assert view.scroll_offset.y == 1
+
+    asyncio.run(scenario())
+
+
+def test_half_a_page_is_scrolled() -> None:
+    async def scenario() -> list[float]:
+        app = Reader()
+        async with app.run_test(size=(30, 4)) as pilot:
+            view = app.query_one(TextView)
+            view.show([*text_lines("line\n" * 20)])
+            view.focus()
+            await pilot.pause()
+            places = []
+            for key in ("ctrl+d", "ctrl+d", "ctrl+u"):
+                await pilot.press(key)
+                places.append(view.scroll_y)
+            return places
+
+    assert asyncio.run(scenario()) == [2, 4, 2]
