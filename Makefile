@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help example test attack lint check fix docs bench clean
+.PHONY: help example test attack lint check fix docs site screenshots bench clean
 
 help: ## Print the targets
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -51,10 +51,19 @@ docs: .venv/.installed-dev ## Write docs/cli.md, the contents, tables and pictur
 	mv docs/cli.md.new docs/cli.md
 	$(BIN)/python tools/browser_docs.py
 	$(BIN)/python -m tools.check_docs
+	$(BIN)/python -m tools.mcp_docs
 	$(BIN)/python -m tools.contents
 	$(BIN)/evalstore schema -o docs/schemas
 	$(BIN)/python -m tools.pictures docs/images
 	$(BIN)/python -m tools.screenshots docs/images/screens --page docs/screens.md
+
+site: .venv/.installed-dev .venv-site/.installed ## Build the docs site in build/site
+	$(BIN)/python -m tools.site_source build
+	PYTHONPATH=. NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict --quiet -f build/mkdocs.yml
+	@echo "build/site/index.html is the first page."
+
+screenshots: .venv/.installed-dev ## Photograph the report for docs/ again (needs Chromium)
+	$(BIN)/python -m tools.report_pictures docs/images
 
 bench: .venv/.installed-dev ## Measure
 	$(BIN)/python -m benches
@@ -76,6 +85,11 @@ clean: ## Remove caches and built files (.venv stays)
 	@echo "Installing evalstore and its tools into .venv; the first time takes about two minutes."
 	@$(PIP) -e '.[dev]'
 	@touch .venv/.installed $@
+
+.venv-site/.installed: tools/site-requirements.txt
+	$(PYTHON) -m venv --clear .venv-site
+	.venv-site/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 define environment
 @$(BIN)/python -m pip --version >/dev/null 2>&1 || { \

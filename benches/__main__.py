@@ -38,6 +38,7 @@ def main() -> int:
                 rows=10_000,
                 asked_rows=2_000,
                 browsed=(1_000, 10_000),
+                reported=1_000,
                 draws=1_000,
             )
         for name in arguments.names or BENCHES:

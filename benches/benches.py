@@ -15,7 +15,10 @@ from benches import workspaces
 from benches.browser import browser
 from benches.datasets import datasets
 from benches.engine import engine, script
+from benches.exports import exports
 from benches.measure import KIB, Cost, compare, program, repeat, run
+from benches.pytest_sessions import pytest_sessions
+from benches.report import report
 from benches.statistics import statistics
 from benches.table import Figure, figure
 from benches.workspaces import ROWS
@@ -63,6 +66,8 @@ class Setting:
     """Rows of data that are asked and judged."""
     browsed: tuple[int, ...] = (1_000, 100_000)
     """Cases that are browsed."""
+    reported: int = 10_000
+    """Cases of the HTML report, a multiple of 20."""
     draws: int = 4_000
     """Pairs of runs that are simulated for each figure of the statistics."""
     notes: list[str] = field(default_factory=list)
@@ -138,6 +143,9 @@ def startup(setting: Setting) -> Iterator[Figure]:
         )
         packages = ", ".join(imported(command, setting.folder)) or "none of these"
         setting.notes.append(f"startup: of {', '.join(_HEAVY)}, {name} imports {packages}")
+    least, command = ([sys.executable, "-c", code] for code in ("pass", "import evalstore"))
+    floor, cost = compare([least, command], 3 * setting.times)
+    yield figure("startup", "import evalstore: adds", 1000 * (cost.cpu - floor.cpu), "ms", most=50)
 
 
 def imported(command: list[str], folder: Path) -> list[str]:
@@ -265,6 +273,9 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "script": script,
     "engine": engine,
     "datasets": datasets,
+    "export": exports,
+    "pytest": pytest_sessions,
     "browser": browser,
+    "report": report,
     "statistics": statistics,
 }

@@ -5,12 +5,14 @@ Everything is a function of the numbers, so that two measurements use the same f
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 ROWS = 2
@@ -115,6 +117,73 @@ replacements:
 
 {_INSTRUCTIONS}
 """
+
+
+# --- the report: rows with different answers of two candidates
+
+_REPORTED_ROWS = 20
+_REPORTED_PRICE = "costs: [{costPerPromptToken: 0.000001, costPerCompletionToken: 0.00001}]\n"
+_REPORTED_TEST = """\
+---
+tags: [travel, topic-{topic}]
+replacements:
+{rows}---
+
+# 👤
+
+{question}
+
+---
+
+{instructions}
+"""
+
+
+def make_reported(root: Path, cases: int, edition: int) -> None:
+    """Write a workspace of two candidates whose answers to neighbouring cases differ.
+
+    A third of the answers has Markdown. In edition 1 a tenth of the questions is another one.
+    """
+    names = ("large", "small")
+    _write(root, "evalstore.yaml", f"candidates: [{', '.join(names)}]\nevaluators: [judge]\n")
+    for name in names:
+        entries = [
+            {
+                "when": f"Oslo [0-9]*{number:02} in {days}",
+                "answer": _reported_answer(f"{name}, {number} of {days}"),
+            }
+            for days in ("three", "four")
+            for number in range(100)
+        ]
+        _write(root, f"models/{name}.yaml", _script(name, entries) + _REPORTED_PRICE)
+    verdicts = [
+        {"when": "small, [0-9]*7 of", "answer": {"pass": False, "feedback": FEEDBACK}},
+        {"answer": {"pass": True, "feedback": FEEDBACK}},
+    ]
+    _write(root, "models/judge.yaml", _script("judge", verdicts))
+    for number in range(cases // _REPORTED_ROWS):
+        first = number * _REPORTED_ROWS
+        rows = range(first, first + _REPORTED_ROWS)
+        is_new = edition and number % 10 == 0
+        text = _REPORTED_TEST.format(
+            topic=number % 7,
+            rows="".join(f"  - {{city: Oslo {row:05}, expected: Harbour}}\n" for row in rows),
+            question=_QUESTION.replace("three", "four") if is_new else _QUESTION,
+            instructions=_INSTRUCTIONS,
+        )
+        _write(root, f"tests/topic-{number // _IN_A_FOLDER:03}/test-{number:05}.md", text)
+    settle()
+
+
+def _script(name: str, entries: Sequence[object]) -> str:
+    return f"id: {name}\nprovider: scripted\nresponses: {json.dumps(entries)}\n"
+
+
+def _reported_answer(words: str) -> str:
+    """The answer of a candidate; every third has Markdown."""
+    if len(words) % 3:
+        return f"{ANSWER} It is {words}."
+    return f"**Plan** ({words})" + ANSWER.replace(", ", ",\n- ")
 
 
 # --- load: few files with many rows, a model on loopback, one check

@@ -13,7 +13,16 @@ TYPE_CHECKING = False
 """As that of `typing`, which takes longer to load than all of this."""
 
 if TYPE_CHECKING:
-    from evalstore.api import Answer, Judgement, Run, Workspace, import_tests, init
+    from evalstore.api import (
+        Answer,
+        JudgedText,
+        Judgement,
+        Run,
+        Workspace,
+        check,
+        import_tests,
+        init,
+    )
     from evalstore.errors import (
         EvalstoreError,
         NothingSelectedError,
@@ -37,6 +46,7 @@ __all__ = [
     "Answer",
     "Diff",
     "EvalstoreError",
+    "JudgedText",
     "Judgement",
     "NothingSelectedError",
     "PlanItem",
@@ -52,13 +62,17 @@ __all__ = [
     "Workspace",
     "WorkspaceError",
     "__version__",
+    "check",
     "import_tests",
     "init",
     "to_json",
 ]
 
 _MODULES = {
-    "evalstore.api": ("Answer", "Judgement", "Run", "Workspace", "import_tests", "init"),
+    "evalstore.api": (
+        *("Answer", "JudgedText", "Judgement", "Run", "Workspace"),
+        *("check", "import_tests", "init"),
+    ),
     "evalstore.errors": (
         *("EvalstoreError", "NothingSelectedError", "Problem", "RevisionError", "StoreError"),
         "WorkspaceError",

@@ -33,6 +33,11 @@ def today() -> str:
     return iso(now())[:10]
 
 
+def minute(microseconds: int) -> str:
+    """Return a time in UTC for people, to the minute."""
+    return f"{iso(microseconds)[:16].replace('T', ' ')} UTC"
+
+
 def iso(microseconds: int) -> str:
     """Format a time as ISO 8601 in UTC, to the second."""
     return datetime.fromtimestamp(microseconds // 1_000_000, tz=UTC).isoformat()[:19] + "Z"

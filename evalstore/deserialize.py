@@ -95,6 +95,8 @@ def _restore_part(part: Json) -> Part:
     return FileRef(part["path"], part["mediaType"], part["file"])
 
 
+_NO_PROMPT = (None,)
+_MODELS = ("models",)
 Shared = Callable[[Iterable[Any]], tuple[Any, ...]]
 """Creates tuples; equal ones are the same object."""
 
@@ -117,16 +119,16 @@ def restore_case(case: Json, shared: Shared) -> Case:
         key=case["key"],
         tests=tuple(case["tests"]),
         evaluation=sys.intern(case["evaluation"]) if "evaluation" in case else None,
-        tags=shared(case.get("tags", ())),
-        prompts=shared(case.get("prompts", (None,))),
-        needs=shared(case.get("needs", ())),
-        judged_by=shared(case.get("judgedBy", ("models",))),
+        tags=shared(case["tags"]) if "tags" in case else (),
+        prompts=shared(case["prompts"]) if "prompts" in case else _NO_PROMPT,
+        needs=shared(case["needs"]) if "needs" in case else (),
+        judged_by=shared(case["judgedBy"]) if "judgedBy" in case else _MODELS,
         temperature=case.get("temperature"),
         seed=case.get("seed"),
         limit=case.get("limit"),
         recorded=case.get("recorded"),
-        judge_prompts=shared(case.get("judgePrompts", ())),
-        code=shared(case.get("code", ())),
+        judge_prompts=shared(case["judgePrompts"]) if "judgePrompts" in case else (),
+        code=shared(case["code"]) if "code" in case else (),
     )
 
 
@@ -158,7 +160,7 @@ def restore_session(content: Description) -> Session:
     """Restore a session from its description."""
     return Session(
         question=restore_question(content),
-        turns=tuple(_restore_reply(turn) for turn in content["turns"]),
+        turns=tuple(restore_reply(turn) for turn in content["turns"]),
         started=content["started"],
         nonce=content["nonce"],
         cost=_restore_cost(content.get("cost")),
@@ -205,11 +207,12 @@ def restore_failure(content: Description) -> Failure:
     )
 
 
-def _restore_reply(content: Description) -> Reply:
+def restore_reply(content: Description) -> Reply:
+    """Restore a turn of an answer from its description."""
     return Reply(
         text=content.get("text"),
         tool_calls=tuple(
-            ToolCall(call["name"], call["arguments"]) for call in content.get("toolCalls", ())
+            [ToolCall(call["name"], call["arguments"]) for call in content.get("toolCalls", ())]
         ),
         finish_reason=content.get("finishReason"),
         refusal=content.get("refusal"),

@@ -26,7 +26,8 @@ _MEASURED = 500
 
 def safe(text: str, *, lines: bool = False) -> str:
     """Return the text with control characters as escapes; with `lines`, keep line ends and tabs."""
-    if text.isprintable():
+    plain = text.replace("\n", "").replace("\t", "") if lines else text
+    if plain.isprintable():
         return text
     keep = "\n\t" if lines else ""
     return "".join(

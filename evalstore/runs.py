@@ -100,6 +100,28 @@ class Run:
         """Return the rule by which votes become a verdict."""
         return str(self.settings.get("verdict", "majority"))
 
+    def _repr_html_(self) -> str:
+        """Return the run as notebooks show it."""
+        from evalstore.clock import iso
+        from evalstore.display import money, plural, short
+        from evalstore.notebooks.html_tables import block, line, strong, table, word
+
+        counts = [
+            plural(self.asked, "new answer"),
+            *([f"{self.recorded:,} recorded"] if self.recorded else []),
+            f"{self.reused:,} reused",
+            plural(self.judged, "new judgement"),
+            *([f"{self.failed:,} failed"] if self.failed else []),
+        ]
+        return block(
+            line(strong(f"run {short(self.id)}"), self.status, self.message or ""),
+            line(f"{iso(self.started)} · {', '.join(counts)} · {money(self.cost)}"),
+            table(
+                ["verdict", "cases"],
+                [(word(name), f"{count:,}") for name, count in self.verdicts.items() if count],
+            ),
+        )
+
     def find_candidate(self, id: str) -> RunCandidate | None:
         """Find the candidate with this display id; None if it did not take part."""
         return next((candidate for candidate in self.candidates if candidate.id == id), None)

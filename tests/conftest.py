@@ -9,6 +9,7 @@ import signal
 from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -18,6 +19,9 @@ from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 from tests import quick_stores
 from tests.forked_programs import Starter
 from tests.hostile.campaign.processes import Launcher, launching
+
+if TYPE_CHECKING:
+    from tests.html_report.pages import Page
 
 settings.register_profile("default", derandomize=True, max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
@@ -55,7 +59,7 @@ _failed = pytest.StashKey[bool]()
 _SCREEN = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
 """Variables that change what is printed."""
 _LOADS_LITELLM = ("test_secrets.py", "test_price_table.py")
-_MADE_ONCE = ("wheel", "launcher", "program", "both")
+_MADE_ONCE = ("wheel", "launcher", "program", "both", "page")
 """Fixtures of many tests that take as long as many tests."""
 _LOADS_SCIPY = ("test_similarity.py", "test_against_scipy.py")
 _ONE_BY_ONE = frozenset({"tui", "hostile", "laws", "loopback", "project"})
@@ -136,7 +140,7 @@ def _nothing_from_outside(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     for name in list(os.environ):
-        of_ours = name.startswith(("EVALSTORE_", "AI_TESTER_")) and name != _KEPT
+        of_ours = name.startswith(("EVALSTORE_", "AI_TESTER_", "GITHUB_")) and name != _KEPT
         if of_ours or name in _SCREEN or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(_empty_home(tmp_path_factory)))
@@ -190,6 +194,15 @@ def launcher() -> Iterator[Launcher]:
     """Forks programs from one that has loaded everything."""
     with launching() as item:
         yield item
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A tab of the one Chromium of all tests."""
+    from tests.html_report.pages import browsing
+
+    with browsing(tmp_path_factory.mktemp("profile")) as tab:
+        yield tab
 
 
 @pytest.fixture

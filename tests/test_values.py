@@ -11,8 +11,8 @@ import pytest
 import evalstore
 from evalstore.cli.render.show import print_shown
 from evalstore.operations.show import ShownItem
+from evalstore.operations.views.verdict_order import FAILING, SIGNS
 from evalstore.runs import describe_run
-from evalstore.tui.state.verdict_order import FAILING, SIGNS
 from evalstore.values import RESULT_WORDS, URGENCY, VERDICTS, order_counts
 from tests.store.sessions import a_run
 

@@ -4,20 +4,23 @@ Nothing here prints, asks on a terminal or needs one, and what can go wrong is a
 `EvalstoreError`. `import evalstore` offers all of it by name, loaded when it is first used.
 """
 
-from evalstore.api.answers import Answer, Judgement
+from evalstore.api.answers import Answer, JudgedText, Judgement
 from evalstore.api.progress import Progress
 from evalstore.api.setup import import_tests, init
+from evalstore.api.text_check import check
 from evalstore.api.workspace import Workspace
 from evalstore.runs import Run, RunCandidate, RunEvaluator
 
 __all__ = [
     "Answer",
+    "JudgedText",
     "Judgement",
     "Progress",
     "Run",
     "RunCandidate",
     "RunEvaluator",
     "Workspace",
+    "check",
     "import_tests",
     "init",
 ]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.values import Word
+from evalstore.errors import EvalstoreError
+from evalstore.values import Verdict, Word
 
 if TYPE_CHECKING:
+    from evalstore.operations.judge_text import TextJudgement
     from evalstore.operations.views.answer import AnswerView, SessionFacts, TurnView
     from evalstore.operations.views.judgements import CheckResult, JudgementView
 
@@ -63,6 +65,72 @@ class Answer:
     """Why an answer or a judgement is missing, newest first."""
     facts: SessionFacts | None
     """Tokens, cost (USD), latency (seconds), temperature and more; None: there is no answer."""
+
+    def _repr_html_(self) -> str:
+        """Return the answer as notebooks show it: the conversation, and its judgements."""
+        from evalstore.display import money, short
+        from evalstore.notebooks.html_tables import block, line, long_text, strong, table, word
+
+        facts = self.facts
+        measured = f"{money(facts.cost)} · {facts.latency:.2f} s" if facts else "no answer"
+        return block(
+            line(
+                strong(f"{self.file} [{self.row}]" if self.row else self.file),
+                f"· session {short(self.session)}" if self.session else "",
+                f"· {measured}",
+            ),
+            table(
+                ["turn", "text"],
+                [(f"{turn.role} {turn.name}".strip(), turn.text) for turn in self.conversation],
+            ),
+            table(
+                ["judged by", "verdict", "feedback"],
+                [
+                    (
+                        judgement.by,
+                        word(judgement.verdict),
+                        judgement.feedback if judgement.counts else "does not count",
+                    )
+                    for judgement in self.judgements
+                ],
+            ),
+            *(long_text(failure) for failure in self.failures),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedText:
+    """The verdict on a text that a program has passed, with its judgements."""
+
+    verdict: Verdict
+    score: float | None
+    """0..1; None if no judgement has one."""
+    session: str
+    """The id under which the store has the text, for `evalstore show`."""
+    judgements: tuple[Judgement, ...]
+    judged: int
+    """The number of judgements that were made now; the others were stored."""
+    cost: float | None
+    """USD of the judgements that were made now; None if a price is not known."""
+
+
+def judged_text_from(text: TextJudgement) -> JudgedText:
+    """Return the verdict on a text; raises `EvalstoreError` when a judgement is missing."""
+    if text.is_interrupted:
+        raise KeyboardInterrupt
+    if text.verdict is None or text.session is None:
+        raise EvalstoreError(
+            f"the text has no verdict: {text.missing}",
+            hint="what was judged is stored; call it again for the rest",
+        )
+    return JudgedText(
+        verdict=text.verdict,
+        score=text.score,
+        session=text.session,
+        judgements=tuple(map(_judgement_from, text.judgements)),
+        judged=text.judged,
+        cost=text.cost,
+    )
 
 
 def answer_from(view: AnswerView) -> Answer:

@@ -14,6 +14,11 @@ def run_revision(run: Run | str) -> str:
     return run if isinstance(run, str) else run.id
 
 
+def any_revision(run: Run | str | None) -> str:
+    """Return the revision of a run; None stands for the workspace."""
+    return "@work" if run is None else run_revision(run)
+
+
 def run_id(location: Location, run: Run | str | None) -> str | None:
     """Return the full id of a run; None stands for the workspace. Raises `RevisionError`."""
     from evalstore.planning.open_project import open_store

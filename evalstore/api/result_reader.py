@@ -6,13 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.api.answers import Answer, answer_from
-from evalstore.api.names import run_id, run_revision, session_id
+from evalstore.api.names import any_revision, run_id, run_revision, session_id
 from evalstore.api.opened_workspace import OpenedWorkspace
 from evalstore.api.options import StrPath, texts
 from evalstore.planning.options import SelectionOptions
 from evalstore.results import Result
+from evalstore.values import Json
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from evalstore.operations.diff import Diff
     from evalstore.operations.grep import In, SearchHit
     from evalstore.operations.stats import Stats
@@ -41,6 +44,28 @@ class ResultReader(OpenedWorkspace):
 
         with self._use() as location, open_store(location) as store:
             return read_results(store, resolve_run(store, run_revision(run)))
+
+    def to_rows(self, run: Run | str | None = "@") -> list[dict[str, Json]]:
+        """Return the results of a run, or of the workspace (None), as plain dictionaries.
+
+        Their keys are the columns of `evalstore export`, in the same order: `pandas.DataFrame`
+        and `polars.DataFrame` take them as they are.
+        """
+        from evalstore.operations.exports.rows import open_export
+
+        with self._use() as location, open_export(location, any_revision(run)) as export:
+            return list(export.rows)
+
+    def to_arrow(self, run: Run | str | None = "@") -> pyarrow.Table:
+        """Return the rows of `to_rows` as a `pyarrow.Table`, with the types of the columns.
+
+        Raises `EvalstoreError` when pyarrow is not installed (`evalstore[parquet]`).
+        """
+        from evalstore.operations.exports.parquet import read_table
+        from evalstore.operations.exports.rows import open_export
+
+        with self._use() as location, open_export(location, any_revision(run)) as export:
+            return read_table(export)
 
     def answer(self, result: Result | str, *, session: str | None = None) -> Answer:
         """Return the conversation of a result, with its judgements, tokens, cost and latency.

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from evalstore.api import options
+from evalstore.api.answers import JudgedText, judged_text_from
 from evalstore.api.calls import outside_of_a_loop
 from evalstore.api.options import RunSettings, SelectionKeywords, StrPath
 from evalstore.api.progress import CallbackListener, Progress
-from evalstore.api.result_reader import ResultReader
+from evalstore.api.result_writer import ResultWriter
 from evalstore.errors import EvalstoreError
 from evalstore.operations.progress import ProgressListener
 from evalstore.results import Result
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
 
 
-class Workspace(ResultReader):
+class Workspace(ResultWriter):
     """A folder with `evalstore.yaml`, and its store.
 
     It can be shared by threads: between calls it keeps only the location, and each call reads
@@ -89,6 +90,37 @@ class Workspace(ResultReader):
         return self._carry_out(
             {**settings, "max_cost": max_cost, "yes": yes}, on_progress, judge_only=True
         )
+
+    def judge_text(
+        self,
+        answer: Json,
+        instructions: str = "",
+        *,
+        question: str = "",
+        checks: Iterable[Json] = (),
+        evaluators: Iterable[str] = (),
+        max_cost: float | None = None,
+        yes: bool = False,
+        offline: bool = False,
+        refresh: bool = False,
+    ) -> JudgedText:
+        """Judge a text by checks and by the evaluators of the workspace, as `evalstore.check`.
+
+        No verdict raises; `EvalstoreError` is raised when there is none. The text and its verdict
+        are stored, and neither is in a run.
+        """
+        from evalstore.operations.judge_text import TextToJudge, judge_text
+
+        text = TextToJudge(answer, instructions, question, tuple(checks))
+        named = {"evaluators": evaluators, "offline": offline, "refresh": refresh}
+        selection = options.selection_of(named)
+        run_options = options.run_options_of({"max_cost": max_cost, "yes": yes}, judge_only=True)
+        listener = ProgressListener()
+        with self._use() as location:
+            judged = outside_of_a_loop(
+                lambda: judge_text(location, text, selection, run_options, listener)
+            )
+        return judged_text_from(judged)
 
     def _carry_out(
         self,

@@ -28,8 +28,8 @@ _LONGEST_NAME = 80
 
 GROUPS = {
     "Start": ("init", "new", "import", "check", "doctor", "trust"),
-    "Everyday": ("status", "run", "judge", "label", "view"),
-    "History": ("log", "show", "diff", "stats", "grep", "ls"),
+    "Everyday": ("status", "run", "judge", "label", "view", "mcp"),
+    "History": ("log", "show", "diff", "stats", "report", "serve", "grep", "ls", "export"),
     "Reference": ("explain", "schema"),
     "Upkeep": ("fsck", "completion", "version"),
 }

@@ -25,6 +25,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore label tests/late.md --remove",
     ),
     "view": ("evalstore view", "evalstore view @~1"),
+    "mcp": ("evalstore mcp", "evalstore mcp --allow-run --max-cost 1.00"),
     "log": ("evalstore log -n 5 --oneline", "evalstore log tests/late.md"),
     "show": (
         "evalstore show 7f3c",
@@ -35,8 +36,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore diff --model openai/gpt-4o --vs openai/gpt-4o-mini",
     ),
     "stats": ("evalstore stats --by model,tag", "evalstore stats @~1 --by file --wide"),
+    "report": (
+        "evalstore report @ --compare @~5 -o report.html",
+        "evalstore report --markdown -o comment.md",
+    ),
+    "serve": ("evalstore serve", "evalstore serve --port 8000"),
     "grep": ("evalstore grep 'late fee'", "evalstore grep tandem --in answers"),
     "ls": ("evalstore ls cases tests/late.md", "evalstore ls models --wide"),
+    "export": (
+        "evalstore export -o results.csv",
+        "evalstore export @~1 -o evals.junit.xml",
+    ),
     "fsck": ("evalstore fsck", "evalstore fsck --store copy.db"),
     "completion": (
         'eval "$(evalstore completion bash)"',

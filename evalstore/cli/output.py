@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -47,6 +48,9 @@ COLOURS = {
 }
 
 _FORCED = ("FORCE_COLOR", "CLICOLOR_FORCE")
+
+_COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
+"""Matches what GitHub Actions takes for a command at the start of a line."""
 
 color: bool | None = None
 """True or False when the user said so; None: as the terminal allows."""
@@ -107,14 +111,36 @@ def _write(text: str, *, nl: bool = True, err: bool = False) -> None:
 
 
 def line(text: str = "") -> None:
-    """Write a line of data."""
+    """Write a line of text."""
+    _write(_inert(text))
+
+
+def data_line(text: str) -> None:
+    """Write a line for a program, as it is."""
     _write(text)
+
+
+def is_github() -> bool:
+    """Return whether the program runs as a step of GitHub Actions."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _inert(text: str) -> str:
+    """Escape, on GitHub Actions, what a runner would take for a command."""
+    if not is_github():
+        return text
+    return _COMMAND.sub(r"\1\\x3a:", text).replace("##[", r"#\x23[")
+
+
+def workflow_command(text: str) -> None:
+    """Write a command for GitHub Actions to stderr, because stdout may be data."""
+    _write(text, err=True)
 
 
 def talk(text: str) -> None:
     """Write a line for the user to stderr, apart from the data."""
     if not quiet:
-        _write(text, err=True)
+        _write(_inert(text), err=True)
 
 
 def warn(text: str) -> None:
@@ -230,4 +256,4 @@ def left_out(problems: list[Problem]) -> None:
 
 def to_stderr(text: str) -> None:
     """Write a line for the user to stderr, also with `--quiet`."""
-    _write(text, err=True)
+    _write(_inert(text), err=True)

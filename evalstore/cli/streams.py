@@ -58,6 +58,24 @@ class Output(io.TextIOWrapper):
         self.error = error
 
 
+class BinaryOutput:
+    """The standard output for bytes, which are UTF-8 whatever the locale is."""
+
+    def write(self, data: bytes) -> int:
+        """Write bytes; their number."""
+        if not hasattr(sys.stdout, "buffer"):  # a stream in memory
+            sys.stdout.write(data.decode())
+            return len(data)
+        try:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+        except OSError as error:
+            if not isinstance(sys.stdout, Output):
+                raise
+            sys.stdout._discard(error)
+        return len(data)
+
+
 def prepare() -> None:
     """Prepare all three streams for use; call it before any file is opened.
 

@@ -42,6 +42,12 @@ def write_whole(
         file.write(data)
 
 
+def append(path: Path, data: bytes) -> None:
+    """Append to a file that another program reads afterwards; raises `OSError`."""
+    with open(path, "ab") as file:  # noqa: PTH123 - as the other function of this module
+        file.write(data)
+
+
 @contextmanager
 def temporary_file(
     path: Path, *, mode: int | None = None, exclusive: bool = False, durable: bool = True

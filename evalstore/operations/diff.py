@@ -15,6 +15,7 @@ from evalstore.operations.diff_sides import (
     name_gone,
     only_models,
     open_sides,
+    read_answers,
     require_candidate,
     run_side,
     select_cases,
@@ -24,7 +25,6 @@ from evalstore.operations.file_edits import find_edits
 from evalstore.operations.json_output import to_json
 from evalstore.operations.judgement_changes import Judgements, judgement_changes
 from evalstore.operations.prompt_names import prompt_labels
-from evalstore.operations.rendering import answer_text
 from evalstore.operations.row_ids import has_edited_rows
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.options import Location, SelectionOptions
@@ -223,6 +223,39 @@ class Diff:
             },
         }
 
+    def _repr_html_(self) -> str:
+        """Return the comparison as notebooks show it: the pass rates, and what changed."""
+        from evalstore.notebooks.html_tables import MOST_ROWS, block, line, strong, table, word
+
+        changes = ("broke", "fixed", "changed", "new", "gone")
+        pairs = [(change, pair) for change in changes for pair in getattr(self, change)]
+        counts = [f"{len(getattr(self, change)):,} {change}" for change in changes]
+        was, now = self.rates
+        return block(
+            line(strong(f"{self.names[0]} → {self.names[1]}"), *self.notes),
+            line(", ".join([*counts, f"{len(self.comparison.unchanged):,} unchanged"])),
+            line(
+                f"pass rate {was.text} → {now.text}, p = {self.p_value:.2g}" if was.judged else ""
+            ),
+            table(
+                ["change", "file", "row", "model", *self.names, "reason", "feedback"],
+                [
+                    (
+                        word(change),
+                        pair.either.file,
+                        pair.either.row,
+                        pair.either.model,
+                        word(pair.was.word) if pair.was else "",
+                        word(pair.now.word) if pair.now else "",
+                        self.reason(pair) if pair.was and pair.now else "",
+                        self.feedback_of(pair.now),
+                    )
+                    for change, pair in pairs[:MOST_ROWS]
+                ],
+                len(pairs),
+            ),
+        )
+
     def _pair(self, pair: Pair) -> Json:
         shown = pair.either
         document = {
@@ -295,14 +328,14 @@ def diff(
             if filled.nodes.get(path, node) != node and path in both and selected.covers_file(path)
         }
         edits = find_edits(project.versions, edited, project.name_of_version)
-        results = _listed(comparison)
+        results = comparison.differing
         return Diff(
             was.name,
             now.name,
             comparison,
             {path: differences for path, differences in edits.items() if differences},
             project.store.find_feedback(id for result in results for id in result.evaluations),
-            _answers(project, results) if answers else {},
+            read_answers(project, results) if answers else {},
             prompt_labels(project, [*filled.results, *now.results]),
             list(selection_notes(was, filled, now)),
             question_differences=question_changes(project, comparison.flips, sessions),
@@ -348,39 +381,19 @@ def diff_models(
             for model in models
         )
         comparison = compare_models(was, now)
-        results = _listed(comparison)
+        results = comparison.differing
         return Diff(
             side.name,
             side.name,
             comparison,
             {},
             project.store.find_feedback(id for result in results for id in result.evaluations),
-            _answers(project, results) if answers else {},
+            read_answers(project, results) if answers else {},
             prompt_labels(project, side.results),
             models=models,
             labels=_labels(project, results),
         )
 
 
-def _listed(comparison: Comparison) -> list[Result]:
-    """Return both sides of all pairs that are not unchanged."""
-    groups = (
-        comparison.broke,
-        comparison.fixed,
-        comparison.changed,
-        comparison.new,
-        comparison.gone,
-    )
-    pairs = [pair for group in groups for pair in group]
-    return [result for pair in pairs for result in (pair.was, pair.now) if result]
-
-
 def _labels(project: Project, results: Sequence[Result]) -> frozenset[str]:
     return project.store.find_labels_among(id for result in results for id in result.evaluations)
-
-
-def _answers(project: Project, results: Sequence[Result]) -> dict[str, str]:
-    ids = [result.sessions[0] for result in results if result.sessions]
-    return {
-        id: answer_text(session.answer) for id, session in project.store.find_sessions(ids).items()
-    }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
 from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.operations.rendering import answer_text
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import describe_selection, leaves_out
@@ -29,7 +30,7 @@ from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, CaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from evalstore.planning.options import Location, SelectionOptions
     from evalstore.planning.project import Project
@@ -304,3 +305,11 @@ def open_sides(
     with open_project(location) as project:
         require_sound(project, selection)
         yield project
+
+
+def read_answers(project: Project, results: Sequence[Result]) -> dict[str, str]:
+    """Return the texts of the first answers of these results, by the id of the session."""
+    ids = [result.sessions[0] for result in results if result.sessions]
+    return {
+        id: answer_text(session.answer) for id, session in project.store.find_sessions(ids).items()
+    }

@@ -18,6 +18,7 @@ from evalstore.operations.plan_status import describe_plan
 from evalstore.operations.regressions import find_regressions
 from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_report import RunReport, describe_spending
+from evalstore.operations.run_scope import narrow
 from evalstore.operations.run_totals import MOST_SHOWN, RunTotals
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.cell_batches import batches, find_shared, take_out
@@ -31,11 +32,12 @@ from evalstore.store.results import find_decisive, read_lines
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.status_report import Status
+    from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.plan import Plan
     from evalstore.planning.planner import Scope
@@ -67,11 +69,16 @@ def offer_run(
 
 
 def run(
-    location: Location, selection: SelectionOptions, options: RunOptions, listener: ProgressListener
+    location: Location,
+    selection: SelectionOptions,
+    options: RunOptions,
+    listener: ProgressListener,
+    only: Callable[[Cell], bool] | None = None,
 ) -> RunReport:
     """Make the missing calls and judgements, and record the run.
 
-    Raises `WorkspaceError` when files have errors, before any call is made.
+    With `only`, just for the selected cells for which it is true. Raises `WorkspaceError` when
+    files have errors, before any call is made.
     """
     with open_project(location, create=True, keep=True) as project:
         require_sound(project, selection, hint=GO_ON)
@@ -79,6 +86,8 @@ def run(
         clock = Clock(_latest_time(project, selection))
         started = clock()
         scope = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
+        if only is not None:
+            scope, selection = narrow(scope, selection, only)
         plans = Plans(project, scope)
         survey = plans.survey()
         if options.agreed:

@@ -139,3 +139,40 @@ class RunReport:
                 "sessions": list(result.sessions),
                 **({"change": change} if change else {}),
             }
+
+    def _repr_html_(self) -> str:
+        """Return the report as notebooks show it."""
+        from evalstore.display import money, plural, short
+        from evalstore.notebooks.html_tables import block, line, strong, table, word
+        from evalstore.store.results import join_feedback
+
+        notable = self.totals.notable
+        counts = [
+            plural(self.asked, "new answer"),
+            f"{self.reused:,} reused",
+            plural(self.judged, "new judgement"),
+            *([f"{self.failed:,} failed"] if self.failed else []),
+        ]
+        saved = f" · saved {money(self.saved)} by reuse" if self.saved else ""
+        rate = f"{self.rate.passed:,} of {self.rate.judged:,} passed ({self.rate.text})"
+        failures = self.failures.items()
+        return block(
+            line(strong(f"run {short(self.run)}"), f"{self.status}, gate {self.gate}"),
+            line(f"{', '.join(counts)} · {money(self.cost)}{saved}"),
+            line(rate),
+            table(["failed calls", "number"], [(text, f"{count:,}") for text, count in failures]),
+            table(
+                ["file", "row", "model", "verdict", "feedback"],
+                [
+                    (
+                        result.file,
+                        result.row,
+                        result.model,
+                        word(result.word),
+                        join_feedback(result.evaluations, self.totals.feedback),
+                    )
+                    for result in notable
+                ],
+                sum(count for name, count in self.verdicts.items() if name != "pass"),
+            ),
+        )

@@ -6,7 +6,6 @@ Costs are those of the answers and judgements that count, even if an earlier run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -14,39 +13,30 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest
-from evalstore.judging.aggregation import combine_votes
 from evalstore.operations.json_output import fields_to_json
+from evalstore.operations.measured_results import measure_results
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rerolls import Rerolls, count_rerolls
+from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.stats_filter import Filter
-from evalstore.operations.views.attempts import group_votes, judge_votes
-from evalstore.planning.open_project import open_catalogue, open_project
-from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
-from evalstore.providers.kinds import SCRIPTED
-from evalstore.reports.group_totals import CallFacts, GroupTotals, MeasuredResult, ResultGroup
+from evalstore.planning.options import describe_selection, leaves_out
+from evalstore.reports.group_totals import GroupTotals, ResultGroup
 from evalstore.results import Result
-from evalstore.store.results import iterate_cases
-from evalstore.store.revisions import WORK, resolve_run
-from evalstore.values import RECORDED, Case, Json, Verdict
+from evalstore.store.revisions import WORK
+from evalstore.values import Case, Json
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.runs import Run
-    from evalstore.store import Store
-    from evalstore.store.costs import StoredJudgement
     from evalstore.workspace.settings import AnalysisQuery
 
 DIMENSIONS = ("model", "prompt", "tag", "file")
 """The dimensions by which results can be grouped."""
-_AT_ONCE = 4_000
-"""Results whose answers and judgements are looked up together."""
 _GAP = "  "
 """The separator between the parts of a group's name."""
 _DAY = 86_400_000_000
-_FREE = (SCRIPTED, RECORDED)
-"""Providers whose answers cost nothing when they have no price."""
 
 By = tuple[str, ...]
 _Key = tuple[str | None, ...]
@@ -128,22 +118,58 @@ def read_stats(
 ) -> list[Stats]:
     """Return the statistics for several groupings; the results are read once."""
     _check_groupings(groupings)
-    with _open(location, revision) as project:
-        chosen = _find_query(project, query) if query is not None else None
-        code = currency or (chosen.currency if chosen else None) or "USD"
-        convert = _converter(project, code)
-        run, batches = _find_results(project, revision)
-        keep = Filter(project, run, chosen)
-        total = GroupTotals()
-        sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
-        for measured, case in _look(
-            project.store, run.verdict_rule, _select(batches, keep), keep, convert
-        ):
-            total.add(measured)
-            for by, totals in zip(groupings, sums, strict=True):
+    with open_revision(location, revision) as project:
+        run, batches = find_results(project, revision)
+        collector = StatsCollector(project, run, groupings, query=query, currency=currency)
+        for _ in collector.collect(batches):
+            pass
+        return collector.finish(rerolls=revision != WORK)
+
+
+class StatsCollector:
+    """Adds up results by several groupings while they are read."""
+
+    def __init__(
+        self,
+        project: Project,
+        run: Run,
+        groupings: Sequence[By],
+        *,
+        query: str | None = None,
+        currency: str | None = None,
+    ) -> None:
+        """Find the query and the currency; raises `EvalstoreError` for unknown ones."""
+        self._project, self._run, self._groupings = project, run, groupings
+        self._query = _find_query(project, query) if query is not None else None
+        self._code = currency or (self._query.currency if self._query else None) or "USD"
+        self._convert = _converter(project, self._code)
+        self._keep = Filter(project, run, self._query)
+        self._total = GroupTotals()
+        self._sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
+
+    def collect(
+        self, batches: Iterable[list[tuple[Result, Case]]]
+    ) -> Iterator[tuple[Result, Case]]:
+        """Yield the results that count once they are added."""
+        measured_results = measure_results(
+            self._project.store, self._run.verdict_rule, batches, self._keep, self._convert
+        )
+        for measured, case in measured_results:
+            self._total.add(measured)
+            for by, totals in zip(self._groupings, self._sums, strict=True):
                 for key in _keys(by, measured.result, case):
-                    totals.setdefault(key, GroupTotals()).add(measured)
-        everything = total.group((), "all")
+                    if key not in totals:
+                        totals[key] = GroupTotals()
+                    totals[key].add(measured)
+            yield measured.result, case
+
+    def finish(self, *, rerolls: bool) -> list[Stats]:
+        """Return the statistics, with `rerolls` also those of questions that were asked again.
+
+        Raises `NothingSelectedError` when nothing was added.
+        """
+        run, chosen = self._run, self._query
+        everything = self._total.group((), "all")
         if not everything.results:
             raise NothingSelectedError(
                 f"the query '{chosen.description}' selects nothing of {side_name(run.id)}"
@@ -151,15 +177,16 @@ def read_stats(
                 else f"{side_name(run.id)} has no results",
                 hint="'evalstore stats' shows what the run has",
             )
-        has_rerolls = revision != WORK and not keep.is_about_votes
-        rerolls = count_rerolls(project.store, run, keep) if has_rerolls else Rerolls()
+        counted = Rerolls()
+        if rerolls and not self._keep.is_about_votes:
+            counted = count_rerolls(self._project.store, run, self._keep)
         return [
             Stats(
                 run=run.id,
                 started=run.started,
                 by=by,
                 query=chosen.description if chosen else None,
-                currency=code,
+                currency=self._code,
                 selection=describe_selection(run.selection) if leaves_out(run.selection) else "",
                 total=everything,
                 groups=tuple(
@@ -167,41 +194,15 @@ def read_stats(
                         (
                             group_totals.group(key, _GAP.join(names), names)
                             for key, group_totals in totals.items()
-                            for names in [_names(project, by, key)]
+                            for names in [_names(self._project, by, key)]
                         ),
                         key=lambda group: group.name.casefold(),
                     )
                 ),
-                rerolls=rerolls,
+                rerolls=counted,
             )
-            for by, totals in zip(groupings, sums, strict=True)
+            for by, totals in zip(self._groupings, self._sums, strict=True)
         ]
-
-
-@contextmanager
-def _open(location: Location, revision: str) -> Iterator[Project]:
-    """Open the project; test files are read, and must be valid, only for the workspace."""
-    if revision != WORK:
-        with open_catalogue(location) as project:
-            yield project
-        return
-    from evalstore.planning.planner import require_sound
-
-    with open_project(location) as project:
-        require_sound(project, SelectionOptions())
-        yield project
-
-
-def _find_results(
-    project: Project, revision: str
-) -> tuple[Run, Iterator[list[tuple[Result, Case]]]]:
-    """Return the run that a revision names, and its results in batches."""
-    if revision != WORK:
-        run = resolve_run(project.store, revision)
-        return run, iterate_cases(project.store, run)
-    from evalstore.operations.workspace_results import iterate_workspace, workspace_as_run
-
-    return workspace_as_run(project), iterate_workspace(project)
 
 
 def _find_query(project: Project, name: str) -> AnalysisQuery:
@@ -253,94 +254,6 @@ def _converter(project: Project, code: str) -> Callable[[float, int], float]:
         return usd / rates[day]
 
     return convert
-
-
-# --- reading
-
-
-def _look(
-    store: Store,
-    rule: str,
-    batches: Iterable[list[tuple[Result, Case]]],
-    keep: Filter,
-    convert: Callable[[float, int], float],
-) -> Iterator[tuple[MeasuredResult, Case]]:
-    """Yield the selected results with the facts of their answers and judgements."""
-    prices = _CostReader(store, convert)
-    for batch in batches:
-        spent = store.find_spent(id for result, _ in batch for id in result.sessions)
-        judged = store.find_judgements(id for result, _ in batch for id in result.evaluations)
-        answers = {
-            id: CallFacts(
-                id, prices.cost(spending.usd, spending.started, spending.model), spending.seconds
-            )
-            for id, spending in spent.items()
-        }
-        judgements = {
-            id: CallFacts(
-                id, prices.cost(judgement.usd, judgement.vote.started, prices.model_of(judgement))
-            )
-            for id, judgement in judged.items()
-        }
-        for result, case in batch:
-            votes = [
-                judged[id]
-                for id in result.evaluations
-                if id in judged and keep.evaluator(judged[id].vote.evaluator)
-            ]
-            verdict = result.verdict
-            attempts: list[tuple[Verdict, float | None]] = []
-            expected = max(1, result.required_answers // max(1, len(case.tests)))
-            if keep.is_about_votes or expected > 1:
-                by_attempt = group_votes((each.subject, each.vote) for each in votes)
-                attempts = [judge_votes(case, cast, rule) for cast in by_attempt.values()]
-            if keep.is_about_votes:
-                is_whole = len(attempts) == expected
-                verdict = combine_votes(attempts, rule).verdict if is_whole else None
-            yield (
-                MeasuredResult(
-                    result,
-                    verdict,
-                    [answers[id] for id in result.sessions if id in answers],
-                    [judgements[vote.vote.id] for vote in votes],
-                    [word for word, _ in attempts] if len(attempts) == expected else [],
-                ),
-                case,
-            )
-
-
-def _select(
-    batches: Iterable[list[tuple[Result, Case]]], keep: Filter
-) -> Iterator[list[tuple[Result, Case]]]:
-    """Yield the results that count, in larger batches."""
-    waiting: list[tuple[Result, Case]] = []
-    for batch in batches:
-        waiting += [entry for entry in batch if keep(*entry)]
-        if len(waiting) >= _AT_ONCE:
-            yield waiting
-            waiting = []
-    yield waiting
-
-
-class _CostReader:
-    """Computes the cost of answers and judgements in a currency."""
-
-    def __init__(self, store: Store, convert: Callable[[float, int], float]) -> None:
-        self._convert = convert
-        self._evaluators = store.load_all("evaluator")
-        self._models = store.load_all("model")
-
-    def model_of(self, judgement: StoredJudgement) -> str | None:
-        """Return the model version of a judgement; None for checks or a person."""
-        model: str | None = self._evaluators.get(judgement.vote.evaluator, {}).get("model")
-        return model
-
-    def cost(self, usd: float | None, at: int, model: str | None) -> float | None:
-        """Return the cost of a call in the currency; None if it is unknown."""
-        if usd is not None:
-            return self._convert(usd, at)
-        is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
-        return 0.0 if is_free else None
 
 
 # --- groups

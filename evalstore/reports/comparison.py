@@ -61,6 +61,12 @@ class Comparison:
         return [*self.broke, *self.fixed, *self.changed]
 
     @property
+    def differing(self) -> list[Result]:
+        """Return both sides of all pairs that are not unchanged."""
+        pairs = [*self.flips, *self.new, *self.gone]
+        return [result for pair in pairs for result in (pair.was, pair.now) if result]
+
+    @property
     def pending(self) -> int:
         """Return how many of the changed pairs were judged and are pending on the second side."""
         return sum(1 for pair in self.changed if pair.is_now_pending)

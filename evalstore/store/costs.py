@@ -28,6 +28,19 @@ class Spent(NamedTuple):
     """The duration of all turns; None when it is not known."""
 
 
+class JudgingCost(NamedTuple):
+    """A judgement and what it cost."""
+
+    started: int
+    """Microseconds since 1970, UTC."""
+    evaluator: str
+    """The id of the evaluator."""
+    usd: float | None
+    """None if it is not known."""
+    feedback: str | None = None
+    """None if it has none, or if it was not asked for."""
+
+
 class StoredJudgement(NamedTuple):
     """A vote with its subject and its cost."""
 
@@ -51,7 +64,9 @@ class CostQueries(Database):
         )
         with self._reading() as connection:
             rows = select_each(connection, statement, sessions)
-            return dict(_spent(as_digits(id), *row) for id, *row in rows)
+            return {
+                digits: make_spent(digits, *row) for id, *row in rows for digits in [as_digits(id)]
+            }
 
     def find_judgements(self, evaluations: Iterable[str]) -> dict[str, StoredJudgement]:
         """Return these evaluations as votes, by id."""
@@ -78,6 +93,22 @@ class CostQueries(Database):
                 judgements[digits] = StoredJudgement(vote, as_digits(subject), cost)
         return judgements
 
+    def find_judging_costs(
+        self, evaluations: Iterable[str], *, feedback: bool = False
+    ) -> dict[str, JudgingCost]:
+        """Return who made these evaluations, when, and what they cost, by id.
+
+        With `feedback`, each has its own, too.
+        """
+        text = "json_extract(content, '$.feedback')" if feedback else "NULL"
+        statement = (
+            f"SELECT id, started, evaluator, json_extract(content, '$.cost.usd'), {text} "
+            "FROM evaluations WHERE id IN"
+        )
+        with self._reading() as connection:
+            rows = select_each(connection, statement, evaluations)
+            return dict(_judging_cost(as_digits(id), *row) for id, *row in rows)
+
     def find_evaluators(self, evaluations: Iterable[str]) -> dict[str, tuple[str, bool]]:
         """Return the evaluator of each of these evaluations, and whether it removes a label."""
         statement = "SELECT id, evaluator, verdict = 'none' FROM evaluations WHERE id IN"
@@ -94,8 +125,20 @@ class CostQueries(Database):
             return sum((require_number(usd, table) or 0.0 for (usd,) in sums), 0.0)
 
 
-def _spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> tuple[str, Spent]:
-    return id, Spent(
+def _judging_cost(
+    id: str, started: Any, evaluator: bytes, usd: Any, feedback: Any
+) -> tuple[str, JudgingCost]:
+    return id, JudgingCost(
+        as_time(started, "evaluations", id),
+        as_digits(evaluator),
+        require_number(usd, "evaluations", id),
+        None if feedback is None else require_text(feedback, "evaluations", id),
+    )
+
+
+def make_spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> Spent:
+    """Return the cost and the duration of a session; raises `StoreError` for wrong types."""
+    return Spent(
         as_time(started, "sessions", id),
         require_text(model, "sessions", id),
         require_number(usd, "sessions", id),

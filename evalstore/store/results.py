@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.deserialize import Shared, restore_case, share_tuples
 from evalstore.results import Result
 from evalstore.store.contents import damaged, iterate_members
-from evalstore.store.path_trees import read_tree
+from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.values import VERDICTS, Case, Json, Verdict
 
 if TYPE_CHECKING:
@@ -162,9 +162,11 @@ def iterate_cases(
     store: Store, run: Run, only: str | None = None
 ) -> Iterator[list[tuple[Result, Case]]]:
     """Yield the cells of a run with their cases in batches, by path; with `only`, of that file."""
-    entries = read_tree(run.results, store.load_nodes)
-    if only is not None:
-        entries = {only: entries[only]} if only in entries else {}
+    if only is None:
+        entries: Mapping[str, str] = read_tree(run.results, store.load_nodes)
+    else:
+        leaf = find_entry([run.results], only, store.load_nodes).get(run.results)
+        entries = {only: leaf} if leaf else {}
     yield from iterate_entries(store, entries)
 
 

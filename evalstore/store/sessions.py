@@ -17,14 +17,14 @@ from evalstore.store.contents import (
     require_number,
     require_text,
 )
-from evalstore.store.costs import PEOPLE
+from evalstore.store.costs import PEOPLE, Spent, make_spent
 from evalstore.store.database import append, select_each
 from evalstore.store.failures import failure_rows
 from evalstore.store.ids import as_digits
 from evalstore.store.leases import delete_leases, insert_leases
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
 from evalstore.store.tree_nodes import NodeQueries
-from evalstore.values import Json
+from evalstore.values import Json, Reply
 
 
 class Label(NamedTuple):
@@ -35,6 +35,13 @@ class Label(NamedTuple):
     id: str
     person: str
     evaluation: Evaluation
+
+
+class StoredAnswer(NamedTuple):
+    """The last turn of a session, with the cost and the duration of all its turns."""
+
+    reply: Reply
+    spent: Spent
 
 
 class LeaseChange(NamedTuple):
@@ -130,15 +137,19 @@ class SessionQueries(NodeQueries):
             id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
         }
 
+    def find_answers(self, ids: Iterable[str]) -> dict[str, StoredAnswer]:
+        """Return the last turns of sessions by id, and what the sessions have cost.
+
+        Those the store does not have are left out.
+        """
+        return {id: _answer(id, content) for id, content in self._decode(SESSIONS, ids)}
+
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the feedback of those of these evaluations that have one."""
-        statement = (
-            "SELECT id, json_extract(content, '$.feedback') AS feedback FROM evaluations "
-            "WHERE feedback IS NOT NULL AND id IN"
-        )
+        statement = "SELECT id, json_extract(content, '$.feedback') FROM evaluations WHERE id IN"
         with self._reading() as connection:
             rows = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
-        return {id: require_text(text, "evaluations", id) for id, text in rows}
+        return {id: require_text(text, "evaluations", id) for id, text in rows if text is not None}
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Return evaluations by id; raises `StoreError` when one is missing."""
@@ -198,6 +209,20 @@ class SessionQueries(NodeQueries):
                 for name in (SESSIONS.name, EVALUATIONS.name)
             }
         return max(as_time(time or 0, name) for name, time in times.items())
+
+
+def _answer(id: str, content: Json) -> StoredAnswer:
+    turns = content["turns"]
+    known = [turn["latency"] for turn in turns if "latency" in turn]
+    cost = content.get("cost")
+    spent = make_spent(
+        id,
+        content["started"],
+        content["model"],
+        None if cost is None else cost["usd"],
+        sum(known) if known else None,
+    )
+    return StoredAnswer(deserialize.restore_reply(turns[-1]), spent)
 
 
 def _session_rows(sessions: Mapping[str, tuple[Session, str]]) -> dict[str, dict[str, Any]]:

@@ -1,40 +1,25 @@
 """The browser in a web browser, on this machine only and behind a random token.
 
-The token is the first part of every address: of the page, its files and its socket. Requests
-that name another host, as after DNS rebinding, and those of other pages are refused.
+The page, its files and its socket are behind the checks of `LocalSite`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
-import secrets
 import shlex
-import signal
-import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aiohttp import web
+
 from evalstore.errors import EvalstoreError
+from evalstore.web.local_server import LocalSite, serve_site
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
-    from aiohttp import web
-
-_LOCAL = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d{1,5})?")
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self'; "
-    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' {socket}; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 _LARGEST = 1 << 20
 """Bytes of one message."""
 _WIDEST = 1000
@@ -55,111 +40,48 @@ def serve(command: Sequence[str], port: int, say: Callable[[str], None]) -> None
             "'view --web' needs textual-serve, which is not installed",
             hint="install the extra: pip install 'evalstore[web]'",
         ) from error
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(("127.0.0.1", port))
-    except OSError as error:
-        listening.close()
-        raise EvalstoreError(
-            f"port {port} cannot be used: {error.strerror}", hint="without --port a free one is"
-        ) from error
     # `exec`: the browser is this process's own child, and knows when it has gone.
-    asyncio.run(_serve(Site(f"exec {shlex.join(command)}"), listening, say))
+    serve_site(Site(f"exec {shlex.join(command)}"), port, say)
 
 
-async def _serve(site: Site, listening: socket.socket, say: Callable[[str], None]) -> None:
-    from aiohttp import web
+class Site(LocalSite):
+    """The page, its files and its socket."""
 
-    runner = web.AppRunner(site.application(), access_log=None, shutdown_timeout=2)
-    await runner.setup()
-    ended = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    try:
-        await web.SockSite(runner, listening).start()
-        say(f"http://127.0.0.1:{listening.getsockname()[1]}/{site.token}/")
-        await ended.wait()
-    finally:
-        await runner.cleanup()
-        await site.wait_for_browsers()
-
-
-class Site:
-    """The addresses that are served."""
+    policy = (
+        "default-src 'none'; script-src 'self'; font-src 'self'; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; connect-src 'self' {socket}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
 
     def __init__(self, command: str) -> None:
+        super().__init__()
         self.command = command
-        self.token = secrets.token_urlsafe(24)
         self._sockets: set[web.WebSocketResponse] = set()
         self._processes: set[Process] = set()
 
-    def application(self) -> web.Application:
-        """Return the page, its files and its socket, all below the token."""
+    def routes(self) -> list[web.AbstractRouteDef]:
+        """Return the page, its files and its socket."""
         import textual_serve
-        from aiohttp import web
 
-        @web.middleware
-        async def guard(request: web.Request, handler: Any) -> web.StreamResponse:
-            self.check_request(request)
-            try:
-                return await handler(request)  # type: ignore[no-any-return]
-            except OSError as problem:  # a name that no file can have
-                raise web.HTTPNotFound from problem
-
-        application = web.Application(middlewares=[guard])
-        base = f"/{self.token}"
-        application.router.add_get(base, self.add_slash)
-        application.router.add_get(f"{base}/", self.page)
-        application.router.add_get(f"{base}/web.js", self.script)
-        application.router.add_get(f"{base}/ws", self.websocket)
-        static = Path(str(textual_serve.__file__)).parent / "static"
-        application.router.add_static(f"{base}/static", static)
-        application.on_response_prepare.append(self.add_headers)
-        application.on_shutdown.append(self.close)
-        return application
-
-    def check_request(self, request: web.Request) -> None:
-        """Refuse requests without the token, and those of other pages and machines."""
-        from aiohttp import web
-
-        if not _LOCAL.fullmatch(request.host):
-            raise web.HTTPForbidden(text="only 127.0.0.1 and localhost are served")
-        if request.headers.get("Origin") not in (None, f"http://{request.host}"):
-            raise web.HTTPForbidden(text="not for other pages")
-        token = request.path.removeprefix("/").partition("/")[0]
-        if not secrets.compare_digest(token.encode(), self.token.encode()):
-            raise web.HTTPNotFound
-
-    async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Forbid to keep the page, to frame it, and to load anything from elsewhere."""
-        known = _LOCAL.fullmatch(request.host)
-        for name, value in _HEADERS.items():
-            response.headers[name] = value.format(socket=f"ws://{request.host}" if known else "")
-
-    async def add_slash(self, request: web.Request) -> web.Response:
-        """Redirect to the address with a slash, as the files of the page are beside it."""
-        from aiohttp import web
-
-        raise web.HTTPFound(f"{request.path}/")
+        return [
+            web.get(f"{self.base}/", self.page),
+            web.get(f"{self.base}/web.js", self.script),
+            web.get(f"{self.base}/ws", self.websocket),
+            web.static(f"{self.base}/static", Path(str(textual_serve.__file__)).parent / "static"),
+        ]
 
     async def page(self, request: web.Request) -> web.Response:
         """Return the page with the terminal in it."""
-        from aiohttp import web
-
         text = Path(__file__).with_name("web.html").read_text(encoding="utf-8")
-        address = f"ws://{request.host}/{self.token}/ws"
+        address = f"ws://{request.host}{self.base}/ws"
         return web.Response(text=text.replace("{socket}", address), content_type="text/html")
 
     async def script(self, _request: web.Request) -> web.FileResponse:
         """Return the page's own script."""
-        from aiohttp import web
-
         return web.FileResponse(Path(__file__).with_name("web.js"))
 
     async def websocket(self, request: web.Request) -> web.WebSocketResponse:
         """Connect one browser to a process of its own, as long as the socket is open."""
-        from aiohttp import web
         from textual_serve.app_service import AppService
         from textual_serve.download_manager import DownloadManager
 
@@ -200,7 +122,7 @@ class Site:
         for websocket in list(self._sockets):
             await websocket.close()
 
-    async def wait_for_browsers(self) -> None:
+    async def wait(self) -> None:
         """Wait until all processes have ended: they may take a moment after their last output."""
         for process in self._processes:
             try:

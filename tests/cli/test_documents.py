@@ -33,6 +33,7 @@ COMMANDS = [
     ["log", "--failures", "tests/weather.md"],
     ["show"],
     ["show", "@:tests/weather.md"],
+    ["report"],
     ["fsck"],
     ["version"],
     ["doctor"],

@@ -67,12 +67,12 @@ def test_csv_has_no_formulas(echo: Echo, evalstore: Evalstore, text: str) -> Non
     assert hit["context"] == f"'{text} needle"
 
 
-def test_markdown_escapes_pipes(echo: Echo, evalstore: Evalstore) -> None:
+def test_markdown_has_texts_in_code_and_escapes_pipes(echo: Echo, evalstore: Evalstore) -> None:
     echo.reply = lambda _text: "a | needle <b>"
     asked = "# 👤\n\nQuestion?\n\n---\n\n~~~checks\n- contains: needle\n~~~\n"
     tree(Path.cwd(), {"tests/one.md": asked})
     evalstore("run")
-    assert "a \\| needle &lt;b>" in evalstore("grep", "needle", "-o", "md").stdout
+    assert "| `a \\| needle <b>` |" in evalstore("grep", "needle", "-o", "md").stdout
 
 
 def test_failures_have_formats_and_an_empty_list_prints_nothing(

@@ -19,12 +19,12 @@ from evalstore.operations.views.cases import cases
 from evalstore.operations.views.interactive_run import ALL, RunEnd, plan
 from evalstore.operations.views.run_text import summarise_report
 from evalstore.operations.views.styled_text import StyledLine
+from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.tui.render.answer import answer_lines, closing_lines, verdict_lines
 from evalstore.tui.render.comparison import comparison_lines
 from evalstore.tui.render.pair import pair_lines
 from evalstore.tui.render.run import plan_lines, result_lines
-from evalstore.tui.state.verdict_order import SIGNS
 from tests.builders import tree
 from tests.cli.conftest import ONE, Evalstore, normalise
 from tests.cli.test_run import edit

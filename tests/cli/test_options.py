@@ -116,5 +116,14 @@ def test_a_command_with_groups_is_called_with_their_objects_and_its_own_options(
         calls.append((selection, mode, limit))
 
     call: Any = command
-    call(tags=["a"], watch=True, dry_run=False, explain=False, every=False, json=False, limit=4)
+    call(
+        tags=["a"],
+        watch=True,
+        dry_run=False,
+        explain=False,
+        every=False,
+        exports=None,
+        json=False,
+        limit=4,
+    )
     assert calls == [(SelectionOptions(tags=("a",)), Mode(watch=True), 4)]

@@ -232,6 +232,7 @@ def test_every_field_is_printed(
     documents("run", "--yes", "tests/twice.md")
     show("show", "tests/twice.md")
     show("stats", "@~1", "--by", "model,prompt,tag,file")
+    show("report")
     show("grep", "Warm")
     tree(workspace, {"models/away.yaml": "id: mini\nprovider: openai\n"})
     show("doctor", "--no-ping")

@@ -30,6 +30,8 @@ CALLS = {
     "import": ("openai-evals", "source/capitals.jsonl"),
     "label": ("tests/weather.md::city=Rome", "pass"),
     "new": ("tests/weather.md",),
+    "report": ("--markdown",),
+    "serve": ("--port", "70000"),  # a port that does not exist: it would not end
     "trust": ("check.py",),
 }
 """What each command is called with, if it needs anything."""

@@ -20,9 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from evalstore.cli.main import commands, main
 from tests.builders import tree
+from tests.mcp.connected_client import connected
 
 ROOT = Path(__file__).parents[2]
 READING = [
@@ -36,6 +38,10 @@ READING = [
     ["show"],
     ["diff"],
     ["stats"],
+    ["report"],
+    ["report", "--markdown"],
+    ["export"],
+    ["serve", "--port", "70000"],
     ["grep", "Hi"],
     ["fsck"],
     ["version"],
@@ -60,7 +66,14 @@ DOING = [
     ["trust", "env", "DESK_KEY", "localhost"],
     ["trust", "--revoke", "env", "DESK_KEY", "localhost"],
 ]
-"""Every command of the program is in one of the two lists."""
+SERVING = ["mcp", "--allow-run", "--max-cost", "1"]
+"""Every command of the program is in one of the two lists, or is this one."""
+TOOLS: dict[str, dict[str, str]] = {
+    "explain_case": {"case": "tests/one.md"},
+    "search": {"pattern": "Hi"},
+    "show": {"id": "@"},
+}
+"""The arguments that tools require."""
 
 SHADOWS = (
     "sitecustomize usercustomize conftest litellm jinja2 yaml typer click rich textual aiohttp "
@@ -274,8 +287,13 @@ def drive(folder: Path, outside: Path, argvs: list[list[str]]) -> None:
         check=False,
     )
     assert notes.exists(), ran.stderr
-    document = json.loads(notes.read_text())
-    assert 70 not in document["ended"], ran.stderr
+    require_nothing_ran(folder, outside, ran.stderr)
+
+
+def require_nothing_ran(folder: Path, outside: Path, errors: str = "") -> None:
+    """Fail when a trap was sprung, a program was started, or a command ended with a bug."""
+    document = json.loads((outside / "notes.json").read_text())
+    assert 70 not in document["ended"], errors
     assert traces(outside) == []
     brought = [
         [str(part.strip("'").encode()) for part in line.split("=", 1)]
@@ -289,7 +307,7 @@ def drive(folder: Path, outside: Path, argvs: list[list[str]]) -> None:
 
 
 def test_every_command_is_tried() -> None:
-    names = {argv[0] for argv in (*READING, *DOING)}
+    names = {argv[0] for argv in (*READING, *DOING, SERVING)}
     assert names == set(commands().commands)  # type: ignore[attr-defined]
 
 
@@ -309,6 +327,21 @@ def test_commands_that_read_run_nothing(trapped: Path, outside: Path) -> None:
 
 def test_commands_that_call_and_write_run_nothing(trapped: Path, outside: Path) -> None:
     drive(trapped, outside, DOING)
+
+
+def test_the_tools_for_agents_run_nothing(trapped: Path, outside: Path) -> None:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-P", "-c", DRIVER, json.dumps([SERVING])],
+        env={**_variables(), "NOTES": str(outside / "notes.json")},
+        cwd=trapped,
+    )
+    with connected(stdio_client(server)) as agent:
+        failed = [
+            name for name in agent.tools() if agent.call(name, **TOOLS.get(name, {})).is_error
+        ]
+    assert failed == []
+    require_nothing_ran(trapped, outside)
 
 
 def test_modules_of_the_working_folder_are_not_imported(trapped: Path, outside: Path) -> None:

@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = (
     ROOT / "README.md",
     ROOT / "docs/tutorial.md",
+    ROOT / "docs/export.md",
+    ROOT / "docs/reports.md",
     ROOT / "docs/scripting.md",
     ROOT / "docs/troubleshooting.md",
     *sorted((ROOT / "docs/recipes").glob("*.md")),
@@ -91,6 +93,8 @@ class Shell:
         """
         program, pipe, rest = command.partition(" | ")
         name, *arguments = shlex.split(program, comments=True)
+        if name == "evalstore" and ">" in arguments:
+            raise ValueError(f"'{command}': what evalstore prints is only piped, not redirected")
         if name != "evalstore":
             return Step(command, self._in_shell(command))
         printed = io.StringIO()

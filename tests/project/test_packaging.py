@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 from collections.abc import Iterator
 from importlib import metadata
@@ -15,18 +18,41 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.builders import tree
+
 PROJECT = Path(__file__).parent.parent.parent
+SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+PAGES = sorted(
+    str(path.relative_to(PROJECT))
+    for path in (*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md"))
+)
+
+
+def image_files() -> list[str]:
+    """The files and folders that `.dockerignore` does not leave out."""
+    lines = (PROJECT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert "*" in lines
+    return [line.removeprefix("!") for line in lines if line.startswith("!")]
+
+
+def image_steps() -> list[tuple[str, str]]:
+    """The instructions of the Dockerfile, each with its arguments on one line."""
+    text = (PROJECT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [(name, rest) for name, _, rest in (line.partition(" ") for line in lines)]
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy of what git would hand out."""
-    source = tmp_path_factory.mktemp("source") / "evalstore"
-    shutil.copytree(
-        PROJECT,
-        source,
-        ignore=shutil.ignore_patterns(".*", "__pycache__", "dist", "build", "*.egg-info"),
-    )
+    """The wheel, built from what `.dockerignore` lets into the build of the image."""
+    source = tmp_path_factory.mktemp("source")
+    for name in image_files():
+        path = PROJECT / name
+        if path.is_dir():
+            ignored = shutil.ignore_patterns(".evalstore", "__pycache__")
+            shutil.copytree(path, source / name, ignore=ignored)
+        else:
+            shutil.copy(path, source)
     target = tmp_path_factory.mktemp("dist")
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", target, source],
@@ -101,10 +127,58 @@ def test_the_wheel_makes_runs_and_explains_a_workspace(program: list[str], tmp_p
     assert status.stdout.startswith("Nothing to do: 2 answers")
 
 
-def test_the_wheel_carries_the_example(program: list[str], tmp_path: Path) -> None:
-    assert run(program, tmp_path, "init", "--example", "ex").returncode == 0
-    assert run(program, tmp_path, "-C", "ex", "run", "--fail-on", "none").returncode == 0
-    assert run(program, tmp_path, "-C", "ex", "fsck").returncode == 0
+def test_the_step_of_the_image_that_runs_the_example_passes_with_the_wheel(
+    program: list[str], tmp_path: Path
+) -> None:
+    (step,) = [rest for name, rest in image_steps() if name == "RUN" and "--example" in rest]
+    assert step.count("/tmp/example") == 4
+    command = tree(tmp_path, {"bin/evalstore": f'#!/bin/sh\nexec {shlex.join(program)} "$@"\n'})
+    (command / "bin/evalstore").chmod(0o755)
+    ran = subprocess.run(
+        ["sh", "-ec", step.replace("/tmp/example", str(tmp_path / "example"))],
+        cwd=tmp_path,
+        env={"PATH": f"{command / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "68 new answers, 3 recorded, 0 reused, 58 new judgements" in ran.stdout
+    assert ran.stdout.rstrip().endswith("all is well")
+    assert not (tmp_path / "example").exists()
+
+
+def test_the_image_installs_extras_that_exist_and_runs_as_nobody_in_particular() -> None:
+    steps = image_steps()
+    extras = re.findall(r"\[(.+?)\]\"", " ".join(rest for name, rest in steps if name == "RUN"))
+    known = SETTINGS["project"]["optional-dependencies"]
+    assert [extra for each in extras for extra in each.split(",")] == ["mcp", "similarity"]
+    assert {"mcp", "similarity"} <= known.keys()
+    assert all((PROJECT / name).exists() for name in image_files())
+    names = [name for name, _ in steps]
+    assert ("USER", "1000") in steps[: names.index("ENTRYPOINT")]
+    assert ("ENTRYPOINT", '["evalstore"]') in steps
+
+
+def test_no_file_names_an_index_of_packages() -> None:
+    address = re.compile(r"index-url|find-links|pythonhosted|/simple\b|trusted-host")
+    names = ["pyproject.toml", "constraints.txt", "Dockerfile", "Makefile", ".ci/run", *PAGES]
+    texts = {name: (PROJECT / name).read_text(encoding="utf-8") for name in names}
+    assert {
+        name: address.findall(text) for name, text in texts.items() if address.search(text)
+    } == {}
+
+
+def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
+    text = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert text.startswith("# Changelog\n")
+    assert "https://keepachangelog.com/en/1.1.0/" in text
+    versions = re.findall("^## (.*)$", text, re.MULTILINE)
+    assert versions[0] == "[Unreleased]"
+    released = r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d"
+    assert [version for version in versions[1:] if not re.fullmatch(released, version)] == []
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall("^### (.*)$", text, re.MULTILINE)) <= kinds
 
 
 def test_the_wheel_has_no_development_tools(program: list[str], tmp_path: Path) -> None:

@@ -36,6 +36,12 @@ def test_every_session_of_a_page_is_run(name: str) -> None:
     assert len(re.findall(r"^```console$", written, re.MULTILINE)) == len(BLOCK.findall(written))
 
 
+def test_no_page_with_sessions_is_left_out() -> None:
+    pages = [path for path in ROOT.glob("docs/**/*.md") if "<!-- run" in path.read_text("utf-8")]
+    tested_elsewhere = {ROOT / "docs/python.md"}
+    assert set(pages) - set(PAGES) - tested_elsewhere == set()
+
+
 def test_a_session_that_prints_something_else_is_found(tmp_path: Path) -> None:
     page = "<!-- start -->\n<!-- run -->\n```console\n$ echo hello\nbye\n```\n"
     assert normalised(replay(page, tmp_path)) != normalised(page)

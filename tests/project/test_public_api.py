@@ -6,6 +6,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -17,8 +18,9 @@ from evalstore import api, plugins
 from evalstore.cli.main import commands, main
 
 LIBRARY = (
-    *("Workspace", "init", "import_tests"),
+    *("Workspace", "init", "import_tests", "check"),
     *("Status", "PlanItem", "RunReport", "Run", "Result", "Answer", "Judgement", "Diff", "Rate"),
+    *("JudgedText",),
     *("Verdict", "Problem", "EvalstoreError", "RevisionError", "NothingSelectedError"),
     *("StoreError", "WorkspaceError", "to_json", "__version__"),
 )
@@ -141,7 +143,7 @@ def test_the_command_line_does_not_load_the_library(tmp_path: Path) -> None:
 
 
 COMMANDS = {
-    *("status", "run", "judge", "diff", "stats", "label", "check", "fsck"),
+    *("status", "run", "judge", "diff", "stats", "label", "check", "fsck", "report", "export"),
 }
 """Commands that are methods of the same name; `log` is `runs`, `show` is `answer`, and `grep` is
 `search`."""
@@ -164,3 +166,17 @@ def test_every_public_thing_has_a_docstring_and_types() -> None:
             hinted = set(inspect.get_annotations(function)) | {"self"}
             assert hinted >= set(inspect.signature(function).parameters), f"{name}.{member}"
             assert member == "__init__" or "return" in hinted, f"{name}.{member}"
+
+
+SAME_NAME = {"Message", "Environment"}
+"""Classes of the package that are named after those of another program."""
+
+
+def test_no_two_public_classes_of_the_package_have_the_same_name() -> None:
+    names = [
+        node.name
+        for path in sorted(Path(evalstore.__file__).parent.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert {name for name, count in Counter(names).items() if count > 1} - SAME_NAME == set()

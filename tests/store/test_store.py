@@ -11,11 +11,11 @@ import pytest
 
 from evalstore import hashing
 from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.results import Failure, Sample
+from evalstore.results import Cost, Failure, Sample, Session
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.values import FileVersion, Question
-from tests.store.sessions import a_run, a_session, a_test, an_evaluation, fill, id_of
+from evalstore.values import FileVersion, Question, Reply
+from tests.store.sessions import a_run, a_session, a_test, an_evaluation, fill, id_of, session_row
 
 ASKED = Question("a" * 32, None, "b" * 32, 0)
 KEY = hashing.question_id(ASKED)
@@ -115,6 +115,31 @@ def test_sessions_and_evaluations_come_back_as_they_were(store: Store) -> None:
     store.record({session[0]: session[1:]}, {judged[0]: judged[1:]})
     assert store.load_sessions([session[0]]) == {session[0]: session[1]}
     assert store.load_evaluations([judged[0]]) == {judged[0]: judged[1]}
+
+
+@pytest.mark.parametrize("latencies", [(0.5,), (0.5, 0.25), (0.0, 0.0), (0.0, 0.5)])
+def test_answers_have_the_costs_and_times_that_are_found_without_them(
+    store: Store, latencies: tuple[float, ...]
+) -> None:
+    turns = tuple(Reply(f"turn {number}", latency=s) for number, s in enumerate(latencies))
+    sessions = [
+        session_row(Session(ASKED, turns, 1, "n", Cost(0.25, {"input": 1}))),
+        session_row(Session(ASKED, turns, 2, "n")),
+    ]
+    store.record({id: (session, content) for id, session, content in sessions})
+    ids = [id for id, _, _ in sessions]
+    answers = store.find_answers(ids)
+    assert {id: answer.spent for id, answer in answers.items()} == store.find_spent(ids)
+    assert [answers[id].reply for id in ids] == [turns[-1]] * 2
+
+
+def test_feedback_is_found_with_the_costs_only_if_it_is_asked_for(store: Store) -> None:
+    judged = [an_evaluation("c" * 32, feedback="Why."), an_evaluation("c" * 32, 2)]
+    store.record(None, {id: (evaluation, content) for id, evaluation, content in judged})
+    ids = [id for id, _, _ in judged]
+    found = store.find_judging_costs(ids, feedback=True)
+    assert [found[id].feedback for id in ids] == ["Why.", None]
+    assert [cost.feedback for cost in store.find_judging_costs(ids).values()] == [None, None]
 
 
 def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:

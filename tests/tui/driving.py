@@ -138,6 +138,10 @@ class _NoCache:
 _NO_CACHE = _NoCache()
 
 
+def _make_no_cache(_size: int) -> _NoCache:
+    return _NO_CACHE
+
+
 async def _soon(_least: float = 0, _most: float = 1) -> None:
     """Let others go on: what a key sets off is waited for by `settled`, once."""
     for _ in range(4):
@@ -189,7 +193,7 @@ def drive(
             mock.patch("textual.app.wait_for_idle", _soon),
             mock.patch.object(Stylesheet, "_parse_rules", _parse_once),
             mock.patch.object(Compositor, "render_update", _leave_unpainted),
-            mock.patch("textual.strip.FIFOCache", lambda _size: _NO_CACHE),
+            mock.patch("textual.strip.FIFOCache", _make_no_cache),
             mock.patch("evalstore.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.search._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -90,6 +91,8 @@ class Mode(NamedTuple):
     explain: bool = False
     """A dry run always explains."""
     every: bool = False
+    exports: tuple[str, ...] = ()
+    """Files for the results."""
     json: bool = False
 
     @property
@@ -105,6 +108,12 @@ MODE: options.Table = {
     "dry_run": option("-n, --dry-run", help.EXECUTION, "List what would be done; do nothing."),
     "explain": option("--explain", help.OUTPUT, "With -n: the reason for each call."),
     "every": option("--all", help.OUTPUT, "List all failures, not only what is new."),
+    "exports": option(
+        "-o, --output",
+        help.OUTPUT,
+        "Write the results to FILE, as 'export' does (repeatable).",
+        metavar="FILE",
+    ),
     "json": options.JSON,
 }
 """The options of `run` and `judge` that choose what is done and shown."""
@@ -179,6 +188,15 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
             "'--watch' cannot be combined with '--dry-run'",
             hint="'evalstore status' lists what a run would do",
         )
+    if mode.exports and mode.dry_run:
+        raise EvalstoreError(
+            "'--output' cannot be combined with '--dry-run', which has no results",
+            hint="leave out one of them",
+        )
+    if mode.exports:
+        from evalstore.operations.export import require_exports
+
+        require_exports(here(), [Path(name) for name in mode.exports])
     if mode.watch:
         from evalstore.cli.watch_loop import keep_watching
 
@@ -214,3 +232,11 @@ def _show(report: RunReport, run_options: RunOptions, mode: Mode) -> None:
             print_changes(report, is_data=False)
     else:
         print_report(report, run_options.threshold, extent=mode.extent)
+    if mode.exports:
+        from evalstore.operations.export import write_exports
+
+        write_exports(here(), report.run, [Path(name) for name in mode.exports])
+    if output.is_github():
+        from evalstore.cli.render.github import print_annotations
+
+        print_annotations(here(), report)

@@ -109,6 +109,10 @@ def check(selection: SelectionOptions, json: options.Json = False) -> None:
             )
             + (f", {output.plural(warnings, 'warning')}" if warnings else "")
         )
+    if output.is_github():
+        from evalstore.cli.render.github import print_problems
+
+        print_problems(here(), report.problems)
     if report.errors:
         raise typer.Exit(USAGE)
 

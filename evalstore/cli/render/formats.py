@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from evalstore.cli import output, streams
+from evalstore.operations.exports.cells import csv_cell, markdown_cell
 from evalstore.operations.json_output import to_json
 
 Format = Literal["table", "json", "jsonl", "csv", "md"]
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A text that begins with one of these is a formula in a spreadsheet."""
 
 
 def print_as(format: Format, content: Any, names: Sequence[str]) -> None:
@@ -24,11 +23,11 @@ def print_as(format: Format, content: Any, names: Sequence[str]) -> None:
     rows = ({"list": name, **row} if len(names) > 1 else row for name, row in listed)
     if format == "jsonl":
         for row in rows:
-            output.line(json.dumps(row, ensure_ascii=not streams.is_utf8()))
+            output.data_line(json.dumps(row, ensure_ascii=not streams.is_utf8()))
         return
     header, cells = _flatten(rows)
     for line in (_csv_lines if format == "csv" else _markdown_lines)(header, cells):
-        output.line(line)
+        output.data_line(line)
 
 
 def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
@@ -53,44 +52,20 @@ def _members(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield prefix + name, value
 
 
-def _text(value: Any) -> str:
-    """Convert a value to a cell: None is empty, a list of texts has commas, all else is JSON."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return ", ".join(value)
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _csv_lines(header: list[str], rows: list[list[Any]]) -> Iterator[str]:
     import csv
     import io
 
     for row in [header, *rows] if header else []:
         buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="").writerow(map(_defuse, row))
+        csv.writer(buffer, lineterminator="").writerow(map(csv_cell, row))
         yield output.safe(buffer.getvalue(), lines=True)
-
-
-def _defuse(value: Any) -> str:
-    """Escape a cell of CSV so that no spreadsheet takes it for a formula; numbers stay numbers."""
-    text = _text(value)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"'{text}" if text.startswith(_FORMULA) and not is_number else text
 
 
 def _markdown_lines(header: list[str], rows: list[list[Any]]) -> Iterator[str]:
     if not header:
         return
-    yield f"| {' | '.join(map(_escape, header))} |"
+    yield f"| {' | '.join(map(markdown_cell, header))} |"
     yield "|" + "---|" * len(header)
     for row in rows:
-        yield f"| {' | '.join(map(_escape, row))} |"
-
-
-def _escape(value: Any) -> str:
-    """Escape a cell of Markdown: on one line, without a pipe or HTML of its own."""
-    text = " ".join(output.safe(_text(value), lines=True).split())
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+        yield f"| {' | '.join(map(markdown_cell, row))} |"

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.session_details import SessionDetails
     from evalstore.planning.options import Location
-    from evalstore.results import Result, Session
+    from evalstore.results import Failure, Result, Session
     from evalstore.store import Store
 
-_FAILURES = 3
+MOST_FAILURES = 3
+"""The most failed calls that are shown for one result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,8 @@ class TurnView:
     """The name of the speaker; empty if there is none."""
     answer: int | None = None
     """The number of the candidate's answer, from 1; 0 if it is missing; None for a test's turn."""
-    images: tuple[str, ...] = ()
-    """The ids of the images in the message, in their order."""
+    images: tuple[FileRef, ...] = ()
+    """The images in the message, in their order."""
 
 
 class CheckText(NamedTuple):
@@ -181,7 +182,7 @@ def read_answer(
         file=cells[0].file if cells else "",
         row=cells[0].row if cells else "",
         conversation=tuple(
-            _read_conversation(contents, question.test, question.prompt, session.turns)
+            read_conversation(contents, question.test, question.prompt, session.turns)
         ),
         answer=answer_text(session.answer),
         judgements=judgements,
@@ -190,8 +191,8 @@ def read_answer(
         failures=()
         if any(not judgement.why_not for judgement in judgements)
         else _failures(store, (), {id, *map(hashing.subject_of, judged.subjects)}),
-        request_settings=_describe_request(contents, question.test, model),
-        facts=_facts(session, is_free=model.get("provider") == SCRIPTED),
+        request_settings=describe_request(contents, question.test, model),
+        facts=session_facts(session, is_free=model.get("provider") == SCRIPTED),
         ids=tuple(
             (kind, key)
             for kind, key in (
@@ -238,7 +239,7 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
             id=None,
             file=result.file,
             row=result.row,
-            conversation=tuple(_read_conversation(contents, result.test, result.prompt, ())),
+            conversation=tuple(read_conversation(contents, result.test, result.prompt, ())),
             answer="",
             judgements=(),
             criteria=_read_criteria(
@@ -246,7 +247,7 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
             ),
             together=(),
             failures=_failures(store, questions, ()),
-            request_settings=_describe_request(contents, result.test, {}),
+            request_settings=describe_request(contents, result.test, {}),
             facts=None,
             ids=tuple(
                 (kind, id)
@@ -263,7 +264,7 @@ def read_workspace(location: Location) -> Fresh:
     return {}
 
 
-def _read_conversation(
+def read_conversation(
     contents: VersionReader, test: str, prompt: str | None, turns: Sequence[Reply]
 ) -> Iterator[TurnView]:
     """Yield the turns of the conversation, with the candidate's answers in their places."""
@@ -293,19 +294,18 @@ def _read_criteria(
     evaluations = list(dict.fromkeys(ids))
     loaded = contents.load("evaluation", evaluations)
     names = name_references(location, loaded.values())
-    return {
-        id: Criteria(
-            text_of(deserialize.restore_parts(loaded[id].get("instructions", ()))),
-            tuple(
-                CheckText(
-                    str(check.get("name") or check.get("type") or ""), check_yaml(check, names)
-                )
-                for check in loaded[id].get("checks", ())
-            ),
-        )
-        for id in evaluations
-        if id in loaded
-    }
+    return {id: describe_criteria(loaded[id], names) for id in evaluations if id in loaded}
+
+
+def describe_criteria(evaluation: Json, names: Mapping[str | None, str]) -> Criteria:
+    """Return the instructions and checks of an evaluation version; `names` are those of ids."""
+    return Criteria(
+        text_of(deserialize.restore_parts(evaluation.get("instructions", ()))),
+        tuple(
+            CheckText(str(check.get("name") or check.get("type") or ""), check_yaml(check, names))
+            for check in evaluation.get("checks", ())
+        ),
+    )
 
 
 def _together(store: Store, sessions: Sequence[str]) -> tuple[MemberAnswer, ...]:
@@ -325,10 +325,15 @@ def _failures(
     """Return the messages of the newest failures, each once, with hints."""
     messages: dict[str, None] = {}
     for _, failure in store.find_failures_of(questions, subjects):
-        hint = hint_for(failure.kind, failure.status, failure.message)
-        model = f"{failure.model}: " if failure.model else ""
-        messages.setdefault(f"{model}{failure.message}" + (f"\nhint: {hint}" if hint else ""))
-    return tuple(messages)[:_FAILURES]
+        messages.setdefault(failure_text(failure))
+    return tuple(messages)[:MOST_FAILURES]
+
+
+def failure_text(failure: Failure) -> str:
+    """Return the message of a failed call with its hint."""
+    hint = hint_for(failure.kind, failure.status, failure.message)
+    model = f"{failure.model}: " if failure.model else ""
+    return f"{model}{failure.message}" + (f"\nhint: {hint}" if hint else "")
 
 
 def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:
@@ -348,7 +353,7 @@ def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...]
     return (), fresh
 
 
-def _describe_request(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
+def describe_request(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
     """Return the tools, schema and options of a request, one line each."""
     content = contents.find("test", test) or {}
     tools = contents.load("tool", content.get("tools", ()))
@@ -363,8 +368,11 @@ def _describe_request(contents: VersionReader, test: str, model: Json) -> tuple[
     return tuple(lines)
 
 
-def _facts(session: Session, *, is_free: bool = False) -> SessionFacts:
-    """Return the facts of a session; answers of a model that `is_free` cost nothing by default."""
+def session_facts(session: Session, *, is_free: bool = False) -> SessionFacts:
+    """Return the tokens, cost, time and options of a session.
+
+    Answers of a model that `is_free` cost nothing by default.
+    """
     usages = [turn.usage for turn in session.turns]
 
     def total(name: str) -> int | None:

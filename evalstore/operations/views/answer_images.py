@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from evalstore.values import Message
 
 
-def images_of(message: Message) -> tuple[str, ...]:
-    """Return the ids of the images in a message, in their order."""
+def images_of(message: Message) -> tuple[FileRef, ...]:
+    """Return the images in a message, in their order."""
     files = (part for part in message.parts if isinstance(part, FileRef))
-    return tuple(file.id for file in files if file.media_type.startswith("image/"))
+    return tuple(file for file in files if file.media_type.startswith("image/"))
 
 
 def read_images(location: Location, ids: Sequence[str]) -> dict[str, bytes]:

@@ -58,37 +58,48 @@ def judgement_lines(
 ) -> Iterator[StyledLine]:
     """Yield a judgement with the results of its checks; `row` names its case among several."""
     verdict = verdict_span(judgement.verdict, signs)
-    facts = [] if judgement.score is None else [f"score {judgement.score:g}"]
-    facts += [f"choice {judgement.label}"] if judgement.label else []
     marks = [ago(judgement.started, now), short(judgement.id)]
     marks += [f"{len(judgement.sessions)} judged together"] if len(judgement.sessions) > 1 else []
     marks += [f"[{row}]"] if row else []
-    person = " (a person)" if judgement.is_person else ""
     yield StyledLine(
         (
             StyledSpan(f"{verdict.text}  ", verdict.colour),
-            StyledSpan(safe(f"by {judgement.by}{person}" + "".join(f"  {fact}" for fact in facts))),
+            StyledSpan(judgement_title(judgement)),
             StyledSpan(f"  ({judgement.why_not})" if judgement.why_not else "", "pending"),
             StyledSpan(safe("".join(f"  {mark}" for mark in marks)), "faint"),
         )
     )
     for check in judgement.checks:
         result = verdict_span(check.verdict, signs) if check.verdict else None
-        text = check.feedback or check.name
-        if not text.startswith(check.name):
-            text = f"{check.name}: {text}"
-        for number, line in enumerate(text_lines(text)):
+        for number, line in enumerate(text_lines(check_text(check))):
             sign = (StyledSpan(f"{result.text}  ", result.colour),) if result and not number else ()
             yield StyledLine((*sign, *line.spans), 2 * _INDENT)
     if judgement.feedback and not any(check.feedback for check in judgement.checks):
         yield from text_lines(judgement.feedback, indent=_INDENT)
 
 
+def judgement_title(judgement: JudgementView) -> str:
+    """Return who judged, with the score and the choice."""
+    person = " (a person)" if judgement.is_person else ""
+    score = "" if judgement.score is None else f"  score {judgement.score:g}"
+    choice = f"  choice {judgement.label}" if judgement.label else ""
+    return safe(f"by {judgement.by}{person}{score}{choice}")
+
+
+def check_text(check: CheckResult) -> str:
+    """Return the feedback of a check, which begins with its name."""
+    if not check.feedback:
+        return check.name
+    is_named = check.feedback.startswith(check.name)
+    return check.feedback if is_named else f"{check.name}: {check.feedback}"
+
+
 def conversation(view: AnswerView) -> Iterator[TextBlock]:
     """Yield the messages of the conversation, with the candidate's answers in their places."""
     for turn in view.conversation:
         if turn.answer is None:
-            yield TextBlock(turn_title(turn, view), turn.text, images=turn.images)
+            images = tuple(image.id for image in turn.images)
+            yield TextBlock(turn_title(turn, view), turn.text, images=images)
         elif turn.answer:
             yield TextBlock(turn_title(turn, view), turn.text, by_candidate=True)
         else:
@@ -203,11 +214,13 @@ def together_lines(view: AnswerView) -> Iterator[StyledLine]:
 def footer_lines(view: AnswerView, now: int) -> Iterator[StyledLine]:
     """Yield the tools and options, the facts of the session, and the ids."""
     ids = ", ".join(f"{kind} {short(id)}" for kind, id in view.ids)
-    for text in (*view.request_settings, *((_facts(view.facts, now),) if view.facts else ()), ids):
+    facts = (facts_text(view.facts, now),) if view.facts else ()
+    for text in (*view.request_settings, *facts, ids):
         yield from text_lines(text, "faint")
 
 
-def _facts(facts: SessionFacts, now: int) -> str:
+def facts_text(facts: SessionFacts, now: int | None) -> str:
+    """Return the cost, tokens, time and options of an answer; without `now` it has no age."""
     tokens = ""
     if facts.input_tokens is not None or facts.output_tokens is not None:
         tokens = f"{facts.input_tokens or 0:,} in + {facts.output_tokens or 0:,} out tokens"
@@ -223,7 +236,7 @@ def _facts(facts: SessionFacts, now: int) -> str:
         f"finish reason {facts.finish_reason}" if facts.finish_reason else "",
         f"cut off at {facts.cut_at:,} tokens" if facts.cut_at else "",
         ", ".join(facts.resolved),
-        ago(facts.started, now),
+        "" if now is None else ago(facts.started, now),
         f"from {facts.origin}" if facts.origin not in ("run", RECORDED) else "",
     )
     return ", ".join(text for text in texts if text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
-from evalstore.operations.views.failed_results import failed_in_run, failed_now, place_of
+from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
 from evalstore.planning.open_project import (
     open_catalogue,
@@ -175,7 +175,7 @@ def _of_workspace(project: Project) -> Cases:
         for plan, results in compute_workspace(project):
             failed = failed_now(project, plan, results) if has_failures else ()
             for cell_result in results:
-                result = _marked(as_result(cell_result), failed)
+                result = mark_failed(as_result(cell_result), failed)
                 yield (
                     cell_result.cell.file,
                     TaggedResult(cell_result.cell.index, result, cell_result.cell.case.tags),
@@ -224,14 +224,12 @@ def _arranged(
     return Cases(run, models, rows, labels, frozenset(labelled))
 
 
-def _marked(result: Result, failed: Collection[Place]) -> Result:
-    return replace(result, has_failed=True) if failed and place_of(result) in failed else result
-
-
 def _with_failed(arranged: Cases, failed: Collection[Place]) -> Cases:
     """Return the cases with a mark on the results for which a call failed."""
     rows = [
-        replace(row, results=tuple(result and _marked(result, failed) for result in row.results))
+        replace(
+            row, results=tuple(result and mark_failed(result, failed) for result in row.results)
+        )
         if any(result and result.is_missing for result in row.results)
         else row
         for row in arranged.rows

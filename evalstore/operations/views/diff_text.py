@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, safe, short
 from evalstore.operations.views.case_name import case_name
@@ -80,6 +80,38 @@ def _pending_text(count: int) -> str:
     return f"{plural(count, 'result')} {verb} now pending and not in the pass rates"
 
 
+class SideVerdict(NamedTuple):
+    """The verdict on one side of a pair."""
+
+    word: str
+    run: str = ""
+    """The short id of the earlier run that has it; empty if the run of the side has it."""
+
+
+class PairFacts(NamedTuple):
+    """The facts about a pair of results, as they are stored."""
+
+    name: str
+    """The case, with its system prompt if the file has several."""
+    model: str
+    verdicts: tuple[SideVerdict, ...]
+    """The verdicts of both sides, or the one that both have."""
+    reason: str
+    """The change that explains the pair; empty if only one side has it."""
+
+
+def describe_pair(diff: Diff, pair: Pair) -> PairFacts:
+    """Return the case and the candidate of a pair, its verdicts, and the reason for the change."""
+    result = pair.either
+    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
+    return PairFacts(
+        case_name(result.file, result.row, prompt),
+        "" if diff.models else result.model,
+        tuple(dict.fromkeys(_verdict(diff, side) for side in (pair.was, pair.now) if side)),
+        diff.reason(pair) if pair.was and pair.now else "",
+    )
+
+
 def pair_line(
     diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int = 0, with_ids: bool = False
 ) -> StyledLine:
@@ -87,19 +119,16 @@ def pair_line(
 
     The ids of the first answers of both sides follow `with_ids`.
     """
-    result = pair.either
-    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
-    name = safe(case_name(result.file, result.row, prompt))
-    model = "" if diff.models else f"{safe(result.model)}  "
+    facts = describe_pair(diff, pair)
+    model = f"{safe(facts.model)}  " if facts.model else ""
     sides = [(*_verdicts(diff, side, signs),) for side in (pair.was, pair.now) if side]
     if len(sides) == 2 and sides[0] != sides[1]:
         verdicts = [*sides[0], StyledSpan(" -> "), *sides[1]]
     else:
         verdicts = [*sides[-1]]
-    reason = diff.reason(pair) if pair.was and pair.now else ""
-    spans = [StyledSpan(f"{name}  {model}"), *verdicts]
-    if reason:
-        spans.append(StyledSpan(f"  ({safe(reason)})", "undecided"))
+    spans = [StyledSpan(f"{safe(facts.name)}  {model}"), *verdicts]
+    if facts.reason:
+        spans.append(StyledSpan(f"  ({safe(facts.reason)})", "undecided"))
     ids = [short(side.sessions[0]) for side in (pair.was, pair.now) if side and side.sessions]
     if with_ids and ids:
         spans.append(StyledSpan(f"  {' -> '.join(dict.fromkeys(ids))}", "faint"))
@@ -108,9 +137,14 @@ def pair_line(
 
 def _verdicts(diff: Diff, result: Result, signs: Mapping[str, str]) -> Iterator[StyledSpan]:
     """Yield the verdict of a side, with its run if that is an earlier one than the side's."""
-    yield verdict_span(result.word or "answered", signs)
-    if result in diff.earlier:
-        yield StyledSpan(f" (run {short(diff.earlier[result])})", "faint")
+    verdict = _verdict(diff, result)
+    yield verdict_span(verdict.word, signs)
+    if verdict.run:
+        yield StyledSpan(f" (run {verdict.run})", "faint")
+
+
+def _verdict(diff: Diff, result: Result) -> SideVerdict:
+    return SideVerdict(result.word or "answered", short(diff.earlier.get(result, "")))
 
 
 def side_lines(

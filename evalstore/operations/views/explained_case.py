@@ -83,6 +83,13 @@ def _former_candidates(location: Location, cells: Iterable[Result]) -> frozenset
     return frozenset({cell.model for cell in cells} - current - {RECORDED})
 
 
+def find_case(location: Location, case: str, revision: str | None = None) -> tuple[Run, Result]:
+    """Return the most urgent result of a case, and its run, as `explain_case` finds them."""
+    with open_store(location) as store:
+        run, cells = _find_cells(location, store, case, revision)
+        return run, _choose(location, case, cells, None, None)
+
+
 def _explain_now(
     location: Location, case: str, model: str | None, prompt: str | None
 ) -> VerdictExplanation:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from evalstore.clock import minute
 from evalstore.display import ago, plural, safe, short
 from evalstore.operations.views.attempts import attempts_text
 from evalstore.operations.views.case_name import case_name
@@ -45,11 +46,11 @@ _LISTED = 8
 
 
 def explanation_sections(
-    explanation: VerdictExplanation, now: int, signs: Mapping[str, str]
+    explanation: VerdictExplanation, now: int | None, signs: Mapping[str, str]
 ) -> Iterator[tuple[str, list[StyledLine]]]:
     """Yield the sections to show below the verdict, each a title and lines.
 
-    `now` is in microseconds since 1970.
+    `now` is in microseconds since 1970; without it, runs have their times in the place of ages.
     """
     sections = (
         (DIFFERENCE, chain.from_iterable(map(_check_lines, explanation.failed_checks))),
@@ -174,7 +175,7 @@ def _attempt_lines(
 # --- history
 
 
-def _history_lines(explanation: VerdictExplanation, now: int) -> Iterator[StyledLine]:
+def _history_lines(explanation: VerdictExplanation, now: int | None) -> Iterator[StyledLine]:
     history = explanation.history
     if history is None:
         return
@@ -222,11 +223,11 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     )
 
 
-def _run_text(run: Run, now: int) -> str:
+def _run_text(run: Run, now: int | None) -> str:
     """Return a run with its time, author and commit."""
     if run.id == "workspace":
         return "the workspace as it is now"
-    facts = [ago(run.started, now)]
+    facts = [minute(run.started) if now is None else ago(run.started, now)]
     facts += [safe(run.author)] if run.author else []
     if run.git:
         facts.append(f"commit {short(run.git.commit)}")

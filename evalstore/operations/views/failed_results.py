@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.store.path_trees import read_tree
+from evalstore.store.results import iterate_results
 from evalstore.values import Question
 
 if TYPE_CHECKING:
@@ -51,16 +53,24 @@ def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> s
     }
 
 
+def mark_failed(result: Result, failed: Collection[Place]) -> Result:
+    """Return the result, with a mark if a call for it failed."""
+    return replace(result, has_failed=True) if failed and place_of(result) in failed else result
+
+
+def find_failed(store: Store, run: Run) -> set[Place]:
+    """Return the places of all results of a run that are missing because a call failed."""
+    if not run.failed or not run.snapshot:
+        return set()
+    results = (result for batch in iterate_results(store, run) for result in batch)
+    missing = [result for result in results if result.is_missing]
+    return failed_in_run(store, run, missing) if missing else set()
+
+
 def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Place]:
     """Return the places of these results of a run for which one of its calls failed."""
     questions_of = questions_in_run(store, run, missing)
-    subjects = {
-        place_of(result): {
-            hashing.subject_of(sessions) for sessions in (result.sessions, *zip(result.sessions))
-        }
-        for result in missing
-        if result.sessions
-    }
+    subjects = judged_subjects(missing)
     failed_places = [
         failure
         for _, failure in store.find_failures_of(
@@ -75,6 +85,17 @@ def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Pl
         for lists in (questions_of, subjects)
         for place, ids in lists.items()
         if not failed.isdisjoint(ids)
+    }
+
+
+def judged_subjects(results: Iterable[Result]) -> Mapping[Place, set[str]]:
+    """Return the ids of what judges see of these results: each answer, and all together."""
+    return {
+        place_of(result): {
+            hashing.subject_of(sessions) for sessions in (result.sessions, *zip(result.sessions))
+        }
+        for result in results
+        if result.sessions
     }
 
 

@@ -90,7 +90,7 @@ def read_judgements(
     ) or [(id,)]
     votes = store.find_votes({id, *map(hashing.subject_of, subjects)})
     evaluations = store.find_evaluations({vote.id for cast in votes.values() for vote in cast})
-    names = _evaluators(store, {evaluation.evaluator for evaluation in evaluations.values()})
+    names = evaluator_names(store, {evaluation.evaluator for evaluation in evaluations.values()})
     last = {_of_whom(vote, subject): vote for subject, cast in votes.items() for vote in cast}
     counts = {
         _of_whom(evaluation, hashing.subject_of(evaluation.sessions))
@@ -122,7 +122,7 @@ def read_judgements(
             if whose not in last:
                 raise damaged("evaluations", key, "its columns do not match its content")
             why_not = _why_not(key, stored, last[whose], counts=whose in counts)
-        listed.append(_view_of(key, stored, by, is_person, why_not))
+        listed.append(judgement_view(key, stored, by, is_person, why_not))
     return subjects, tuple(sorted(listed, key=_rank))
 
 
@@ -145,9 +145,10 @@ def _why_not(id: str, evaluation: Evaluation, last: Vote, *, counts: bool) -> st
     return AFTER
 
 
-def _view_of(
-    id: str, evaluation: Evaluation, by: str, is_person: bool, why_not: str
+def judgement_view(
+    id: str, evaluation: Evaluation, by: str, is_person: bool, why_not: str = ""
 ) -> JudgementView:
+    """Return a stored judgement as it is shown; `by` is the name of its evaluator."""
     return JudgementView(
         id=id,
         verdict=evaluation.verdict,
@@ -175,7 +176,7 @@ def _view_of(
     )
 
 
-def _evaluators(store: Store, ids: Collection[str]) -> dict[str, tuple[str, bool]]:
+def evaluator_names(store: Store, ids: Collection[str]) -> dict[str, tuple[str, bool]]:
     """Return the name of each evaluator, and whether it is a person."""
     contents = store.load_contents("evaluator", ids)
     models = store.load_contents(

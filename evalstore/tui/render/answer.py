@@ -28,11 +28,11 @@ from evalstore.operations.views.styled_text import (
     marked_spans,
     text_lines,
 )
+from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.reports.word_diff import compare_side_by_side
 from evalstore.tui.render.markdown_text import render_text
 from evalstore.tui.render.pair import MIN_SHARED, question_lines
 from evalstore.tui.render.verdicts import verdict_cell
-from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView

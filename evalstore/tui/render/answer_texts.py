@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.operations.views.markdown_tokens import LONGEST
 from evalstore.tui.render.answer import (
     answer_lines,
     closing_lines,
@@ -13,7 +14,6 @@ from evalstore.tui.render.answer import (
     place_lines,
     verdict_lines,
 )
-from evalstore.tui.render.markdown_text import LONGEST
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView

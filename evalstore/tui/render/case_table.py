@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import columns_of, plural
 from evalstore.operations.views.styled_text import StyledSpan
+from evalstore.operations.views.verdict_order import PERSON, SIGNS, verdict_counts
 from evalstore.tui.render.plot import spark_spans, spark_words
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import short_names, verdict_cell
 from evalstore.tui.state.case_filter import row_label, stem
 from evalstore.tui.state.case_groups import CaseGroup
-from evalstore.tui.state.verdict_order import PERSON, SIGNS, verdict_counts
 from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.views.explanation_text import OTHERS, explanation_sections, other_lines
 from evalstore.operations.views.styled_text import BLANK, StyledLine, heading
-from evalstore.tui.state.verdict_order import SIGNS
+from evalstore.operations.views.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.operations.views.verdict_explanation import VerdictExplanation

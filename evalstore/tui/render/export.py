@@ -14,7 +14,7 @@ from pathlib import Path
 from evalstore.display import safe
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
-from evalstore.tui.state.verdict_order import PERSON, SIGNS
+from evalstore.operations.views.verdict_order import PERSON, SIGNS
 
 SUFFIXES = (".md", ".csv", ".json"), (".txt", ".json"), (".md", ".txt", ".json")
 """The endings of files with a table, with a text, and with an answer."""

@@ -34,7 +34,8 @@ def render_images(
     view: AnswerView, read: Callable[[Sequence[str]], Mapping[str, bytes]]
 ) -> dict[str, list[StyledLine]]:
     """Read the first images of a conversation as lines by id; none that cannot be shown."""
-    ids = list(dict.fromkeys(id for turn in view.conversation for id in turn.images))[:_MOST_IMAGES]
+    listed = (image.id for turn in view.conversation for image in turn.images)
+    ids = list(dict.fromkeys(listed))[:_MOST_IMAGES]
     if not ids or not is_available():
         return {}
     try:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from evalstore.display import plural, safe
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
+from evalstore.operations.views.verdict_order import PERSON
 from evalstore.tui.render.plot import spark_spans, spark_words
 from evalstore.tui.render.verdicts import verdict_cell, when
-from evalstore.tui.state.verdict_order import PERSON
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases

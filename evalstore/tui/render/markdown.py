@@ -13,10 +13,10 @@ from evalstore.operations.views.answer_text import (
     turn_title,
 )
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.tui.render.answer import result_facts
 from evalstore.tui.render.export import markdown_line
 from evalstore.tui.render.verdicts import verdict_cell
-from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView

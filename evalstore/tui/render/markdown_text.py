@@ -6,40 +6,28 @@ Links are not opened, images are not loaded, HTML and entities are shown as they
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
 from evalstore.display import safe
+from evalstore.operations.views.markdown_tokens import (
+    LONGEST,
+    link_target,
+    parse_markdown,
+    shows_all,
+)
 from evalstore.operations.views.styled_text import BLANK, StyledLine, StyledSpan
 from evalstore.tui.render.highlight import code_lines
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
+    from evalstore.operations.views.markdown_tokens import Token
 
-LONGEST = 20_000
-"""The most characters of a text that are rendered; a longer text is shown as it is written."""
 _MOST_CODE = 10_000
 """The most characters of code in a text that are coloured."""
 _WIDEST = 60
 """Columns of a table; the rows of a wider one are shown cell by cell."""
-_MOST_CELLS = 20_000
-"""The most cells that a text can have; each short row of a table gets all columns of its head."""
-_BLOCKS = frozenset(
-    (
-        *("heading_open", "fence", "bullet_list_open", "ordered_list_open"),
-        *("table_open", "blockquote_open"),
-    )
-)
-_INLINE = frozenset(("strong_open", "code_inline", "link_open", "image", "s_open"))
-"""Tokens that show that a text is Markdown; emphasis alone may be a multiplication."""
-_MARKUP = re.compile(r"(?:^|[\r\n])\s*(?:[#>=+*-]|\d+[.)])|[`|<\[]|\*\*|__|~~")
-"""What a text has at least that is Markdown: the beginning of a block, or a sign within a line."""
 _STYLES = {"strong": "strong", "em": "emphasis", "s": "faint", "link": "link"}
 _BULLET = "•"
 
@@ -63,40 +51,12 @@ def render_text(text: str) -> RenderedText | None:
             pass
         else:
             return RenderedText(code_lines(text, "json"), is_markdown=False)
-    written = text.split("\n")
-    if len(written) * max(line.count("|") for line in written) > _MOST_CELLS:
-        return None
-    if not _MARKUP.search(text):  # most answers: the parser is not loaded for them
-        return None
-    tokens = _parser().parse(text)
-    if not any(map(_is_sign, tokens)):
+    tokens = parse_markdown(text)
+    if tokens is None:
         return None
     lines = _Renderer().render(tokens)
-    return RenderedText(lines, is_markdown=True) if _has_all(text, lines) else None
-
-
-@cache
-def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # few need it
-
-    parser = MarkdownIt("commonmark", {"html": False})
-    parser.enable(["table", "strikethrough"])
-    # They would hide or replace what a model has written.
-    parser.disable(["reference", "entity", "html_block", "html_inline"])
-    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
-    return parser
-
-
-def _is_sign(token: Token) -> bool:
-    children = token.children or ()
-    return token.type in _BLOCKS or any(child.type in _INLINE for child in children)
-
-
-def _has_all(text: str, lines: Iterable[StyledLine]) -> bool:
-    """Return whether all letters and digits are shown, such as in cells that have no head."""
-    shown = Counter(filter(str.isalnum, "".join(line.text for line in lines)))
-    written = Counter(filter(str.isalnum, "".join(safe(part) for part in text.split("\n"))))
-    return all(shown[letter] >= count for letter, count in written.items())
+    is_whole = shows_all(text, (line.text for line in lines))
+    return RenderedText(lines, is_markdown=True) if is_whole else None
 
 
 class _Renderer:
@@ -238,11 +198,11 @@ def _inline_lines(tokens: Iterable[Token], colour: str) -> Iterator[list[StyledS
             line = []
         elif token.type == "image":
             alt = f"{token.content}: " if token.content else ""
-            line.append(StyledSpan(f"[image {safe(alt)}{safe(_target(token, 'src'))}]", "link"))
+            line.append(StyledSpan(f"[image {safe(alt)}{safe(link_target(token, 'src'))}]", "link"))
         elif end == "open" and name in _STYLES:
             colours.append(_STYLES[name])
             if name == "link":
-                links.append(_target(token, "href"))
+                links.append(link_target(token, "href"))
         elif end == "close" and name in _STYLES:
             colours.pop()
             if name == "link" and (target := links.pop()) != (line[-1].text if line else ""):
@@ -251,12 +211,6 @@ def _inline_lines(tokens: Iterable[Token], colour: str) -> Iterator[list[StyledS
             style = "code" if token.type == "code_inline" else colours[-1]
             line.append(StyledSpan(safe(token.content, lines=True).expandtabs(4), style))
     yield line
-
-
-def _target(token: Token, name: str) -> str:
-    """Return the address of a link or an image with its title."""
-    title = token.attrGet("title")
-    return f"{token.attrGet(name) or ''}" + (f' "{title}"' if title else "")
 
 
 def _width(spans: Iterable[StyledSpan]) -> int:

@@ -16,9 +16,9 @@ from evalstore.operations.views.styled_text import (
     marked_spans,
     text_lines,
 )
+from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.reports.word_diff import Stretch, compare_words
 from evalstore.tui.render.plot import spark_spans, spark_words
-from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from evalstore.display import columns_of, safe
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
-from evalstore.tui.state.verdict_order import SIGNS
+from evalstore.operations.views.verdict_order import SIGNS
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

@@ -32,10 +32,10 @@ from evalstore.operations.views.styled_text import (
     heading,
     text_lines,
 )
+from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.tui.render.plot import bar
 from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import verdict_cell, when
-from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import ago
 from evalstore.operations.views.styled_text import verdict_span
-from evalstore.tui.state.verdict_order import SIGNS
+from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from evalstore.operations.views.styled_text import (
     heading,
     text_lines,
 )
+from evalstore.operations.views.verdict_order import LABEL_SIGNS, MEANINGS
 from evalstore.tui.keys.registry import own_actions
 from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.screens.base import Page
-from evalstore.tui.state.verdict_order import LABEL_SIGNS, MEANINGS
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.key_names import key_name
 from evalstore.tui.widgets.text_view import TextView

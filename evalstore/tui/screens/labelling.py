@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from evalstore.display import plural, safe
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.screens.dialogs import PromptDialog
-from evalstore.tui.state.verdict_order import verdict_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.label import LabelReport

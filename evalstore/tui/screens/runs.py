@@ -16,12 +16,12 @@ from evalstore.operations.views.styled_text import (
     heading,
     text_lines,
 )
+from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.dashboard import rate_series
 from evalstore.tui.render.plot import series_line, verdict_strip
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.dashboard import DashboardReader
-from evalstore.tui.state.verdict_order import verdict_counts
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import NEVER, Column

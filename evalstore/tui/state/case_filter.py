@@ -15,8 +15,8 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe, widest
+from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.tui.state.case_query import FIELDS, matches_any
-from evalstore.tui.state.verdict_order import SIGNS
 from evalstore.tui.widgets.column_names import ShortenedNames
 from evalstore.values import URGENCY, VERDICTS
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.display import columns_of, plural
-from evalstore.tui.state.verdict_order import FAILING, SIGNS, verdict_counts
+from evalstore.operations.views.verdict_order import FAILING, SIGNS, verdict_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow

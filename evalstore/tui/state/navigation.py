@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.tui.state.verdict_order import FAILING
+from evalstore.operations.views.verdict_order import FAILING
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases

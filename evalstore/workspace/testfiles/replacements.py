@@ -312,7 +312,7 @@ class Labeller:
             return ", ".join(
                 [f"{name}={shorten_value(row[name])}" for name in self._used if name in row]
             )
-        own = f"{id}={_name_id(row[id])}"
+        own = f"{id}={name_id(row[id])}"
         if _digest(row[id]) not in self._repeated:
             return own
         others = [name for name in self._used if name in row and name != id]
@@ -324,7 +324,7 @@ def _digest(text: str) -> int:
     return int(hashing.hash_bytes(text.encode("utf-8", "surrogatepass"))[:16], 16) | 1
 
 
-def _name_id(text: str) -> str:
+def name_id(text: str) -> str:
     """Put an id on one line; different ids stay different, however long they are."""
     name = " ".join(text.split())
     return name if len(name) <= _ID_WIDTH else f"{name[: _ID_WIDTH - 17]}…{_digest(text):016x}"

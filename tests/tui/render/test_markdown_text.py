@@ -11,15 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.display import safe
+from evalstore.operations.views.markdown_tokens import _MARKUP, LONGEST, _is_sign, _parser
 from evalstore.operations.views.styled_text import StyledLine
 from evalstore.tui.render.highlight import _LANGUAGES, code_lines
-from evalstore.tui.render.markdown_text import (
-    _MARKUP,
-    LONGEST,
-    _is_sign,
-    _parser,
-    render_text,
-)
+from evalstore.tui.render.markdown_text import render_text
 from evalstore.tui.widgets.text_view import TEXT_STYLES, wrap_line
 
 
@@ -223,6 +218,6 @@ def test_only_a_text_without_any_markup_is_not_parsed(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["plain", "two lines\nof 3 words, x = y - z", "50 % (of 8)"])
 def test_the_parser_is_not_needed_for_plain_answers(text: str) -> None:
-    with mock.patch("evalstore.tui.render.markdown_text._parser") as parser:
+    with mock.patch("evalstore.operations.views.markdown_tokens._parser") as parser:
         assert render_text(text) is None
     parser.assert_not_called()

@@ -19,6 +19,7 @@ from textual.widgets import Input, OptionList
 
 from evalstore import hashing
 from evalstore.cli.main import main
+from evalstore.operations.views.verdict_order import MEANINGS, SIGNS
 from evalstore.planning.options import Location
 from evalstore.tui.app import PAGES, REGISTRY, Browser
 from evalstore.tui.keys.key_validation import Appearance
@@ -28,7 +29,6 @@ from evalstore.tui.screens.help import HelpPage
 from evalstore.tui.screens.palette import Palette
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.state.data_source import WorkspaceSource
-from evalstore.tui.state.verdict_order import MEANINGS, SIGNS
 from evalstore.tui.widgets.text_view import TextView
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, settled, until

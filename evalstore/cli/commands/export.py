@@ -1,0 +1,53 @@
+"""`export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from evalstore.cli import completions, output, streams
+from evalstore.cli.app import app, here
+from evalstore.errors import EvalstoreError
+
+
+@app.command()
+def export(
+    revision: Annotated[
+        str,
+        typer.Argument(
+            metavar="[REV]",
+            help="A run (default: the last), or @work: the workspace as it is now.",
+            autocompletion=completions.runs,
+        ),
+    ] = "@",
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="The file to write (default: print it)."
+        ),
+    ] = None,
+    format: Annotated[
+        Literal["jsonl", "csv", "parquet", "json", "md", "junit"] | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="As jsonl, csv, parquet, json, md or junit (default: by the suffix; jsonl).",
+        ),
+    ] = None,
+) -> None:
+    """Write the results of a run for other programs.
+
+    A row for each case, system prompt and candidate; docs/export.md describes the columns. FILE is
+    replaced in one step when all of it is written. '.xml' is JUnit XML.
+    """
+    from evalstore.operations.export import write_export, write_exports
+
+    if file is None and format == "parquet":
+        raise EvalstoreError("Parquet cannot be printed", hint="name a file with -o")
+    if file is None:
+        write_export(here(), revision, format or "jsonl", streams.BinaryOutput())
+        return
+    write_exports(here(), revision, [file], format)
+    output.talk(f"wrote {output.safe(str(file))}")

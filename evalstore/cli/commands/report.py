@@ -1,0 +1,77 @@
+"""`report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalstore.cli import completions, options, output, streams
+from evalstore.cli.app import app, here
+from evalstore.errors import EvalstoreError
+
+_PAGE = "evalstore-report.html"
+
+
+@app.command()
+def report(
+    revision: Annotated[
+        str,
+        typer.Argument(
+            metavar="[REV]",
+            help="A run (default: the last), or @work: the workspace as it is now.",
+            autocompletion=completions.runs,
+        ),
+    ] = "@",
+    path: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help=f"The file to write (default: {_PAGE}; Markdown is printed); -: stdout.",
+        ),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            "--compare",
+            metavar="REV",
+            help="Compare with this run (default: the previous one).",
+            autocompletion=completions.runs,
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="As Markdown, for a comment on a pull request.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Write a run as one HTML file, or as Markdown.
+
+    The file needs no network and opens in any browser. A file that exists is replaced only if it
+    is a report. In Markdown the texts of models are code: they mention nobody and load nothing.
+    """
+    from evalstore.html_report.report import STDOUT, stream_report, write_report
+
+    if json and (markdown or path == STDOUT):
+        raise EvalstoreError(
+            "'--json' says what was written to an HTML file",
+            hint="leave out '--markdown' and '-o -'",
+        )
+    if markdown:
+        from evalstore.cli.render.markdown_report import write_markdown_report
+
+        file = None if path in (None, STDOUT) else Path(path)
+        write_markdown_report(revision, compare, file)
+        return
+    if path == STDOUT:
+        stream_report(here(), revision, streams.BinaryOutput(), compare=compare)
+        return
+    written = write_report(here(), revision, path or _PAGE, compare=compare)
+    if json:
+        output.document(written)
+        return
+    output.line(f"wrote {output.safe(written.report)}")
+    megabytes = written.bytes / 1_000_000
+    output.talk(f"{output.plural(written.cases, 'case')}, {megabytes:.1f} MB")

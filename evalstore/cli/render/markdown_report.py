@@ -1,0 +1,29 @@
+"""Prints or writes the report of a run in Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evalstore.cli import output, streams
+from evalstore.cli.app import here
+from evalstore.errors import EvalstoreError
+
+
+def write_markdown_report(revision: str, compare: str | None, file: Path | None) -> None:
+    """Print the report of a run, or write it to a file in one step; raises `EvalstoreError`."""
+    from evalstore.files.atomic_write import write_whole
+    from evalstore.operations.export import require_writable
+    from evalstore.operations.markdown_report import markdown_report
+
+    location = here()
+    if file is not None:
+        require_writable(location.directory / file, file)
+    text = markdown_report(location, revision, compare).encode()
+    if file is None:
+        streams.BinaryOutput().write(text)
+        return
+    try:
+        write_whole((location.directory / file).resolve(), text)
+    except OSError as error:
+        raise EvalstoreError(f"'{file}' cannot be written: {error.strerror}") from error
+    output.talk(f"wrote {output.safe(str(file))}")

@@ -1,0 +1,50 @@
+"""Embeds scripts, styles and data in an HTML page that has a Content-Security-Policy."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from hashlib import sha256
+
+from evalstore.values import Json
+
+_POLICY = (
+    "default-src 'none'",
+    "script-src '{script}'",
+    "style-src '{style}'",
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",
+)
+"""Nothing is loaded, only the script of the page runs, and no text can become markup."""
+
+
+def content_policy(script: str, style: str, *, is_served: bool = False) -> str:
+    """Return the policy that allows these two inline texts and pictures within the page.
+
+    A page that `is_served` may ask its own server whether there are newer results.
+    """
+    policy = (*_POLICY, "connect-src 'self'") if is_served else _POLICY
+    return "; ".join(policy).format(script=source_hash(script), style=source_hash(style))
+
+
+def source_hash(text: str) -> str:
+    """Return the hash of an inline script or style, as a policy names it."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def data_block(name: str, content: Json) -> bytes:
+    """Return an element with JSON, which `document.getElementById(name)` finds.
+
+    A `<` can only be in a string of the JSON and is written as an escape, so that no text ends the
+    element or starts a comment.
+    """
+    from pydantic_core import to_json  # takes a third of the time of the standard library
+
+    try:
+        data = to_json(content)
+    except ValueError:  # half of a surrogate pair
+        data = json.dumps(content).encode()
+    data = data.replace(b"<", b"\\u003c")
+    return f'<script type="application/json" id="{name}">'.encode() + data + b"</script>\n"

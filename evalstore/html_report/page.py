@@ -1,0 +1,85 @@
+"""Writes the page: the summary, the first cases as a table, and the data for the script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from shutil import copyfileobj
+from typing import TYPE_CHECKING, BinaryIO
+
+from evalstore import __version__
+from evalstore.display import safe
+from evalstore.html_report.charts import Drawing
+from evalstore.html_report.embedding import content_policy
+from evalstore.html_report.templates import read_asset, render
+from evalstore.operations.views.verdict_order import SIGNS
+
+if TYPE_CHECKING:
+    from evalstore.html_report.case_data import CaseTable, TableRow
+    from evalstore.html_report.summary import ReportSummary
+
+MOST_ROWS = 200
+"""The most cases in the table that is shown without JavaScript."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticRow:
+    """A case in the table that is shown without JavaScript."""
+
+    file: str
+    row: str
+    prompt: str
+    tags: str
+    cells: tuple[tuple[str, str, str] | None, ...]
+    """The verdict, its change and its feedback by candidate."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPage:
+    """What a page of a server knows that a file does not."""
+
+    base: str
+    """The path below which the pages are, without a slash at its end."""
+    run: str
+    """The newest run when the page was made; empty without one."""
+    state: str
+    """What changes whenever the store does."""
+
+
+def write_page(
+    out: BinaryIO,
+    summary: ReportSummary,
+    table: CaseTable,
+    data: BinaryIO,
+    mark: bytes,
+    served: ServedPage | None,
+) -> None:
+    """Write the page; `data` has the elements with the data of the script."""
+    script, style = read_asset("report.js"), read_asset("report.css")
+    rows = sorted(table.rows, key=lambda row: row.urgency)[:MOST_ROWS]
+    out.write(mark)
+    out.write(
+        render(
+            "page.html",
+            summary=summary,
+            served=served,
+            policy=content_policy(script, style, is_served=served is not None),
+            style=Drawing(style),
+            version=__version__,
+            models=list(map(safe, table.models)),
+            rows=[_static_row(row, table) for row in rows],
+            total=len(table.rows),
+            signs=SIGNS,
+        )
+    )
+    copyfileobj(data, out)
+    out.write(b"<script>" + script.encode() + b"</script>\n</body>\n</html>\n")
+
+
+def _static_row(row: TableRow, table: CaseTable) -> StaticRow:
+    return StaticRow(
+        file=safe(table.files[row.file]),
+        row=safe(row.row),
+        prompt=safe(row.prompt),
+        tags=safe(", ".join(table.tags[number] for number in row.tags)),
+        cells=tuple(row.cells.get(number) for number in range(len(table.models))),
+    )

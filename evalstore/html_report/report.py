@@ -1,0 +1,222 @@
+"""The command `report`: writes a run as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO
+
+from evalstore.errors import EvalstoreError, NothingSelectedError, StoreError
+from evalstore.files.atomic_write import temporary_file
+from evalstore.html_report.case_data import CaseData
+from evalstore.html_report.case_history import CaseHistory
+from evalstore.html_report.embedding import data_block
+from evalstore.html_report.page import ServedPage, write_page
+from evalstore.html_report.summary import MOST_RUNS, summarise_results
+from evalstore.operations.diff import Diff, diff
+from evalstore.operations.garbage_collection import without_garbage_collection
+from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.reuse_savings import ReuseSavings
+from evalstore.operations.revision_results import find_marked_results, open_revision
+from evalstore.operations.side_names import WORKSPACE
+from evalstore.operations.stats import DIMENSIONS, Stats, StatsCollector
+from evalstore.operations.views.case_answers import AnswerReader
+from evalstore.operations.views.verdict_explanation import (
+    VerdictExplanation,
+    explain_stored_result,
+    explain_workspace_result,
+)
+from evalstore.planning.options import is_partial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.html_report.case_data import CaseTable
+    from evalstore.operations.exports.writers import ByteWriter
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.results import Result
+    from evalstore.runs import Run
+    from evalstore.store import Store
+    from evalstore.values import FileRef, Json
+
+MARK = b"<!doctype html>\n<!-- A report of evalstore."
+"""How a report begins; only a file that begins so is replaced."""
+
+STDOUT = "-"
+_AT_ONCE = 500
+"""Results whose answers are in memory together."""
+_SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
+_LARGEST_IMAGE, _MOST_IMAGES = 2_000_000, 15_000_000
+"""The most bytes of a picture, and of all pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReport:
+    """A report that was written."""
+
+    report: str
+    """The path as it was given; `-` for stdout."""
+    run: str
+    """The id of the run, or `workspace`."""
+    cases: int
+    bytes: int
+
+
+def write_report(
+    location: Location, revision: str, path: str, *, compare: str | None = None
+) -> WrittenReport:
+    """Write the report of a run into a file, whole or not at all.
+
+    `path` is relative to the current folder. A file that exists is replaced only if it is a
+    report. Raises `EvalstoreError`.
+    """
+    target = location.directory / path
+    _require_replaceable(target, path)
+    try:
+        with temporary_file(target) as out:
+            table = build_report(location, revision, out, compare=compare)
+            return WrittenReport(path, table.run, len(table.rows), out.tell())
+    except OSError as error:
+        raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
+
+
+def stream_report(
+    location: Location, revision: str, out: ByteWriter, *, compare: str | None = None
+) -> WrittenReport:
+    """Write the report of a run to a stream once it is complete; raises `EvalstoreError`."""
+    with TemporaryFile() as spool:
+        table = build_report(location, revision, spool, compare=compare)
+        size = spool.tell()
+        spool.seek(0)
+        copyfileobj(spool, out)
+    return WrittenReport(STDOUT, table.run, len(table.rows), size)
+
+
+def _require_replaceable(target: Path, path: str) -> None:
+    """Raise `EvalstoreError` if the place of a report has something else."""
+    if target.is_dir():
+        raise EvalstoreError(f"'{path}' is a folder", hint="name a file, such as report.html")
+    try:
+        with target.open("rb") as file:
+            start = file.read(len(MARK))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
+    if start != MARK:
+        raise EvalstoreError(
+            f"'{path}' exists and is not a report",
+            hint="name another file; only a report is replaced by a report",
+        )
+
+
+def build_report(
+    location: Location,
+    revision: str,
+    out: BinaryIO,
+    *,
+    compare: str | None = None,
+    served: ServedPage | None = None,
+) -> CaseTable:
+    """Write the page of a run to an open file, and return the table of its cases.
+
+    Raises `EvalstoreError`.
+    """
+    with without_garbage_collection(), open_revision(location, revision) as project:
+        run, batches = find_marked_results(project, revision)
+        collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
+        compared = _compare(location, project, run, compare)
+        stored = None if run.id == WORKSPACE else run
+        data = CaseData(
+            AnswerReader(project, run),
+            savings := ReuseSavings(run),
+            compared,
+            history := CaseHistory(project.store, project.settings.paths["tests"], stored),
+            lambda prompt: prompt_label(project, prompt),
+            lambda result, cells: _explain(project, run, result, cells),
+        )
+        with TemporaryFile() as spool:
+            results = collector.collect(batches)
+            parts = iter(lambda: list(islice(results, _AT_ONCE)), [])
+            for number, block in enumerate(data.blocks(parts)):
+                spool.write(data_block(f"block-{number}", block))
+            for id, content in _read_images(project.store, data.images):
+                spool.write(data_block(f"image-{id}", content))
+            runs = [{"id": other.id[:8], "at": other.started // 1000} for other in history.runs]
+            spool.write(data_block("data-runs", runs))
+            spool.write(data_block("data-cases", data.table.content()))
+            summary = summarise_results(
+                project.workspace.root.name,
+                run,
+                _finish(collector),
+                compared,
+                _find_trend(project.store, stored),
+                data.table,
+                savings.usd,
+            )
+            spool.seek(0)
+            write_page(out, summary, data.table, spool, MARK, served)
+    return data.table
+
+
+def _explain(
+    project: Project, run: Run, result: Result, cells: Sequence[Result]
+) -> VerdictExplanation:
+    if run.id == WORKSPACE:
+        return explain_workspace_result(project, result, cells)
+    return explain_stored_result(project.location, project.store, result, run)
+
+
+def _finish(collector: StatsCollector) -> list[Stats]:
+    """Return the statistics by each dimension; empty if the run has no results."""
+    try:
+        return collector.finish(rerolls=False)
+    except NothingSelectedError:
+        return []
+
+
+def _compare(location: Location, project: Project, run: Run, revision: str | None) -> Diff | None:
+    """Compare the run with another one, by default the previous one; None if there is none."""
+    store = project.store
+    is_stored = run.id != WORKSPACE
+    if revision is None:
+        previous = next(store.find_recent_runs(before=run if is_stored else None, limit=1), None)
+        if previous is None:
+            return None
+        revision = previous.id
+    return diff(location, revision, run.id if is_stored else None)
+
+
+def _find_trend(store: Store, run: Run | None) -> list[Run]:
+    """Return the newest runs of all cases up to a run, newest first, and the run itself."""
+    runs = [run] if run else []
+    earlier = store.find_recent_runs(before=run)
+    return [
+        *runs,
+        *islice((other for other in earlier if not is_partial(other.selection)), MOST_RUNS),
+    ]
+
+
+def _read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:
+    """Yield the pictures by id as addresses of their data, or the reason why one is left out."""
+    total = 0
+    for id, file in images.items():
+        if file.media_type not in _SHOWN_TYPES:
+            yield id, {"note": f"a picture of the type {file.media_type} is not shown"}
+            continue
+        try:
+            data = store.load_files([id])[id].data
+        except StoreError:
+            yield id, {"note": "the picture is not in the store"}
+            continue
+        total += len(data)
+        if len(data) > _LARGEST_IMAGE or total > _MOST_IMAGES:
+            yield id, {"note": f"the picture is too large for this report ({len(data):,} bytes)"}
+            total -= len(data)
+            continue
+        yield id, {"source": f"data:{file.media_type};base64,{b64encode(data).decode()}"}

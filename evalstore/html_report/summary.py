@@ -1,0 +1,348 @@
+"""Computes what the report says at its top: rates, changes, costs and the trend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.clock import minute
+from evalstore.display import money, percent, plural, safe, short
+from evalstore.html_report.charts import (
+    Drawing,
+    TrendPoint,
+    interval_chart,
+    share_bar,
+    trend_chart,
+    verdict_bar,
+)
+from evalstore.operations.side_names import WORKSPACE
+from evalstore.operations.verdict_changes import cell_of
+from evalstore.operations.views.diff_text import SideVerdict, describe_pair, summary_lines
+from evalstore.operations.views.run_text import cost_text, scope_text
+from evalstore.planning.options import is_partial
+
+if TYPE_CHECKING:
+    from evalstore.html_report.case_data import CaseTable
+    from evalstore.operations.diff import Diff
+    from evalstore.operations.stats import Stats
+    from evalstore.reports.comparison import Pair
+    from evalstore.reports.group_totals import ResultGroup
+    from evalstore.reports.statistics import Rate
+    from evalstore.runs import Run
+
+MOST_GROUPS = 50
+"""The most groups of a table."""
+MOST_CHANGES = 10
+"""The most changed cases that the summary lists for each kind of change."""
+MOST_RUNS = 30
+"""The most runs in the trend."""
+_TITLES = {
+    "model": "Models",
+    "prompt": "System prompts",
+    "tag": "Tags",
+    "file": "Test files",
+}
+_UNITS = {"model": "Model", "prompt": "System prompt", "tag": "Tag", "file": "Test file"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A number with its name and an explanation."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group in a table of pass rates."""
+
+    name: str
+    rate: str
+    interval: str
+    chart: Drawing
+    judged: str
+    cost: str
+    cost_bar: Drawing
+    latency: str
+    latency_bar: Drawing
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTable:
+    """The pass rates, costs and latencies by candidate, prompt, tag or file."""
+
+    id: str
+    title: str
+    unit: str
+    rows: tuple[GroupRow, ...]
+    note: str
+    """How many groups are left out; empty if all are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedCase:
+    """A case that broke or was fixed."""
+
+    name: str
+    model: str
+    verdicts: tuple[SideVerdict, ...]
+    attempts: str
+    """How many attempts fail, if there are several."""
+    reason: str
+    feedback: str
+    place: int
+    """The number of the case in the table; -1 if it is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed since another run."""
+
+    since: str
+    lines: tuple[str, ...]
+    headline: str
+    lists: tuple[tuple[str, tuple[ChangedCase, ...], int], ...]
+    """The title of each list, its cases, and how many are left out."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSummary:
+    """Everything above the table of cases."""
+
+    title: str
+    name: str
+    """The name of the workspace."""
+    run: str
+    about: tuple[tuple[str, str], ...]
+    """Facts about the run: its time, commit, selection and message."""
+    warnings: tuple[str, ...]
+    rate: str
+    interval: str
+    rate_chart: Drawing
+    counts: tuple[tuple[str, str], ...]
+    """The verdicts and how many cases have each."""
+    bar: Drawing
+    facts: tuple[Fact, ...]
+    changes: Changes | None
+    groups: tuple[GroupTable, ...]
+    trend: Drawing
+    runs: tuple[tuple[str, str, str, str, str], ...]
+    """The id, time, status, pass rate and cost of the runs of the trend, newest first."""
+
+
+def summarise_results(
+    name: str,
+    run: Run,
+    statistics: Sequence[Stats],
+    diff: Diff | None,
+    earlier: Sequence[Run],
+    table: CaseTable,
+    saved: float,
+) -> ReportSummary:
+    """Return the summary of a run; `name` is that of the workspace, and `earlier` the trend.
+
+    `statistics` are empty if the run has no results. `earlier` includes the run, newest first.
+    `saved` is the cost of what the run reused, in USD.
+    """
+    total = statistics[0].total if statistics else None
+    counts = _count_words(table)
+    rate = total.rate if total else None
+    return ReportSummary(
+        title=f"{safe(name)}: {_rate_text(rate)}",
+        name=safe(name),
+        run="the workspace as it is now" if run.id == WORKSPACE else f"run {short(run.id)}",
+        about=tuple(_about(run)),
+        warnings=tuple(_warnings(run, counts, table)),
+        rate=_rate_text(rate),
+        interval=_interval_text(rate),
+        rate_chart=interval_chart(rate.rate, rate.interval) if rate else Drawing(""),
+        counts=tuple((word, f"{count:,}") for word, count in counts.items() if count),
+        bar=verdict_bar(counts),
+        facts=tuple(_facts(run, total, table, saved)),
+        changes=_changes(diff, table) if diff else None,
+        groups=tuple(
+            _group_table(stats)
+            for stats in statistics
+            if stats.by[0] in ("model", "file") or len(stats.groups) > 1
+        ),
+        trend=trend_chart(_trend_points(run, earlier)),
+        runs=tuple(map(_run_row, earlier)) if len(earlier) > 1 else (),
+    )
+
+
+def _rate_text(rate: Rate | None) -> str:
+    return f"{rate.text} passed" if rate and rate.judged else "nothing is judged yet"
+
+
+def _interval_text(rate: Rate | None) -> str:
+    if rate is None or rate.interval is None:
+        return ""
+    low, high = map(percent, rate.interval)
+    return f"{rate.passed:,} of {rate.judged:,} judged results; 95% interval {low} to {high}"
+
+
+def _count_words(table: CaseTable) -> dict[str, int]:
+    counts = dict.fromkeys(
+        ("pass", "fail", "undecided", "error", "no reply", "pending", "answered"), 0
+    )
+    for row in table.rows:
+        for word, _, _ in row.cells.values():
+            counts[word] += 1
+    return counts
+
+
+def _about(run: Run) -> Iterable[tuple[str, str]]:
+    yield "started", minute(run.started)
+    if run.id != WORKSPACE:
+        yield "run", run.id
+        yield "status", run.status
+    if run.git:
+        changed = {True: ", with changes", False: "", None: ""}[run.git.dirty]
+        yield "commit", f"{run.git.commit[:12]}{changed}"
+    if run.author:
+        yield "author", safe(run.author)
+    if run.message:
+        yield "message", safe(run.message)
+    if scope_text(run):
+        yield "selection", safe(scope_text(run))
+    judges = list(dict.fromkeys(evaluator.id for evaluator in run.evaluators))
+    if judges:
+        yield "judged by", safe(", ".join(judges))
+
+
+def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable[str]:
+    if run.status != "complete":
+        yield f"This run is {run.status}: some results are missing."
+    if is_partial(run.selection):
+        yield f"This run is partial: {safe(scope_text(run))}."
+    missing = counts["pending"] + counts["no reply"]
+    if missing:
+        yield f"{plural(missing, 'result')} pending: an answer or a judgement is missing."
+    unclear = counts["undecided"] + counts["error"]
+    if unclear:
+        yield (
+            f"{plural(unclear, 'result')} undecided or with an error: "
+            "the pass rate is given as a range."
+        )
+    if table.undiffed:
+        yield f"The differences of {table.undiffed:,} changed answers are left out."
+
+
+def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) -> Iterable[Fact]:
+    yield Fact("Cases", f"{len(table.rows):,}", f"in {plural(len(table.files), 'file')}")
+    yield Fact("Candidates", f"{len(table.models):,}", ", ".join(map(safe, table.models[:3])))
+    if run.id != WORKSPACE:
+        calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new judgement')}"
+        yield Fact("Cost of this run", cost_text(run.cost, run.spending), calls)
+    if saved:
+        yield Fact("Saved by reuse", money(saved), f"{run.reused:,} answers reused")
+    if total and total.cost:
+        yield Fact("Cost of all results", money(total.cost), "whichever run has paid")
+    if total and total.latency:
+        yield Fact("Mean latency", f"{total.latency:.2f} s", "of an answer")
+    if total and total.flip is not None:
+        yield Fact("Flakiness", percent(total.flip), "of pairs of attempts disagree")
+
+
+# --- changes
+
+
+def _changes(diff: Diff, table: CaseTable) -> Changes:
+    places = table.places
+    broke, fixed = len(diff.broke), len(diff.fixed)
+    parts = [f"{count:,} {word}" for count, word in ((broke, "broke"), (fixed, "fixed")) if count]
+    return Changes(
+        since=diff.names[0],
+        headline=", ".join(parts) or "nothing broke or was fixed",
+        lines=tuple(line.text for line in summary_lines(diff)),
+        lists=tuple(
+            (
+                title,
+                tuple(_changed(diff, pair, places, table) for pair in pairs[:MOST_CHANGES]),
+                rest,
+            )
+            for title, pairs in (("Broke", diff.broke), ("Fixed", diff.fixed))
+            if pairs
+            for rest in (max(0, len(pairs) - MOST_CHANGES),)
+        ),
+        notes=tuple(map(safe, diff.notes)),
+    )
+
+
+def _changed(
+    diff: Diff, pair: Pair, places: Mapping[tuple[str, str, int], int], table: CaseTable
+) -> ChangedCase:
+    result, facts = pair.either, describe_pair(diff, pair)
+    return ChangedCase(
+        name=safe(facts.name),
+        model=safe(facts.model),
+        verdicts=facts.verdicts,
+        attempts=table.attempts.get(cell_of(result), ""),
+        reason=safe(facts.reason),
+        feedback="" if result.verdict == "pass" else safe(diff.feedback_of(pair.now)[:300]),
+        place=places.get((result.file, result.row, result.prompt_number), -1),
+    )
+
+
+# --- groups and runs
+
+
+def _group_table(stats: Stats) -> GroupTable:
+    by = stats.by[0]
+    groups = sorted(stats.groups, key=_rank) if by in ("tag", "file") else list(stats.groups)
+    shown = groups[:MOST_GROUPS]
+    per_answer = {id(group): (group.per_100(group.cost) or 0.0) for group in shown}
+    highest = max(per_answer.values(), default=0.0)
+    slowest = max((group.latency or 0.0 for group in shown), default=0.0)
+    rest = len(groups) - len(shown)
+    return GroupTable(
+        id=f"by-{by}",
+        title=_TITLES[by],
+        unit=_UNITS[by],
+        rows=tuple(
+            GroupRow(
+                name=safe(group.name),
+                rate=group.rate.text,
+                interval=" to ".join(map(percent, group.interval)) if group.interval else "",
+                chart=interval_chart(group.pass_rate, group.interval),
+                judged=f"{group.rate.judged:,} / {group.results:,}",
+                cost="" if group.cost is None else money(group.per_100(group.cost)),
+                cost_bar=share_bar(per_answer[id(group)] / highest if highest else 0.0),
+                latency="" if group.latency is None else f"{group.latency:.2f} s",
+                latency_bar=share_bar((group.latency or 0.0) / slowest if slowest else 0.0),
+            )
+            for group in shown
+        ),
+        note=f"The {MOST_GROUPS} with the lowest pass rates; {rest:,} more are left out."
+        if rest
+        else "",
+    )
+
+
+def _rank(group: ResultGroup) -> tuple[float, str]:
+    return (2.0 if group.pass_rate is None else group.pass_rate), group.name.casefold()
+
+
+def _trend_points(run: Run, earlier: Sequence[Run]) -> list[TrendPoint]:
+    return [
+        TrendPoint(
+            f"{short(other.id)}, {minute(other.started)}",
+            _share(other),
+            other.cost,
+            other.id == run.id,
+        )
+        for other in reversed(earlier)
+    ]
+
+
+def _share(run: Run) -> float | None:
+    judged = sum(count for word, count in run.verdicts.items() if word != "pending")
+    return run.verdicts.get("pass", 0) / judged if judged else None
+
+
+def _run_row(run: Run) -> tuple[str, str, str, str, str]:
+    return short(run.id), minute(run.started), run.status, percent(_share(run)), money(run.cost)

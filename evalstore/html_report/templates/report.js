@@ -1,0 +1,377 @@
+"use strict";
+// Builds the table of cases and the page of a case. Texts of the data only ever become text:
+// elements are made one by one from the names below, and no markup is parsed.
+(() => {
+  const ROWS = 100;
+  const ELEMENTS = new Set(["p", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s",
+    "hr", "br", "small", "table", "thead", "tbody", "tr", "th", "td"]);
+  const JSON_TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/g;
+  const LONGEST_JSON = 100000;
+
+  const $ = (id) => document.getElementById(id);
+  const read = (id) => JSON.parse($(id).textContent);
+
+  function make(name, options, ...children) {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(options || {})) {
+      if (key === "click") element.addEventListener("click", value);
+      else if (key === "text") element.dir = "auto";
+      else if (value !== null && value !== undefined) element.setAttribute(key, value);
+    }
+    element.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+    return element;
+  }
+
+  const data = read("data-cases");
+  const runs = read("data-runs");
+  const rows = data.rows.map(([file, row, prompt, tags, cells], number) => ({
+    number, file, tags, label: row,
+    name: data.files[file] + (row ? " [" + row + "]" : "") + (prompt ? " (" + prompt + ")" : ""),
+    cells: cells.map(([model, word, change, feedback]) => ({
+      model, word: data.words[word], rank: change === 0 ? -1 : word,
+      change: change < 0 ? "" : data.changes[change], feedback: feedback || ""})),
+  }));
+  for (const row of rows) row.rank = Math.min(...row.cells.map((cell) => cell.rank));
+  let listed = rows;
+  let page = 0;
+  let plain = false;
+  const base = document.documentElement.dataset.base;
+
+  // --- details of cases, read when they are needed
+
+  const blocks = new Map();
+
+  function blockOf(number) {
+    let low = 0, high = data.blocks.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (data.blocks[middle] <= number) low = middle; else high = middle - 1;
+    }
+    return low;
+  }
+
+  function block(number) {
+    if (!blocks.has(number)) {
+      if (blocks.size > 20) blocks.clear();
+      blocks.set(number, read("block-" + number));
+    }
+    return blocks.get(number);
+  }
+
+  // --- texts
+
+  function tree(node) {
+    if (typeof node === "string") return document.createTextNode(node);
+    const [name, ...rest] = node;
+    if (name === "a") {
+      const [address, ...inner] = rest;
+      const options = /^(https?:\/\/|mailto:)/i.test(address)
+        ? {href: address, title: address, rel: "noopener noreferrer nofollow", target: "_blank"} : {};
+      return make("a", options, ...inner.map(tree));
+    }
+    if (/^h[1-6]$/.test(name)) return make("p", {class: "heading"}, ...rest.map(tree));
+    return make(ELEMENTS.has(name) ? name : "span", null, ...rest.map(tree));
+  }
+
+  function highlighted(text) {
+    if (text.length > LONGEST_JSON || !/^\s*[{[]/.test(text)) return null;
+    try { JSON.parse(text); } catch { return null; }
+    const element = make("pre", {class: "json"});
+    let last = 0;
+    for (const match of text.matchAll(JSON_TOKEN)) {
+      element.append(text.slice(last, match.index));
+      const kind = match[2] !== undefined ? "key" : match[1] !== undefined ? "string" : "value";
+      element.append(make("span", {class: "json-" + kind}, match[1] || match[0]));
+      if (match[2]) element.append(match[2]);
+      last = match.index + match[0].length;
+    }
+    element.append(text.slice(last));
+    return element;
+  }
+
+  function shown(entry) {
+    const [text, nodes] = typeof entry === "string" ? [entry, null] : entry;
+    const json = plain ? null : highlighted(text);
+    if (json) return json;
+    if (nodes && !plain) return make("div", {class: "text markdown", text: true}, ...nodes.map(tree));
+    return make("div", {class: "text plain-text", text: true}, text);
+  }
+
+  function verdict(word) {
+    return make("span", {class: "verdict verdict-" + word.replace(" ", "-")},
+      make("span", {"aria-hidden": "true"}, data.signs[word] || ""), " " + word);
+  }
+
+  // --- the table
+
+  function tableRow(row) {
+    const cells = data.models.map((_, model) => {
+      const cell = row.cells.find((other) => other.model === model);
+      if (!cell) return make("td");
+      return make("td", null, verdict(cell.word),
+        cell.change ? make("em", {class: "change"}, " " + cell.change) : null,
+        cell.feedback ? make("p", {class: "feedback", text: true}, cell.feedback) : null);
+    });
+    const open = make("a", {href: "#case-" + (row.number + 1), text: true}, row.name);
+    return make("tr", null, make("th", {scope: "row"}, open),
+      make("td", {class: "tags", text: true}, row.tags.map((tag) => data.tags[tag]).join(", ")), ...cells);
+  }
+
+  function showPage() {
+    const last = Math.max(0, Math.ceil(listed.length / ROWS) - 1);
+    page = Math.min(Math.max(0, page), last);
+    const first = page * ROWS;
+    $("matrix").tBodies[0].replaceChildren(...listed.slice(first, first + ROWS).map(tableRow));
+    $("pages").hidden = last === 0;
+    $("page").textContent = "page " + (page + 1) + " of " + (last + 1);
+    $("back").disabled = page === 0;
+    $("next").disabled = page === last;
+  }
+
+  const number = (count) => count.toLocaleString("en");
+
+  function say() {
+    $("count").textContent = listed.length === rows.length
+      ? number(rows.length) + (rows.length === 1 ? " case" : " cases")
+      : number(listed.length) + " of " + number(rows.length) + " cases match";
+  }
+
+  // --- filters
+
+  function haystack(row) {
+    row.text ??= [row.name, ...row.tags.map((tag) => data.tags[tag]),
+      ...row.cells.map((cell) => cell.feedback)].join("\n").toLowerCase();
+    return row.text;
+  }
+
+  function deepTexts(number) {
+    const content = read("block-" + number);
+    return content.cases.map((detail) => {
+      const texts = new Set();
+      const add = (index) => { if (index >= 0) texts.add(index); };
+      detail.turns.flat().forEach((turn) => add(turn[2]));
+      add(detail.told ?? -1);
+      for (const cell of detail.cells) {
+        (cell.sessions || []).forEach((session) => session[2].forEach(add));
+        (cell.votes || []).forEach((vote) => [vote.feedback, vote.reasoning].forEach((index) => add(index ?? -1)));
+      }
+      return [...texts].map((index) => content.texts[index]).map((text) => typeof text === "string" ? text : text[0])
+        .join("\n").toLowerCase();
+    });
+  }
+
+  let turn = 0;
+  const deep = [];
+
+  async function readDeep(mine) {
+    for (let number = deep.length; number < data.blocks.length; number++) {
+      if (number % 10 === 9) {
+        $("count").textContent = "searching …";
+        await new Promise((resolve) => setTimeout(resolve));
+        if (mine !== turn) return false;
+      }
+      if (deep.length === number) deep.push(deepTexts(number));
+    }
+    return true;
+  }
+
+  async function applyFilter() {
+    const mine = ++turn;
+    const [word, change, model, file, tag] = ["word", "change", "model", "file", "tag"].map((id) => $(id).value);
+    const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const isDeep = $("deep").checked && words.length > 0;
+    if (isDeep && !await readDeep(mine)) return;
+    const holds = (row) => {
+      if (file && row.file !== Number(file)) return false;
+      if (tag && !row.tags.includes(Number(tag))) return false;
+      if ((word || change || model) && !row.cells.some((cell) =>
+        (!model || cell.model === Number(model)) && (!change || cell.change === change) &&
+        (!word || cell.word === word || (word === "not passed" && cell.word !== "pass")))) return false;
+      if (!words.length) return true;
+      let text = haystack(row);
+      if (isDeep) {
+        const place = blockOf(row.number);
+        text += "\n" + deep[place][row.number - data.blocks[place]];
+      }
+      return words.every((part) => text.includes(part));
+    };
+    listed = rows.filter(holds);
+    if ($("order").value === "urgency") listed.sort((a, b) => a.rank - b.rank || a.number - b.number);
+    page = 0;
+    say();
+    showPage();
+  }
+
+  // --- a case
+
+  const encodePath = (path) => path.split("/").map(encodeURIComponent).join("/");
+
+  function section(title, ...children) {
+    const kept = children.filter(Boolean);
+    return kept.length ? make("section", null, make("h3", null, title), ...kept) : null;
+  }
+
+  function picture([id, path]) {
+    const stored = $("image-" + id) ? read("image-" + id) : {note: "not in this report"};
+    if (!stored.source) return make("p", {class: "note", text: true}, path + ": " + stored.note);
+    const image = make("img", {src: stored.source, alt: path, loading: "lazy"});
+    image.addEventListener("error", () => image.replaceWith(
+      make("p", {class: "note", text: true}, path + ": the picture is damaged")));
+    return image;
+  }
+
+  function conversation(turns, texts, title) {
+    let answers = 0;
+    return section(title, ...turns.map(([role, name, index, files]) => make("div", {class: "turn turn-" + role},
+      make("p", {class: "role"}, name ? role + " " + name : role),
+      index < 0 ? make("p", {class: "note"}, "answer " + (++answers) + " of the candidate") : shown(texts[index]),
+      ...(files || []).map(picture))));
+  }
+
+  function vote(given, texts) {
+    return make("li", null, verdict(given.word), make("span", {text: true}, " " + given.by),
+      given.feedback === undefined ? null : shown(texts[given.feedback]),
+      given.reasoning === undefined ? null : make("details", null, make("summary", null, "Reasoning"), shown(texts[given.reasoning])),
+      given.checks ? make("ul", {class: "checks"}, ...given.checks.map(([word, index]) =>
+        make("li", null, verdict(word), make("span", {class: "feedback", text: true}, " " + texts[index])))) : null);
+  }
+
+  function difference(hunks) {
+    return make("div", {class: "diff"}, ...hunks.map((hunk) => make("pre", null, ...hunk.map(([sign, ...pieces]) => {
+      const name = sign === "+" ? "ins" : sign === "-" ? "del" : "span";
+      return make(name, {class: "line"}, sign + " ", ...pieces.map(([text, isNew]) =>
+        isNew ? make("mark", null, text) : text), "\n");
+    }))));
+  }
+
+  function previous(was, cell, texts) {
+    if (!was) return null;
+    const old = texts[was.feedback];
+    return section("Since " + data.since,
+      make("p", null, verdict(was.word), was.run ? " (run " + was.run + ")" : "", " → ", verdict(cell.word), was.reason ? " (" + was.reason + ")" : ""),
+      old ? make("p", {class: "feedback", text: true}, "previous feedback: " + (typeof old === "string" ? old : old[0])) : null,
+      was.diff && was.diff.length ? difference(was.diff) : null);
+  }
+
+  function reasons(sections) {
+    return (sections || []).map(([title, lines]) => section(title[0].toUpperCase() + title.slice(1),
+      make("div", {class: "lines"}, ...lines.map(([indent, ...spans]) =>
+        make("p", {class: "indent-" + Math.min(indent, 8), text: true}, ...spans.map(([text, colour]) =>
+          colour ? make("span", {class: "colour-" + colour.replace(" ", "-")}, text) : text))))));
+  }
+
+  function candidate(detail, row, texts) {
+    const cell = row.cells.find((other) => other.model === detail.model);
+    const sessions = detail.sessions || [];
+    const answers = sessions.map(([, place, turns, facts, attempt], index) => make("div", {class: "answer"},
+      sessions.length > 1 ? make("p", {class: "role"}, "answer " + (index + 1) + " of " + sessions.length +
+        (place ? ", conversation " + (place + 1) : ""), ...(attempt ? [" ", verdict(attempt)] : [])) : null,
+      ...turns.map((text, turn) => make("div", {class: "turn turn-assistant"},
+        turns.length > 1 ? make("p", {class: "role"}, "turn " + (turn + 1)) : null, shown(texts[text]))),
+      make("p", {class: "note"}, facts)));
+    const history = (detail.history || []).map(([run, word]) => make("li", null, verdict(word),
+      " run " + runs[run].id + ", " + new Date(runs[run].at).toISOString().slice(0, 16).replace("T", " ") + " UTC"));
+    return make("article", {"aria-label": data.models[detail.model]},
+      make("h3", {text: true}, data.models[detail.model]),
+      make("p", null, verdict(cell.word), cell.change ? make("em", {class: "change"}, " " + cell.change) : null,
+        detail.score ? " score " + detail.score : "", detail.attempts ? " " + detail.attempts : ""),
+      ...(detail.failures || []).map((text) => make("p", {class: "warning", text: true}, text)),
+      ...(answers.length ? answers : [make("p", {class: "note"}, "There is no answer.")]),
+      detail.votes ? section("Judgements", make("ul", {class: "votes"}, ...detail.votes.map((given) => vote(given, texts)))) : null,
+      ...reasons(detail.why),
+      previous(detail.was, cell, texts),
+      history.length ? section("Earlier verdicts", make("ul", {class: "history"}, ...history)) : null);
+  }
+
+  const dialog = $("case");
+
+  function showCase(row) {
+    const place = blockOf(row.number);
+    const {texts, cases} = block(place);
+    const detail = cases[row.number - data.blocks[place]];
+    const index = listed.indexOf(row);
+    const go = (other) => () => { location.hash = "case-" + (other.number + 1); };
+    const step = (title, other) => make("button", {type: "button", disabled: other ? null : "", click: other ? go(other) : null}, title);
+    const toggle = make("button", {type: "button", "aria-pressed": String(plain),
+      click: () => { plain = !plain; showCase(row); dialog.querySelector("[aria-pressed]").focus(); }}, "Plain text");
+    const conversations = detail.turns.map((turns, number) => conversation(turns, texts,
+      detail.turns.length > 1 ? "Conversation " + (number + 1) : "Conversation"));
+    const criteria = section("How it is judged",
+      detail.told >= 0 ? shown(texts[detail.told]) : null,
+      detail.checks && detail.checks.length ? make("ul", {class: "checks"}, ...detail.checks.map((text) =>
+        make("li", {text: true}, make("code", null, text)))) : null,
+      detail.request.length ? make("p", {class: "note"}, "request: " + detail.request.join(", ")) : null);
+    dialog.replaceChildren(
+      make("div", {class: "bar"},
+        make("h2", {id: "case-title", tabindex: "-1", text: true}, row.name),
+        base ? make("a", {href: base + "/case/" + encodePath(data.files[row.file]) + "::" + encodeURIComponent(row.label)}, "Newest result") : null,
+        make("div", {class: "buttons"}, step("Previous case", index > 0 ? listed[index - 1] : null),
+          step("Next case", index >= 0 ? listed[index + 1] : null), toggle,
+          make("button", {type: "button", click: () => dialog.close()}, "Close"))),
+      row.tags.length ? make("p", {class: "note", text: true}, "tags: " + row.tags.map((tag) => data.tags[tag]).join(", ")) : "",
+      make("div", {class: "asked"}, ...conversations, criteria),
+      make("div", {class: "candidates"}, ...detail.cells.map((cell) => candidate(cell, row, texts))));
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
+    $("case-title").focus();
+  }
+
+  function follow() {
+    const match = /^#case-(\d+)$/.exec(location.hash);
+    const row = match && rows[Number(match[1]) - 1];
+    if (row) showCase(row); else if (dialog.open) dialog.close();
+  }
+
+  dialog.addEventListener("close", () => {
+    if (/^#case-/.test(location.hash)) history.replaceState(null, "", "#cases-title");
+  });
+  addEventListener("hashchange", follow);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest && event.target.closest('a[href^="#case-"]');
+    if (link && link.getAttribute("href") === location.hash) follow();
+  });
+
+  // --- a page of a server follows what is stored
+
+  function followStore() {
+    const {run, state} = document.documentElement.dataset;
+    const isWorkspace = location.pathname === base + "/work";
+    const note = $("newer");
+    const isRead = () => dialog.open || listed.length < rows.length || scrollY > 200;
+    new EventSource(base + "/changes").addEventListener("message", (event) => {
+      const now = JSON.parse(event.data);
+      const isNewer = isWorkspace ? now.state !== state : now.run !== run;
+      if (!isNewer) return;
+      if (isWorkspace && !isRead()) { location.reload(); return; }
+      const address = isWorkspace ? base + "/work" : base + "/run/" + now.run;
+      note.replaceChildren(make("a", {href: address}, isWorkspace ? "There are newer results." : "There is a newer run."));
+      note.hidden = false;
+    });
+  }
+
+  // --- start
+
+  function fill(id, names, isShown = true) {
+    $(id).append(...names.map(([value, name]) => make("option", {value}, name)));
+    $(id).parentElement.hidden = !isShown || !names.length;
+  }
+  const seen = (get) => new Set(rows.flatMap((row) => row.cells.map(get)));
+  const words = seen((cell) => cell.word), changes = seen((cell) => cell.change);
+  fill("word", ["not passed", ...data.words.filter((word) => words.has(word))].map((word) => [word, word]));
+  fill("change", data.changes.filter((word) => changes.has(word)).map((word) => [word, word]));
+  const numbered = (names) => names.map((name, place) => [place, name]).sort((a, b) => a[1] < b[1] ? -1 : 1);
+  fill("model", numbered(data.models), data.models.length > 1);
+  fill("file", numbered(data.files), data.files.length > 1);
+  fill("tag", numbered(data.tags));
+  $("filter").hidden = rows.length === 0;
+  $("filter").addEventListener("input", applyFilter);
+  $("filter").addEventListener("submit", (event) => event.preventDefault());
+  $("filter").addEventListener("reset", () => setTimeout(applyFilter));
+  const turnTo = (step) => () => { page += step; showPage(); $("matrix").scrollIntoView(); };
+  $("back").addEventListener("click", turnTo(-1));
+  $("next").addEventListener("click", turnTo(1));
+  applyFilter();
+  follow();
+  if (base) followStore();
+  document.documentElement.dataset.ready = "yes";
+})();

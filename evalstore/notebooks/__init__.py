@@ -1,0 +1,1 @@
+"""How runs, reports, comparisons and answers look in a notebook."""

@@ -1,0 +1,105 @@
+"""The command `export`: the results of a run, or of the workspace, in a file for other programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+from evalstore.errors import EvalstoreError
+from evalstore.operations.exports import junit, parquet, writers
+from evalstore.operations.exports.rows import open_export
+from evalstore.operations.garbage_collection import without_garbage_collection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from evalstore.operations.exports.writers import ByteWriter, Writer
+    from evalstore.planning.options import Location
+
+Format = Literal["jsonl", "csv", "parquet", "json", "md", "junit"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+_WRITERS: dict[Format, Writer] = {
+    "jsonl": writers.write_json_lines,
+    "csv": writers.write_csv,
+    "parquet": parquet.write_parquet,
+    "json": writers.write_json,
+    "md": writers.write_markdown,
+    "junit": junit.write_junit,
+}
+_SUFFIXES: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".json": "json",
+    ".md": "md",
+    ".junit.xml": "junit",
+    ".xml": "junit",
+}
+
+
+def find_format(path: Path, format: Format | None = None) -> Format:
+    """Return the format of a file, by its suffix unless it is given; raises `EvalstoreError`."""
+    name = path.name.casefold()
+    by_suffix = next((found for suffix, found in _SUFFIXES.items() if name.endswith(suffix)), None)
+    chosen = format or by_suffix
+    if chosen is None:
+        raise EvalstoreError(
+            f"the suffix of '{path}' names no format",
+            hint=f"end the name with {', '.join(_SUFFIXES)}, or add --format",
+        )
+    if chosen == "parquet":
+        parquet.require_pyarrow()
+    return chosen
+
+
+def write_exports(
+    location: Location, revision: str, paths: Sequence[Path], format: Format | None = None
+) -> None:
+    """Write the results of a revision to files, each whole or not at all.
+
+    Existing files are replaced; relative paths are relative to the folder of the location. Raises
+    `EvalstoreError`.
+    """
+    formats = require_exports(location, paths, format)
+    for path, chosen in zip(paths, formats, strict=True):
+        _write_file(location, revision, path, chosen)
+
+
+def require_exports(
+    location: Location, paths: Sequence[Path], format: Format | None = None
+) -> list[Format]:
+    """Return the formats of files; raises `EvalstoreError` when one cannot be written."""
+    formats = [find_format(path, format) for path in paths]
+    for path in paths:
+        require_writable(location.directory / path, path)
+    return formats
+
+
+def write_export(location: Location, revision: str, format: Format, file: ByteWriter) -> None:
+    """Write the results of a revision to an open file; raises `EvalstoreError`."""
+    if format == "parquet":
+        parquet.require_pyarrow()
+    with without_garbage_collection(), open_export(location, revision) as export:
+        _WRITERS[format](export, file)
+
+
+def require_writable(path: Path, name: Path) -> None:
+    """Raise `EvalstoreError` when no file can be made at a path."""
+    if path.exists() and not path.is_file():
+        reason = "it is a folder" if path.is_dir() else "it is not a regular file"
+    elif not path.resolve().parent.is_dir():
+        reason = f"there is no folder '{name.parent}'"
+    else:
+        return
+    raise EvalstoreError(f"'{name}' cannot be written: {reason}", hint="name another file")
+
+
+def _write_file(location: Location, revision: str, path: Path, format: Format) -> None:
+    from evalstore.files.atomic_write import temporary_file
+
+    target = (location.directory / path).resolve()
+    try:
+        with temporary_file(target) as file:
+            write_export(location, revision, format, file)
+    except OSError as error:
+        raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error

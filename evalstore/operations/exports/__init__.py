@@ -1,0 +1,1 @@
+"""The parts of `export`: the columns of a result, its rows, and the formats they are written in."""

@@ -1,0 +1,135 @@
+"""Writes results as JUnit XML, which CI systems show as tests.
+
+Elements and attributes are those of the schema of Jenkins (junit-10.xsd): a suite for each test
+file, and a test case for each case and candidate. A test case of that schema has no properties,
+so its ids and its cost are in `system-out`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape, quoteattr
+
+from evalstore.clock import iso
+from evalstore.display import money
+from evalstore.operations.test_lines import TestLines
+from evalstore.operations.views.case_name import case_name
+
+if TYPE_CHECKING:
+    from evalstore.operations.exports.columns import Row
+    from evalstore.operations.exports.rows import Export
+    from evalstore.operations.exports.writers import ByteWriter
+
+_INVALID = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Matches the characters that XML cannot contain, and the other control characters."""
+_LONGEST = 10_000
+"""Characters of an answer or a feedback; CI systems keep whole reports in memory."""
+_MESSAGE = 200
+_ELEMENTS = {
+    "fail": ("failures", "failure"),
+    "error": ("errors", "error"),
+    "undecided": ("errors", "error"),
+    "no reply": ("errors", "error"),
+    "pending": ("skipped", "skipped"),
+    None: ("skipped", "skipped"),
+}
+"""By verdict: the count of the suite that it adds to, and the element of the test case."""
+_REASONS = {
+    "error": "a check could not be carried out",
+    "undecided": "the judges do not agree",
+    "no reply": "a call failed; 'evalstore log --failures' shows why",
+    "pending": "not judged yet",
+    None: "nothing says how to evaluate the answer",
+}
+"""The message of a test case without feedback."""
+
+
+def write_junit(export: Export, file: ByteWriter) -> None:
+    """Write a suite for each test file; the results of one file are in memory together."""
+    lines = TestLines(export.project.workspace)
+    file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evalstore">\n')
+    for path, rows in groupby(export.rows, key=lambda row: row["file"]):
+        file.write("".join(_suite(path, rows, export, lines)).encode())
+    file.write(b"</testsuites>\n")
+
+
+def _suite(path: str, rows: Iterable[Row], export: Export, lines: TestLines) -> list[str]:
+    counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    seconds = 0.0
+    cases: list[str] = []
+    for row in rows:
+        counts["tests"] += 1
+        if row["verdict"] in _ELEMENTS:
+            counts[_ELEMENTS[row["verdict"]][0]] += 1
+        seconds += _seconds(row)
+        cases += _case(row, lines.find(path, row["row"]))
+    attributes = {
+        "name": path,
+        **counts,
+        "time": f"{seconds:.3f}",
+        "timestamp": iso(export.run.started).removesuffix("Z"),
+        "file": path,
+    }
+    run = {"run": export.run.id, "status": export.run.status}
+    return [
+        f"<testsuite{_attributes(attributes)}>\n<properties>\n",
+        *(f"<property{_attributes({'name': n, 'value': v})}/>\n" for n, v in run.items()),
+        "</properties>\n",
+        *cases,
+        "</testsuite>\n",
+    ]
+
+
+def _case(row: Row, line: int) -> list[str]:
+    name = case_name(row["model"], row["row"], row["prompt"])
+    attributes = {
+        "name": name,
+        "classname": row["file"].removesuffix(".md").replace("/", "."),
+        "time": f"{_seconds(row):.3f}",
+        "file": row["file"],
+        "line": line,
+    }
+    parts = [f"<testcase{_attributes(attributes)}>\n"]
+    verdict = row["verdict"]
+    if verdict in _ELEMENTS:
+        element = _ELEMENTS[verdict][1]
+        text = row["feedback"] or _REASONS.get(verdict, "failed")
+        message = text.splitlines()[0][:_MESSAGE]
+        about = {"type": verdict or "not evaluated", "message": message}
+        parts.append(f"<{element}{_attributes(about)}>{_text(text)}</{element}>\n")
+    parts += [f"<system-out>{_text(_describe(row))}</system-out>\n", "</testcase>\n"]
+    return parts
+
+
+def _describe(row: Row) -> str:
+    """Return the ids, the costs and the answer of a result."""
+    about = {
+        "session": " ".join(row["sessions"]),
+        "judgement": " ".join(row["evaluations"]),
+        "cost": money(row["cost"]),
+        "judging": money(row["judgingCost"]),
+    }
+    lines = [f"{name}: {value}" for name, value in about.items() if value]
+    return "\n".join([*lines, "", row["answer"] or "(no answer)"])
+
+
+def _seconds(row: Row) -> float:
+    return float(row["latency"] or 0) * int(row["answers"])
+
+
+def _attributes(values: Mapping[str, object]) -> str:
+    return "".join(f" {name}={quoteattr(_valid(str(value)))}" for name, value in values.items())
+
+
+def _text(text: str) -> str:
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
+    return escape(_valid(text))
+
+
+def _valid(text: str) -> str:
+    """Return the text without the characters that XML cannot contain."""
+    return _INVALID.sub("", text)

@@ -1,0 +1,112 @@
+"""Yields the rows of an export, while the results are read from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.clock import iso
+from evalstore.operations.exports.columns import SCHEMA_VERSION, Row
+from evalstore.operations.measured_results import CostReader
+from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.rendering import answer_text
+from evalstore.operations.revision_results import find_marked_results, open_revision
+from evalstore.store.results import join_feedback
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.results import Result
+    from evalstore.runs import Run
+    from evalstore.values import Case
+
+_AT_ONCE = 500
+"""Results whose answers are in memory together: one may have megabytes."""
+
+
+class Export(NamedTuple):
+    """The results of a revision, which are read one after the other."""
+
+    project: Project
+    run: Run
+    """The run; for the workspace, one that is not stored."""
+    rows: Iterator[Row]
+
+
+@contextmanager
+def open_export(location: Location, revision: str) -> Iterator[Export]:
+    """Open the results of a run, or of the workspace as it is now (`@work`).
+
+    Raises `RevisionError` for an unknown run, and `WorkspaceError` when the workspace has errors.
+    """
+    with open_revision(location, revision) as project:
+        run, batches = find_marked_results(project, revision)
+        yield Export(project, run, _read_rows(project, run, chain.from_iterable(batches)))
+
+
+def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]]) -> Iterator[Row]:
+    names: dict[str | None, str | None] = {None: None}
+    started, store = iso(run.started), project.store
+    prices = CostReader(store)
+    while batch := list(islice(results, _AT_ONCE)):
+        answers = store.find_answers(cell.sessions[0] for cell, _ in batch if cell.sessions)
+        judgements = store.find_judging_costs(
+            (id for cell, _ in batch for id in cell.evaluations), feedback=True
+        )
+        spent = {
+            **{id: answer.spent for id, answer in answers.items()},
+            **store.find_spent(id for cell, _ in batch for id in cell.sessions[1:]),
+        }
+        feedback = {id: cost.feedback for id, cost in judgements.items() if cost.feedback}
+        for cell, case in batch:
+            spendings = [spent[id] for id in cell.sessions if id in spent]
+            if cell.prompt not in names:
+                names[cell.prompt] = prompt_label(project, cell.prompt)
+            answer = answers.get(cell.sessions[0]) if cell.sessions else None
+            yield {
+                "schemaVersion": SCHEMA_VERSION,
+                "run": run.id,
+                "started": started,
+                "file": cell.file,
+                "row": cell.row,
+                "prompt": names[cell.prompt],
+                "promptId": cell.prompt,
+                "model": cell.model,
+                "tags": list(case.tags),
+                "verdict": cell.word,
+                "score": cell.score,
+                "feedback": join_feedback(cell.evaluations, feedback),
+                "answer": None if answer is None else answer_text(answer.reply),
+                "attempts": cell.required_answers,
+                "answers": len(cell.sessions),
+                "judgements": len(cell.evaluations),
+                "cost": _sum_costs(map(prices.cost_of_answer, spendings)),
+                "judgingCost": _sum_costs(
+                    prices.cost_of_judgement(judgements[id])
+                    for id in cell.evaluations
+                    if id in judgements
+                ),
+                "latency": _mean(spending.seconds for spending in spendings),
+                "test": cell.test,
+                "evaluation": cell.evaluation,
+                "sessions": list(cell.sessions),
+                "evaluations": list(cell.evaluations),
+            }
+
+
+def _sum_costs(costs: Iterable[float | None]) -> float | None:
+    """Return the cost of calls; None if the price of one is not known."""
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return round(total, 8) if total else 0.0
+
+
+def _mean(durations: Iterable[float | None]) -> float | None:
+    """Return the mean duration of calls; None if no duration is known."""
+    known = [seconds for seconds in durations if seconds is not None]
+    return round(sum(known) / len(known), 6) if known else None

@@ -1,0 +1,92 @@
+"""Writes the rows of an export as JSON Lines, CSV, JSON or Markdown, one after the other."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evalstore.display import safe
+from evalstore.operations.exports.cells import csv_cell, markdown_cell
+from evalstore.operations.exports.columns import NAMES, SCHEMA_VERSION, Row
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.operations.exports.rows import Export
+
+
+class ByteWriter(Protocol):
+    """A file that is open for writing bytes, or the standard output."""
+
+    def write(self, data: bytes, /) -> Any:
+        """Write bytes."""
+
+
+Writer = Callable[["Export", ByteWriter], None]
+"""Writes all rows to a file."""
+_IN_MARKDOWN = ("file", "row", "prompt", "model", "verdict", "score", "cost", "feedback")
+"""The columns of a table in Markdown, which is for people."""
+_LONGEST = 500
+"""Characters of a cell in Markdown."""
+
+
+def write_json_lines(export: Export, file: ByteWriter) -> None:
+    """Write an object on a line for each result."""
+    encode = _encoder()
+    for row in export.rows:
+        file.write(encode(row) + b"\n")
+
+
+def write_json(export: Export, file: ByteWriter) -> None:
+    """Write one object with the results in a list."""
+    encode = _encoder()
+    head = {"format": 1, "schemaVersion": SCHEMA_VERSION, "run": export.run.id}
+    file.write(encode(head)[:-1] + b',"results":[')
+    separator = b"\n"
+    for row in export.rows:
+        file.write(separator + encode(row))
+        separator = b",\n"
+    file.write(b"\n]}\n")
+
+
+def _encoder() -> Callable[[Json], bytes]:
+    from pydantic_core import to_json  # takes a third of the time of the standard library
+
+    return to_json
+
+
+def write_csv(export: Export, file: ByteWriter) -> None:
+    """Write a header and a record for each result; control characters are escapes."""
+    lines = csv.writer(_TextWriter(file), lineterminator="\n")
+    lines.writerow(NAMES)
+    for row in export.rows:
+        lines.writerow([safe(csv_cell(value), lines=True) for value in row.values()])
+
+
+class _TextWriter:
+    """Writes the lines of a CSV writer to a file."""
+
+    def __init__(self, file: ByteWriter) -> None:
+        self._file = file
+
+    def write(self, line: str) -> None:
+        self._file.write(line.encode())
+
+
+def write_markdown(export: Export, file: ByteWriter) -> None:
+    """Write a table with the columns that people read."""
+    for line in _table(export.rows):
+        file.write(f"{line}\n".encode())
+
+
+def _table(rows: Iterator[Row]) -> Iterator[str]:
+    yield f"| {' | '.join(_IN_MARKDOWN)} |"
+    yield "|" + "---|" * len(_IN_MARKDOWN)
+    for row in rows:
+        yield f"| {' | '.join(markdown_cell(_shorten(row[name])) for name in _IN_MARKDOWN)} |"
+
+
+def _shorten(value: Json) -> Json:
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return f"{value[:_LONGEST]}… ({len(value) - _LONGEST:,} more characters)"
+    return value

@@ -1,0 +1,204 @@
+"""The command `report --markdown`: a run as the text of a comment on a pull request.
+
+Texts of models and files stand in code, where they call nobody and link to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.display import money, percent, plural, short
+from evalstore.operations.diff import Diff, diff
+from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
+from evalstore.operations.reuse_savings import sum_savings
+from evalstore.operations.stats import Stats, stats
+from evalstore.operations.verdict_changes import cell_of
+from evalstore.operations.views.attempts import attempts_text, find_attempts
+from evalstore.operations.views.diff_text import describe_pair, summary_lines
+from evalstore.operations.views.result_changes import JudgedResult
+from evalstore.operations.views.run_text import (
+    cost_text,
+    run_counts_text,
+    scope_text,
+    spending_text,
+)
+from evalstore.planning.open_project import open_store
+from evalstore.store.results import iterate_cases
+from evalstore.store.revisions import resolve_run
+
+if TYPE_CHECKING:
+    from evalstore.operations.verdict_changes import CellKey
+    from evalstore.planning.options import Location
+    from evalstore.reports.comparison import Pair
+    from evalstore.runs import Run
+    from evalstore.store import Store
+
+MOST_CHARACTERS = 60_000
+"""Characters of a report: a comment on GitHub has at most 65,536."""
+_MOST_PAIRS = 20
+"""Pairs that are listed with their feedback."""
+_LONGEST = 1_000
+"""Characters of a feedback."""
+
+
+def markdown_report(location: Location, revision: str = "@", compare: str | None = None) -> str:
+    """Return a run in Markdown, compared with another one, by default with the previous one.
+
+    Raises `RevisionError` for an unknown run.
+    """
+    with open_store(location) as store:
+        run = resolve_run(store, revision)
+        earlier = next(store.find_recent_runs(before=run, limit=1), None)
+        was = resolve_run(store, compare) if compare else earlier
+        saved = sum_savings(store, run)
+        compared = diff(location, was.id, run.id, answers=False) if was else None
+        listed = [*compared.broke[:_MOST_PAIRS], *compared.fixed[:_MOST_PAIRS]] if compared else []
+        attempts = _count_attempts(store, run, listed)
+    totals = stats(location, run.id) if any(run.verdicts.values()) else None
+    return _join(
+        [
+            *_headline(run, compared),
+            *_rates(run, totals),
+            *(_broken(compared, attempts) if compared else ()),
+            *(_noise(compared, totals) if compared else ()),
+            *_costs(run, saved),
+        ]
+    )
+
+
+def _count_attempts(store: Store, run: Run, pairs: Sequence[Pair]) -> dict[CellKey, str]:
+    """Return how many attempts fail of each result of these pairs that has several."""
+    results = [pair.now for pair in pairs if pair.now]
+    cells = {cell_of(result) for result in results if result.required_answers > 1}
+    records = [
+        JudgedResult(run, None, result, case)
+        for file in sorted({file for file, *_ in cells})
+        for batch in iterate_cases(store, run, file)
+        for result, case in batch
+        if cell_of(result) in cells
+    ]
+    attempts = find_attempts(store, records)
+    return {
+        cell_of(record.result): attempts_text(attempt.verdict for attempt in listed)
+        for record in records
+        if (listed := attempts.get(record.result.evaluations))
+    }
+
+
+def _join(lines: Sequence[str]) -> str:
+    """Return the lines as a text that is not too long; it is cut between two of them."""
+    text, left = "", MOST_CHARACTERS
+    for number, line in enumerate(lines):
+        if not line and text.endswith("\n\n"):
+            continue
+        left -= len(line) + 1
+        if left < 0:
+            return f"{text}\n({plural(len(lines) - number, 'more part')}: the report is too long)\n"
+        text += f"{line}\n"
+    return text
+
+
+def _headline(run: Run, compared: Diff | None) -> Iterator[str]:
+    if compared is None:
+        title = "first run"
+    else:
+        counts = (
+            (len(compared.broke), "broke"),
+            (len(compared.fixed), "fixed"),
+            (len(compared.new), "new"),
+            (len(compared.gone), "gone"),
+        )
+        title = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    yield f"### evalstore: {title or 'nothing broke'}"
+    yield ""
+    scope = scope_text(run)
+    about = f", only {code_span(scope)}" if scope else ""
+    versus = f", compared with `{short(compared.was)}`" if compared else ""
+    yield f"Run `{short(run.id)}` is {run_counts_text(run)}{about}{versus}."
+    yield ""
+
+
+def _rates(run: Run, totals: Stats | None) -> Iterator[str]:
+    """Yield a table of the candidates, and the verdicts that are missing."""
+    if totals is None:
+        yield "The run has no results."
+        yield ""
+        return
+    yield "| candidate | passed | 95% interval | judged |"
+    yield "|---|---:|---:|---:|"
+    groups = [*totals.groups, *([totals.total] if len(totals.groups) > 1 else [])]
+    for group in groups:
+        low, high = group.interval or (None, None)
+        interval = f"{percent(low)} to {percent(high)}" if group.interval else ""
+        rate = group.rate
+        judged = f"{rate.judged:,} of {group.results:,}"
+        yield f"| {markdown_cell(group.name)} | {rate.text} | {interval} | {judged} |"
+    yield ""
+    counts = [(run.verdicts.get(word, 0), word) for word in ("undecided", "error", "pending")]
+    if any(count for count, _ in counts):
+        listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+        calls = f" {plural(run.failed, 'call')} failed." if run.failed else ""
+        yield f"Not decided: {listed}.{calls}"
+        yield ""
+
+
+def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
+    """Yield what broke, each with its reason and feedback, and the names of what was fixed."""
+    for title, pairs, is_broken in (
+        ("What broke", compared.broke, True),
+        ("What was fixed", compared.fixed, False),
+    ):
+        if pairs:
+            yield f"#### {title}"
+            yield ""
+            for pair in pairs[:_MOST_PAIRS]:
+                yield from _pair(compared, pair, attempts, with_feedback=is_broken)
+            if len(pairs) > _MOST_PAIRS:
+                runs = f"{short(compared.was)} {short(compared.now)}"
+                yield f"… and {len(pairs) - _MOST_PAIRS:,} more: `evalstore diff {runs}`"
+            yield ""
+
+
+def _pair(
+    compared: Diff, pair: Pair, attempts: Mapping[CellKey, str], *, with_feedback: bool
+) -> Iterator[str]:
+    facts = describe_pair(compared, pair)
+    why = f" ({code_span(facts.reason)})" if facts.reason else ""
+    verdicts = " → ".join(
+        f"{side.word} (run `{side.run}`)" if side.run else side.word for side in facts.verdicts
+    )
+    count = attempts.get(cell_of(pair.either), "")
+    failing = f", {count}" if count else ""
+    yield f"- **{code_span(facts.name)}** {code_span(facts.model)}: {verdicts}{failing}{why}"
+    feedback = compared.feedback_of(pair.now)
+    if with_feedback and feedback:
+        if len(feedback) > _LONGEST:
+            feedback = f"{feedback[:_LONGEST]}… ({len(feedback) - _LONGEST:,} more characters)"
+        yield ""
+        yield "\n".join(f"  {line}" for line in code_block(feedback).split("\n"))
+        yield ""
+
+
+def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
+    """Yield the pass rates of both runs, and whether their difference may be chance."""
+    yield "#### Is it noise?"
+    yield ""
+    for line in summary_lines(compared):
+        yield f"- {line.text}"
+    for note in compared.notes:
+        yield f"- {code_span(note)}"
+    if totals and totals.total.flip is not None:
+        yield f"- flakiness: {percent(totals.total.flip)} of pairs of attempts disagree"
+    yield ""
+
+
+def _costs(run: Run, saved: float) -> Iterator[str]:
+    yield "#### Cost"
+    yield ""
+    reused = f" Reuse saved {money(saved)}." if saved else ""
+    yield f"The run cost {cost_text(run.cost, run.spending)}.{reused}"
+    for spending in run.spending:
+        part = " (judging)" if spending["part"] == "evaluator" else ""
+        calls = plural(spending["calls"], "call")
+        yield f"- {code_span(spending['model'])}{part}: {calls}, {spending_text(spending)}"

@@ -1,0 +1,115 @@
+"""Adds the costs and times of its answers and judgements to each result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from evalstore.judging.aggregation import combine_votes
+from evalstore.operations.views.attempts import group_votes, judge_votes
+from evalstore.providers.kinds import SCRIPTED
+from evalstore.reports.group_totals import CallFacts, MeasuredResult
+from evalstore.results import Result
+from evalstore.values import RECORDED, Case, Verdict
+
+if TYPE_CHECKING:
+    from evalstore.operations.stats_filter import Filter
+    from evalstore.store import Store
+    from evalstore.store.costs import JudgingCost, Spent
+
+_AT_ONCE = 4_000
+"""Results whose answers and judgements are looked up together."""
+_FREE = (SCRIPTED, RECORDED)
+"""Providers whose answers cost nothing when they have no price."""
+
+
+def measure_results(
+    store: Store,
+    rule: str,
+    batches: Iterable[list[tuple[Result, Case]]],
+    keep: Filter,
+    convert: Callable[[float, int], float],
+) -> Iterator[tuple[MeasuredResult, Case]]:
+    """Yield the selected results with the facts of their answers and judgements."""
+    prices = CostReader(store, convert)
+    for batch in _select(batches, keep):
+        spent = store.find_spent(id for result, _ in batch for id in result.sessions)
+        made = [id for result, _ in batch for id in result.evaluations]
+        costs = store.find_judging_costs(made)
+        needs_votes = keep.is_about_votes or any(_count_attempts(*entry) > 1 for entry in batch)
+        judged = store.find_judgements(made) if needs_votes else {}
+        answers = {
+            id: CallFacts(id, prices.cost_of_answer(spending), spending.seconds)
+            for id, spending in spent.items()
+        }
+        judgements = {
+            id: CallFacts(id, prices.cost_of_judgement(cost))
+            for id, cost in costs.items()
+            if keep.evaluator(cost.evaluator)
+        }
+        for result, case in batch:
+            verdict = result.verdict
+            attempts: list[tuple[Verdict, float | None]] = []
+            expected = _count_attempts(result, case)
+            if keep.is_about_votes or expected > 1:
+                votes = [judged[id] for id in result.evaluations if id in judgements]
+                by_attempt = group_votes((each.subject, each.vote) for each in votes)
+                attempts = [judge_votes(case, cast, rule) for cast in by_attempt.values()]
+            if keep.is_about_votes:
+                is_whole = len(attempts) == expected
+                verdict = combine_votes(attempts, rule).verdict if is_whole else None
+            yield (
+                MeasuredResult(
+                    result,
+                    verdict,
+                    [answers[id] for id in result.sessions if id in answers],
+                    [judgements[id] for id in result.evaluations if id in judgements],
+                    [word for word, _ in attempts] if len(attempts) == expected else [],
+                ),
+                case,
+            )
+
+
+def _count_attempts(result: Result, case: Case) -> int:
+    """Return how many answers to each conversation of a case are required."""
+    return max(1, result.required_answers // max(1, len(case.tests)))
+
+
+def _select(
+    batches: Iterable[list[tuple[Result, Case]]], keep: Filter
+) -> Iterator[list[tuple[Result, Case]]]:
+    """Yield the results that count, in larger batches."""
+    waiting: list[tuple[Result, Case]] = []
+    for batch in batches:
+        waiting += [entry for entry in batch if keep(*entry)]
+        if len(waiting) >= _AT_ONCE:
+            yield waiting
+            waiting = []
+    yield waiting
+
+
+class CostReader:
+    """Computes the cost of answers and judgements in a currency."""
+
+    def __init__(
+        self, store: Store, convert: Callable[[float, int], float] = lambda usd, _: usd
+    ) -> None:
+        """`convert` makes an amount of the currency of USD at a time."""
+        self._convert = convert
+        self._evaluators = store.load_all("evaluator")
+        self._models = store.load_all("model")
+
+    def cost_of_answer(self, spent: Spent) -> float | None:
+        """Return the cost of an answer in the currency; None if it is unknown."""
+        return self._cost(spent.usd, spent.started, spent.model)
+
+    def cost_of_judgement(self, cost: JudgingCost) -> float | None:
+        """Return the cost of a judgement in the currency; None if it is unknown."""
+        model = self._evaluators.get(cost.evaluator, {}).get("model")  # checks and people have none
+        return self._cost(cost.usd, cost.started, model)
+
+    def _cost(self, usd: float | None, at: int, model: str | None) -> float | None:
+        if usd is not None:
+            return self._convert(usd, at)
+        is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
+        return 0.0 if is_free else None

@@ -1,0 +1,139 @@
+"""Makes the pages of runs, and keeps the last ones as files."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.files.atomic_write import temporary_file
+from evalstore.html_report.page import ServedPage
+from evalstore.html_report.report import build_report
+from evalstore.operations.side_names import WORKSPACE
+from evalstore.operations.views.cases import store_stamp
+from evalstore.operations.views.explained_case import find_case
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.store.revisions import WORK, resolve_run
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+
+_MOST_PAGES = 8
+"""The most pages that are kept; as many older files may still be sent."""
+
+
+class ResultsState(NamedTuple):
+    """What has been stored so far."""
+
+    run: str
+    """The id of the newest run; empty without one."""
+    state: str
+    """A text that differs after every change of the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltPage:
+    """A page in a file."""
+
+    path: Path
+    places: Mapping[tuple[str, str, int], int]
+    """The number of each case, by its file, its row and the number of its system prompt."""
+    state: str
+    """The state of the store when it was made."""
+    ended: float
+    seconds: float
+    """How long it took."""
+
+
+class BuiltPages:
+    """The pages of a workspace, each made when it is first asked for; one at a time."""
+
+    def __init__(self, location: Location, base: str) -> None:
+        """`base` is the path below which the pages are."""
+        root = open_workspace(location).root
+        # A path in an address is relative to the workspace.
+        self._location = location if location.config else replace(location, directory=root)
+        self._base = base
+        self._folder = TemporaryDirectory(prefix="evalstore-pages-")
+        self._pages: dict[str, BuiltPage] = {}
+        self._files: deque[Path] = deque()
+        self._numbers = count()
+        self._lock = Lock()
+
+    def close(self) -> None:
+        """Remove the files."""
+        self._folder.cleanup()
+
+    def read_state(self) -> ResultsState:
+        """Return what has been stored so far; raises `StoreError`."""
+        text = repr(store_stamp(self._location))
+        with open_store(self._location) as store:
+            newest = next(store.find_recent_runs(limit=1), None)
+        return ResultsState(newest.id if newest else "", sha256(text.encode()).hexdigest()[:16])
+
+    def find_run(self, revision: str) -> str:
+        """Return the id of a run; raises `RevisionError`."""
+        with open_store(self._location) as store:
+            return resolve_run(store, revision).id
+
+    def find_case(self, case: str, revision: str | None) -> tuple[str, int]:
+        """Return the run that has the newest result of a case, and its number in the page.
+
+        Raises `EvalstoreError` when there is no such case.
+        """
+        run, result = find_case(self._location, case, revision)
+        place = result.file, result.row, result.prompt_number
+        return run.id, self.build(run.id).places[place]
+
+    def last(self, run: str) -> BuiltPage | None:
+        """Return the page of a run that was made last, if it is kept."""
+        return self._pages.get(run)
+
+    def build(self, run: str) -> BuiltPage:
+        """Return the page of a run by its id, or of the workspace as it is now.
+
+        A run does not change. The page of the workspace is made again, but not all the time if
+        it takes long. Raises `EvalstoreError`.
+        """
+        with self._lock:
+            page = self._pages.get(run)
+            if page is None or (run == WORKSPACE and not self._is_new(page)):
+                page = self._make(run)
+                self._keep(run, page)
+            return page
+
+    def _keep(self, run: str, page: BuiltPage) -> None:
+        """Keep a page in the place of an older one, and remove old files."""
+        self._pages.pop(run, None)
+        self._pages[run] = page
+        self._files.append(page.path)
+        while len(self._pages) > _MOST_PAGES:
+            self._pages.pop(next(iter(self._pages)))
+        kept = {other.path for other in self._pages.values()}
+        while len(self._files) > 2 * _MOST_PAGES and self._files[0] not in kept:
+            self._files.popleft().unlink(missing_ok=True)
+
+    def _is_new(self, page: BuiltPage) -> bool:
+        """Return whether the page was made so recently that making it again would take all time."""
+        return time.monotonic() - page.ended < page.seconds
+
+    def _make(self, run: str) -> BuiltPage:
+        started = time.monotonic()
+        newest, state = self.read_state()
+        path = Path(self._folder.name) / f"{next(self._numbers)}.html"
+        with temporary_file(path) as out:
+            table = build_report(
+                self._location,
+                WORK if run == WORKSPACE else run,
+                out,
+                served=ServedPage(self._base, newest, state),
+            )
+        ended = time.monotonic()
+        return BuiltPage(path, table.places, state, ended, ended - started)

@@ -1,0 +1,286 @@
+"""What is printed where GitHub Actions runs the program, and the report as Markdown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from evalstore.operations.exports.cells import code_block, code_span
+from evalstore.operations.github import Annotation
+from tests.builders import tree
+from tests.cli.test_export import ASKED, HOSTILE
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Echo, Evalstore
+
+
+@pytest.fixture
+def summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The file of the step's summary; the program runs as a step."""
+    path = tmp_path / "summary.md"
+    path.write_text("before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    return path
+
+
+def commands(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.lstrip().startswith("::")]
+
+
+def test_a_failure_is_an_annotation_on_the_line_of_its_row(
+    workspace: Path, evalstore: Evalstore, summary: Path
+) -> None:
+    ran = evalstore("run")
+    assert commands(ran.stdout) == []
+    assert commands(ran.stderr) == [
+        "::error file=w/tests/weather.md,line=4,title=fail%3A tests/weather.md [city=Oslo]%2C "
+        "scripted/one::It is cold there."
+    ]
+    text = summary.read_text(encoding="utf-8")
+    assert text.startswith("before\n### evalstore: first run\n")
+
+
+def test_a_row_with_a_long_id_is_found_in_its_file(
+    echo: Echo, evalstore: Evalstore, summary: Path
+) -> None:
+    rows = [f"  - {{nr: a long name that differs in the middle {n} of it, q: {n}}}\n" for n in "ab"]
+    head = f"---\nrowId: nr\nreplacements:\n{''.join(rows)}---\n\n"
+    tree(Path.cwd(), {"tests/q.md": head + ASKED.replace("Question", "{{q}}")})
+    printed = commands(evalstore("run").stderr)
+    assert [re.findall(r"line=\d+", line) for line in printed] == [["line=4"], ["line=5"]]
+
+
+def test_nothing_is_added_elsewhere(
+    workspace: Path, evalstore: Evalstore, summary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    ran = evalstore("run")
+    assert commands(ran.stderr) == []
+    assert summary.read_text(encoding="utf-8") == "before\n"
+
+
+def test_stdout_stays_json(workspace: Path, evalstore: Evalstore, summary: Path) -> None:
+    ran = evalstore("run", "--json")
+    assert ran.stdout.startswith("{")
+    assert ran.stdout.endswith("}\n")
+    assert len(commands(ran.stderr)) == 1
+
+
+def test_there_are_no_more_than_github_shows(
+    echo: Echo, evalstore: Evalstore, summary: Path
+) -> None:
+    tree(Path.cwd(), {f"tests/{number:02}.md": ASKED for number in range(12)})
+    printed = commands(evalstore("run").stderr)
+    assert [line.split()[0] for line in printed] == ["::error"] * 10 + ["::notice"]
+    assert printed[-1] == "::notice title=evalstore::2 more failures in the log"
+    assert printed[0].startswith("::error file=echo/tests/00.md,line=1,title=fail%3A")
+
+
+def test_what_broke_comes_first_and_failed_calls_are_warnings(
+    echo: Echo, evalstore: Evalstore, summary: Path
+) -> None:
+    asked = ASKED.replace("needle", "Question")
+    tree(Path.cwd(), {"tests/a.md": ASKED, "tests/b.md": asked})
+    evalstore("run")
+    (Path.cwd() / "tests/b.md").write_text(ASKED.replace("Question", "Else"), encoding="utf-8")
+    tree(Path.cwd(), {"tests/c.md": ASKED.replace("Question", "Third")})
+    echo.failing = "Third"
+    printed = commands(evalstore("run").stderr)
+    assert [re.sub("::.*", "", line.removeprefix("::")) for line in printed] == [
+        "error file=echo/tests/b.md,line=1,title=broke%3A tests/b.md%2C scripted/one",
+        "error file=echo/tests/a.md,line=1,title=fail%3A tests/a.md%2C scripted/one",
+        "warning title=evalstore%3A 1 call failed",
+    ]
+
+
+def test_check_annotates_problems(workspace: Path, evalstore: Evalstore, summary: Path) -> None:
+    tree(workspace, {"tests/bad.md": "---\ntag: x\n---\n# 👤\n\nHi\n\n---\n\nBe kind.\n"})
+    ran = evalstore("check")
+    assert ran.exit_code == 2
+    (command,) = commands(ran.stderr)
+    assert command.startswith("::error file=w/tests/bad.md,line=2,title=evalstore::")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("100%\r\na::b", "100%25\\r%0Aa::b"),
+        ("::stop-commands::x\n::add-mask::y", "::stop-commands::x%0A::add-mask::y"),
+        ("a\x1b[31m", "a\\x1b[31m"),
+    ],
+)
+def test_messages_are_escaped(text: str, expected: str) -> None:
+    assert Annotation("error", "t", text).command == f"::error title=t::{expected}"
+
+
+def test_properties_are_escaped() -> None:
+    command = Annotation("error", "a,b:c%\n", "m", "tests/x,line=1::y.md", 3).command
+    assert command == ("::error file=tests/x%2Cline=1%3A%3Ay.md,line=3,title=a%2Cb%3Ac%25%0A::m")
+
+
+INJECTED = "wrong\n::add-mask::a\n  ::error file=x::y\n##[command]z and ##[group]"
+
+
+def test_a_model_gives_the_runner_no_commands(
+    echo: Echo, evalstore: Evalstore, summary: Path
+) -> None:
+    echo.reply = lambda _text: INJECTED
+    tree(Path.cwd(), {"tests/a.md": ASKED, "tests/::error::b.md": ASKED})
+    for command in (
+        ("run", "--all", "-v"),
+        ("show", "@"),
+        ("show", "@:tests/a.md"),
+        ("diff", "@", "@work"),
+    ):
+        ran = evalstore(*command)
+        told = [line for line in commands(ran.stderr) if not line.startswith("::error file=echo/")]
+        assert (commands(ran.stdout), told) == ([], []), command
+        assert "##[" not in ran.stdout, command
+
+
+def test_a_summary_that_cannot_be_written_is_a_warning(
+    workspace: Path, evalstore: Evalstore, summary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(workspace))
+    ran = evalstore("run")
+    assert ran.exit_code == 1
+    assert "warning: the summary of the step is not written: " in ran.stderr
+
+
+# --- the report
+
+
+def test_the_report_says_what_broke_why_and_what_it_cost(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    model = workspace / "models/one.yaml"
+    text = model.read_text(encoding="utf-8")
+    model.write_text(text.replace("answer: Warm.", "answer: Cold."), encoding="utf-8")
+    evalstore("run", "--refresh")
+    ran = evalstore("report", "--markdown")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert (
+        ran.stdout
+        == """\
+### evalstore: 1 broke
+
+Run `<short>` is complete: 2 new answers, 0 reused, 2 new judgements, compared with `<short>`.
+
+| candidate | passed | 95% interval | judged |
+|---|---:|---:|---:|
+| scripted/one | 0.0% | 0.0% to 65.8% | 2 of 2 |
+
+#### What broke
+
+- **`tests/weather.md [city=Rome]`** scripted/one: pass → fail (another answer)
+
+  ```text
+  It is cold there.
+  ```
+
+#### Is it noise?
+
+- 1 broke, 1 unchanged
+- pass rate 50.0% -> 0.0% (2 results in 1 file, judged on both sides)
+- -50.0 points; the pass rate of one file changed: too few for a significance test
+
+#### Cost
+
+The run cost $0.0600.
+- scripted/one: 2 calls, $0.0600
+- scripted/judge (judging): 2 calls, $0
+"""
+    )
+
+
+def test_the_report_says_what_reuse_saved(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    evalstore("run")
+    text = evalstore("report", "--markdown").stdout
+    assert text.startswith("### evalstore: nothing broke\n")
+    assert "The run cost $0. Reuse saved $0.0600.\n" in text
+
+
+def test_the_first_run_is_compared_with_nothing(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    text = evalstore("report", "--markdown").stdout
+    assert text.startswith("### evalstore: first run\n")
+    assert "noise" not in text
+
+
+def test_a_report_can_be_written_whole_or_not_at_all(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    text = evalstore("report", "--markdown").stdout
+    assert evalstore("report", "--markdown", "-o", "r.md").stderr == "wrote r.md\n"
+    assert len(Path("r.md").read_text(encoding="utf-8").splitlines()) == len(text.splitlines())
+    ran = evalstore("report", "--markdown", "-o", "gone/r.md")
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert (
+        evalstore("report", "--markdown", "-o", "-").stdout.splitlines()[0] == text.splitlines()[0]
+    )
+    assert evalstore("report", "--markdown", "--json").exit_code == 2
+
+
+def test_a_run_without_verdicts_has_a_report(echo: Echo, evalstore: Evalstore) -> None:
+    echo.failing = "Question"
+    tree(Path.cwd(), {"tests/one.md": ASKED})
+    evalstore("run")
+    text = evalstore("report", "--markdown").stdout
+    assert "Not decided: 1 pending. 1 call failed.\n" in text
+    evalstore("run")
+    assert "- no result is judged on both sides\n" in evalstore("report", "--markdown").stdout
+
+
+def outside_of_code(markdown: str) -> str:
+    """The Markdown without its code, as CommonMark delimits it."""
+    blocks = re.sub(r"^ *(`{3,})text\n.*?\n *\1$", "", markdown, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", blocks, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_texts_of_models_are_inert_in_the_report(
+    echo: Echo, evalstore: Evalstore, kind: str
+) -> None:
+    name = "tests/<img src=x> @everyone www.evil.example #1 `.md"
+    tree(Path.cwd(), {name: ASKED})
+    echo.reply = lambda _text: "needle"
+    evalstore("run")
+    echo.reply = lambda _text: HOSTILE[kind].replace("needle", "pin")
+    evalstore("run", "--refresh")
+    text = evalstore("report", "--markdown").stdout
+    assert text.startswith("### evalstore: 1 broke\n")
+    rest = outside_of_code(text)
+    for mark in ("<", "@", "](", "http", "www.", "#1", "\x1b", "\u202e", "x" * 1_100):
+        assert mark not in rest, mark
+    assert len(text) < 65_536
+    assert evalstore("export", "--format", "md").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["`", "``", "a `b` c", "`````", "a\n```\nb", "x`", "@you", "a www.b", "http://x", "_a_"]
+)
+def test_code_has_a_fence_that_is_not_in_it(text: str) -> None:
+    assert outside_of_code(code_span(text)) == ""
+    assert outside_of_code(code_block(text)) == ""
+
+
+@pytest.mark.parametrize("text", ["", "plain words", "tests/late.md", "50.0%", "Ünï, côdé."])
+def test_plain_words_stay_as_they_are(text: str) -> None:
+    assert code_span(text) == text
+
+
+def test_a_long_report_is_cut_and_says_so(echo: Echo, evalstore: Evalstore) -> None:
+    tree(Path.cwd(), {f"tests/{'n' * 150}{number:03}.md": ASKED for number in range(45)})
+    echo.reply = lambda _text: "needle"
+    evalstore("run")
+    echo.reply = lambda _text: "`" * 900
+    evalstore("run", "--refresh")
+    text = evalstore("report", "--markdown").stdout
+    assert "… and 25 more: `evalstore diff " in text
+    assert len(text) < 65_536

@@ -1,0 +1,257 @@
+"""`serve`: the pages of results, and who may read them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from evalstore.cli.main import main
+from evalstore.planning.options import Location
+from evalstore.web import local_server, results_site
+from evalstore.web.results_site import ResultsSite
+from tests.html_report.pages import Page, call, make_workspace
+from tests.html_report.test_report import edit
+
+
+@contextmanager
+def serving(root: Path) -> Iterator[str]:
+    """The address of a site that is served by a thread."""
+    addresses: list[str] = []
+    is_ready = threading.Event()
+    loop = asyncio.new_event_loop()
+    ended = asyncio.Event()
+
+    def say(address: str) -> None:
+        addresses.append(address)
+        is_ready.set()
+
+    def run() -> None:
+        site = ResultsSite(Location(root))
+        listening = local_server.bind(0)
+        loop.run_until_complete(local_server.serve_until(ended, site, listening, say))
+        site.pages.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert is_ready.wait(60)
+        yield addresses[0]
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with a run; a row and a file have odd names."""
+    odd = "---\nreplacements:\n  sign: ['a/b?#%', ü]\n---\n\n# 👤\n\n{{sign}}\n\n---\n\nKind?\n"
+    root = make_workspace(tmp_path_factory.mktemp("web") / "desk", {"tests/odd <b> #1.md": odd})
+    assert call(root, "run", "--fail-on", "none") == 0
+    return root
+
+
+@pytest.fixture(scope="module")
+def address(root: Path) -> Iterator[str]:
+    """The address at which the workspace is served."""
+    with serving(root) as address:
+        yield address
+
+
+def ask(
+    address: str, path: str = "", headers: dict[str, str] | None = None, method: str = "GET"
+) -> tuple[HTTPResponse, str]:
+    """The response to a request below an address, and its text; redirects are not followed."""
+    parts = urlsplit(address)
+    with closing(HTTPConnection(parts.netloc, timeout=60)) as connection:
+        whole = path if path.startswith("/") else parts.path + path
+        connection.request(method, whole, headers=headers or {})
+        response = connection.getresponse()
+        return response, response.read().decode()
+
+
+def newest(address: str) -> str:
+    """The path of the newest run."""
+    response, _ = ask(address)
+    assert response.status == 302
+    return str(response.headers["Location"])
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/", {}, 404),
+        ("/work", {}, 404),
+        ("/{guess}/", {}, 404),
+        ("/{guess}/work", {}, 404),
+        ("/{token}/", {"Host": "evil.example"}, 403),
+        ("/{token}/", {"Host": "127.0.0.1.evil.example"}, 403),
+        ("/{token}/work", {"Origin": "http://evil.example"}, 403),
+        ("/{token}/changes", {"Origin": "null"}, 403),
+        ("/{token}/work", {"Origin": "http://127.0.0.1:1"}, 403),
+        ("/{token}", {}, 302),
+        ("/{token}/", {}, 302),
+        ("/{token}/work", {}, 200),
+        ("/{token}/run/@", {}, 302),
+        ("/{token}/run/@work", {}, 302),
+        ("/{token}/run/ffffffff", {}, 404),
+        ("/{token}/run/..%2f..%2fevalstore.yaml", {}, 404),
+        ("/{token}/case/tests/hello.md", {}, 302),
+        ("/{token}/case/tests/none.md", {}, 404),
+        ("/{token}/case/..%2f..%2fx.md::y", {}, 404),
+        ("/{token}/other", {}, 404),
+    ],
+)
+def test_who_may_read_what(address: str, path: str, headers: dict[str, str], status: int) -> None:
+    token = urlsplit(address).path.strip("/")
+    guess = token[:-1] + ("a" if token[-1] != "a" else "b")
+    response, text = ask(address, path.format(token=token, guess=guess), headers)
+    assert response.status == status, text
+    assert response.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+    assert response.headers["Content-Security-Policy"].endswith("; frame-ancestors 'none'")
+    assert response.headers["Referrer-Policy"] == "no-referrer"
+    assert "Set-Cookie" not in response.headers
+
+
+def test_nothing_can_be_written(address: str) -> None:
+    for method in ("POST", "PUT", "DELETE"):
+        assert ask(address, "work", method=method)[0].status == 405
+
+
+def test_a_page_is_that_of_the_report_with_links(root: Path, address: str) -> None:
+    response, served = ask(address, newest(address))
+    assert response.headers["Content-Type"].startswith("text/html")
+    assert call(root, "report", "-o", "report.html") == 0
+    written = (root / "report.html").read_text(encoding="utf-8")
+    blocks = [text.split("data-cases")[1].split("</script>")[0] for text in (served, written)]
+    assert blocks[0] == blocks[1]
+    assert "Workspace now" in served
+    assert "Workspace now" not in written
+    assert "connect-src" not in written
+
+
+def test_a_case_has_an_address(address: str) -> None:
+    run = newest(address)
+    path = quote("case/tests/odd <b> #1.md::sign=a/b?#%")
+    response, text = ask(address, path)
+    assert (response.status, response.headers["Location"]) == (302, f"{run}#case-2"), text
+    (error, hint) = ask(address, "case/tests/none.md")[1].splitlines()
+    assert error.endswith("knew no test file 'tests/none.md'")
+    assert hint.startswith("hint: the test files are ")
+
+
+def test_changes_are_sent_when_something_is_stored(tmp_path: Path) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    assert call(root, "run", "--fail-on", "none") == 0
+    with serving(root) as address:
+        parts = urlsplit(address)
+        with closing(HTTPConnection(parts.netloc, timeout=60)) as connection:
+            connection.request("GET", f"{parts.path}changes")
+            with connection.getresponse() as stream:
+                first = json.loads(stream.readline().removeprefix(b"data: "))
+                edit(root, "Hello", "Hi")
+                assert call(root, "run", "--fail-on", "none") == 0
+                after = first
+                while after["run"] == first["run"]:
+                    line = stream.readline()
+                    if line.startswith(b"data: "):
+                        after = json.loads(line.removeprefix(b"data: "))
+        assert newest(address).endswith(f"/run/{after['run']}")
+        assert after["state"] != first["state"]
+
+
+def test_a_workspace_with_errors_says_so(tmp_path: Path) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    assert call(root, "run", "--fail-on", "none") == 0
+    edit(root, "The answer", "{{unknown}}")
+    with serving(root) as address:
+        response, text = ask(address, "work")
+        assert response.status == 409
+        assert text.startswith("error: ")
+        assert ask(address, newest(address))[0].status == 200
+
+
+def test_the_command_needs_a_workspace_and_a_free_port(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-C", str(tmp_path), "serve"]) == 2
+    assert "error: no evalstore.yaml" in capsys.readouterr().err
+    with local_server.bind(0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["-C", str(root), "serve", "--port", str(port)]) == 2
+    assert f"error: port {port} cannot be used: " in capsys.readouterr().err
+
+
+def test_the_command_prints_the_address(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ports: list[int] = []
+
+    def serve_nothing(site: ResultsSite, port: int, say: results_site.Say) -> None:
+        ports.append(port)
+        say(f"http://127.0.0.1:1{site.base}/")
+
+    monkeypatch.setattr(results_site, "serve_site", serve_nothing)
+    assert main(["-C", str(root), "serve", "--port", "8123"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("http://127.0.0.1:1/")
+    assert printed.err == "Anybody with this address can read the results. Ctrl-C stops it.\n"
+    assert ports == [8123]
+
+
+# --- in a real browser
+
+
+def test_the_page_of_the_workspace_follows_a_run(tmp_path: Path, page: Page) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    assert call(root, "run", "--fail-on", "none") == 0
+    edit(root, "Hello", "Hi")
+    with serving(root) as address:
+        page.go(f"{address}work")
+        cells = "document.getElementById('matrix').tBodies[0].innerText"
+        assert "pending" in page.value(cells)
+        assert call(root, "run", "--fail-on", "none") == 0
+        page.wait(f"{cells}.includes('pass')")
+        page.wait("document.documentElement.dataset.ready === 'yes'")
+        page.value("document.querySelector('#matrix a').click()")
+        page.wait("document.getElementById('case').open")
+        edit(root, "Hi", "Good evening")
+        assert call(root, "run", "--fail-on", "none") == 0
+        page.wait("!document.getElementById('newer').hidden")
+        assert page.value("document.getElementById('case').open")
+        note = page.value("document.getElementById('newer').innerText")
+        assert note == "There are newer results."
+        assert {urlsplit(url).netloc for url in page.requested} == {urlsplit(address).netloc}
+
+
+def test_a_case_with_an_odd_name_links_to_itself(address: str, page: Page) -> None:
+    page.go(address + quote("case/tests/odd <b> #1.md::sign=a/b?#%"))
+    page.wait("document.getElementById('case').open")
+    assert page.value("document.querySelector('#case h2').textContent").endswith("[sign=a/b?#%]")
+    link = urlsplit(page.value("document.querySelector('#case .bar a').href"))
+    assert (link.query, link.fragment) == ("", "")
+    assert ask(address, link.path)[0].headers["Location"] == f"{newest(address)}#case-2"
+
+
+def test_the_page_of_a_run_names_a_newer_one(tmp_path: Path, page: Page) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    assert call(root, "run", "--fail-on", "none") == 0
+    with serving(root) as address:
+        page.go(f"{address}case/tests/hello.md")
+        page.wait("document.getElementById('case').open")
+        link = page.value("document.querySelector('#case .bar a').href")
+        assert link == f"{address}case/tests/hello.md::"
+        edit(root, "Hello", "Hi")
+        assert call(root, "run", "--fail-on", "none") == 0
+        page.wait("!document.getElementById('newer').hidden")
+        page.value("document.querySelector('#newer a').click()")
+        page.wait(f"location.pathname === '{newest(address)}'")
