@@ -25,6 +25,9 @@ from evalstore.values import order_counts
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.results import Result
+    from evalstore.values import CaseFile
 
 
 def show_workspace(location: Location) -> ShownItem:
@@ -57,11 +60,7 @@ def show_workspace_file(location: Location, path: str) -> ShownItem:
         name = find_test_file(location, project.workspace, project.reading.files, path, WORKSPACE)
         file = project.reading.files[name]
         content = project.store.load_whole(hashing.describe_case_file(file))
-        selection = SelectionOptions(paths=(f"{project.workspace.root / name}",))
-        results = [
-            result_to_json(as_result(result))
-            for result in compute_results(make_plan(project, selection), project.settings.verdict)
-        ]
+        results = [result_to_json(result) for result in _find_results(project, name, file)]
         related = {
             "file": name,
             **cases_related(project.versions.load, file.cases),
@@ -71,3 +70,11 @@ def show_workspace_file(location: Location, path: str) -> ShownItem:
         item.prompts = name_prompts(location, several_prompts(results))
         item.references = reference_names(project, references_of(related["evaluations"].values()))
         return item
+
+
+def _find_results(project: Project, name: str, file: CaseFile) -> list[Result]:
+    """Return the current results of a test file; none if there is no candidate to answer it."""
+    if not project.settings.candidates and not all(case.recorded for case in file.cases):
+        return []
+    plan = make_plan(project, SelectionOptions(paths=(f"{project.workspace.root / name}",)))
+    return [as_result(result) for result in compute_results(plan, project.settings.verdict)]

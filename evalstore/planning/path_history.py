@@ -53,12 +53,14 @@ class PathHistory:
         """Return the newest path of the file that had a path in the last snapshot."""
         return self._newest.get(name, None if name in self._former else name)
 
-    def step(self, snapshot: str) -> None:
-        """Go on to the next older snapshot."""
+    def step(self, snapshot: str, only: str | None = None) -> None:
+        """Go on to the next older snapshot; with `only`, follow no other file than this one."""
         if snapshot == self._newer:
             return
         was, now = self._read_changes(snapshot)
         self._newer = snapshot
+        if only is not None and not self._concerns(only, was, now):
+            return
         gone, lost = was.keys() - now.keys(), now.keys() - was.keys()
         pairs: dict[str, str] = {}
         if gone and lost:
@@ -73,6 +75,14 @@ class PathHistory:
                 pairs[path] = by_leaf.pop(leaf)
                 del self._gaps[path]
         self._rename({new: old for new, old in pairs.items() if new != old})
+
+    def _concerns(self, path: str, was: Mapping[str, str], now: Mapping[str, str]) -> bool:
+        """Return whether the path of a file may differ between these entries of two snapshots.
+
+        It may where the file is gone or changed, and where its content is found after a gap.
+        """
+        name = self.name(path)
+        return name in was or name in now or self._gaps.get(name or "") in was.values()
 
     def _rename(self, names: Mapping[str, str]) -> None:
         """Follow files to older paths, by their newer ones."""
@@ -119,7 +129,7 @@ def follow_file(
             if newer is not None and steps and (is_absent or root not in nodes):
                 history = history or PathHistory(store, folder, newer, {})
                 history.step(newer)
-                history.step(root)
+                history.step(root, only=file)
                 newer, steps = root, steps - 1
                 former = history.name(file)
                 if former is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -392,3 +393,21 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     assert [item["row"] for item in compared["broke"]] == ["city=Oslo"]
     assert compared["unchanged"] == 2
     assert [item["file"] for item in compared["edits"]] == ["tests/weather.md"]
+
+
+def test_a_file_of_a_workspace_without_candidates_is_shown(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(re.sub("candidates: .*", "candidates: []", settings.read_text()))
+    shown = evalstore("show", "@work:tests/weather.md")
+    assert shown.exit_code == 0
+    assert "row city=Oslo" in shown.stdout
+
+
+def test_a_pending_result_is_not_called_failed(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "must be warm", "must be icy")
+    shown = evalstore("show", "@work:tests/weather.md")
+    assert "pending" in shown.stdout
+    assert "failed" not in shown.stderr

@@ -101,6 +101,23 @@ def test_a_path_that_another_file_had_begins_a_history(workspace: Path, document
     assert (history["since"]["run"], history["before"]) == (newest, None)
 
 
+def test_a_path_that_another_file_had_has_none_of_its_results(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    path = workspace / "tests/weather.md"
+    documents("run")
+    path.rename(workspace / "tests/climate.md")
+    documents("run")
+    path.write_text("# 👤\n\nSay hello.\n\n---\n\n~~~checks\n- contains: zzz\n~~~\n")
+    assert documents("show", "@work:tests/weather.md::")["history"] is None
+    documents("run", "tests/climate.md")
+    shown = evalstore("show", "tests/weather.md")
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    newest = documents("run")["run"]
+    history = documents("show", "tests/weather.md")["history"]
+    assert (history["since"]["run"], history["before"]) == (newest, None)
+
+
 def test_the_file_may_come_back(moved: Path, documents: Any) -> None:
     documents("run")
     (moved / "tests/climate.md").rename(moved / "tests/weather.md")

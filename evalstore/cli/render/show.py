@@ -112,10 +112,14 @@ def _by_urgency(item: ShownItem) -> list[Json]:
     )
 
 
+_FAILED = ("fail", "error", "undecided")
+"""The verdicts of which `show` explains the first."""
+
+
 def _suggest_failure(item: ShownItem) -> None:
-    """Name the command that explains the most urgent result of a file, unless it passed."""
+    """Name the command that explains the most urgent result of a file, if it failed."""
     results = _by_urgency(item)
-    if not results or results[0]["verdict"] == "pass" or not results[0]["sessions"]:
+    if not results or results[0]["verdict"] not in _FAILED or not results[0]["sessions"]:
         return
     first, run = results[0], item.related.get("run")
     place = f"{output.short(run) if run else '@work'}:{first['file']}::{first['row']}"

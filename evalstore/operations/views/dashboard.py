@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,15 +45,6 @@ class BrokenCase(NamedTuple):
     run: str
     started: int
     """When the run started: microseconds since 1970, UTC."""
-
-
-class _Breakage(NamedTuple):
-    """A result that broke in a run."""
-
-    run: Run
-    result: Result
-    has_several: bool
-    """Whether its file had several system prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +87,7 @@ def _find_broken(
     location: Location, folder: str, go_on: Callable[[], bool]
 ) -> tuple[BrokenCase, ...]:
     """Return the cases that broke in the newest runs, without those that a later run fixed."""
-    broken: dict[CellKey, _Breakage] = {}
+    broken: dict[CellKey, tuple[Run, Result]] = {}
     fixed: set[CellKey] = set()
     with open_store(location) as store:
         history: PathHistory | None = None
@@ -109,23 +99,22 @@ def _find_broken(
             changes = find_verdict_changes(store, folder, run)
             if changes is None:
                 continue
-            has_several = cache(partial(_has_several_prompts, store, run))
             for result in changes.broke:
                 cell = _newest_cell(history, result)
                 if cell not in fixed and cell not in broken:
-                    broken[cell] = _Breakage(run, result, has_several(result.file))
+                    broken[cell] = run, result
             fixed.update(_newest_cell(history, result) for result in changes.fixed)
-    listed = dict(islice(broken.items(), _LISTED))
-    names = name_prompts(location, {it.result.prompt for it in listed.values() if it.has_several})
-    return tuple(
-        BrokenCase(
-            f"{case_name(file, row, names.get(it.result.prompt) if it.has_several else None)} "
-            f"{model}",
-            it.run.id,
-            it.run.started,
-        )
-        for (file, row, _, model), it in listed.items()
-    )
+        listed = dict(islice(broken.items(), _LISTED))
+        runs = {run.id: run for run, _ in listed.values()}
+        files = {(run.id, result.file) for run, result in listed.values()}
+        several = {pair for pair in files if _has_several_prompts(store, runs[pair[0]], pair[1])}
+    prompts = {result.prompt for run, result in listed.values() if (run.id, result.file) in several}
+    names = name_prompts(location, prompts)
+    cases = []
+    for (file, row, _, model), (run, result) in listed.items():
+        prompt = names.get(result.prompt) if (run.id, result.file) in several else None
+        cases.append(BrokenCase(f"{case_name(file, row, prompt)} {model}", run.id, run.started))
+    return tuple(cases)
 
 
 def _newest_cell(history: PathHistory, result: Result) -> CellKey:

@@ -116,7 +116,9 @@ def _find_cells(
     if revision is None:
         runs += store.find_recent_runs(before=newest, limit=RUNS_SEARCHED)
     folder = open_workspace(location).settings.paths["tests"]
-    for run, (path, _) in zip(runs, follow_file(store, runs, file, folder), strict=False):
+    for run, (path, node) in zip(runs, follow_file(store, runs, file, folder), strict=False):
+        if node is None:  # the file was absent, or its path was that of another file
+            continue
         leaf = find_entry([run.results], path, store.load_nodes).get(run.results)
         if leaf is None:
             continue

@@ -159,7 +159,7 @@ class _Search:
         for run, (path, node) in zip(self._runs, self._places, strict=False):
             leaf = leaves.get((path, run.results))
             self.count += 1
-            if leaf is None:
+            if leaf is None or node is None:
                 continue
             if leaf not in cells:
                 if self._left <= 0:
@@ -177,8 +177,9 @@ class _Search:
     def _leaves(self) -> dict[tuple[str, str], str]:
         """Return the results of the file, by its path and the root of a tree of results."""
         roots: dict[str, set[str]] = {}
-        for run, (path, _) in zip(self._runs, self._places, strict=False):
-            roots.setdefault(path, set()).add(run.results)
+        for run, (path, node) in zip(self._runs, self._places, strict=False):
+            if node is not None:
+                roots.setdefault(path, set()).add(run.results)
         return {
             (path, root): leaf
             for path, trees in roots.items()

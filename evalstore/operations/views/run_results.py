@@ -32,7 +32,7 @@ class ListedResult(NamedTuple):
     result: Result
     feedback: str
     change: str
-    """`broke`, `fixed`, `changed`, or `new` for a failing case without an earlier verdict; for
+    """`broke`, `fixed`, `changed`, or `new` for a failing result without an earlier verdict; for
     another regression the run in which it passed; else empty."""
     attempts: str = ""
     """How many attempts fail, if there are several and one does."""

@@ -53,11 +53,15 @@ def find_line(
     """
     if number is None or number >= len(before):
         return None
+    same = line_key(before[number])
+    place = next((place for place, line in enumerate(lines) if line_key(line) == same), None)
+    if place is not None or not or_next:
+        return place
     places: dict[tuple[str, ...], int] = {}
     for place, line in enumerate(lines):
         places.setdefault(line_key(line), place)
-    others = [*range(number + 1, len(before)), *range(number - 1, -1, -1)] if or_next else []
-    keys = (line_key(before[other]) for other in (number, *others))
+    others = (*range(number + 1, len(before)), *range(number - 1, -1, -1))
+    keys = (line_key(before[other]) for other in others)
     return next((places[key] for key in keys if key in places), None)
 
 

@@ -189,7 +189,7 @@ class WorkspaceSource:
     # --- runs
 
     def missing(self, file: str | None = None) -> RunRequest:
-        """Return the request to run what is missing, of a test file or of all."""
+        """Return the request to run the pending work of a test file or of all."""
         from evalstore.operations.views import interactive_run
 
         return interactive_run.of_file(self.location, file) if file else interactive_run.ALL

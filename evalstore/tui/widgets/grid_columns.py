@@ -97,7 +97,7 @@ def _share(
     room: int, among: Sequence[int], columns: Sequence[Column], made: dict[int, Column], width: int
 ) -> int:
     """Widen these columns by the same number, each at most to its need; returns what is left."""
-    missing = {n: _wide(columns[n], width) - made[n].width for n in among}
+    missing = {n: max(0, _wide(columns[n], width) - made[n].width) for n in among}
     share = room
     while sum(min(number, share) for number in missing.values()) > room:
         share -= 1

@@ -63,3 +63,14 @@ def test_names_of_rows_are_whole_before_titles_are() -> None:
     ]
     widths = [column.width for column in fit_columns(columns, 72, 0, 0).columns]
     assert widths == [21, 15, 14, 14]
+
+
+def test_a_column_that_was_widened_for_its_head_keeps_its_width() -> None:
+    heads = ("openai/gpt-4o-mini-2024-07", "openai/gpt-4o-2024-08-06")
+    columns = [
+        Column("case", 20, grows=True, most=20),
+        *(Column(head, 18, picks=True, least=11, heads=(head, head[7:])) for head in heads),
+    ]
+    shown = fit_columns(columns, 120, 0, 0).columns[1:]
+    assert [column.title for column in shown] == [*heads]
+    assert all(column.width >= len(column.title) for column in shown)
