@@ -9,6 +9,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.exports import (
     inspect_logs,
     junit,
+    otlp,
     parquet,
     writers,
 )
@@ -29,6 +30,7 @@ Format = Literal[
     "json",
     "md",
     "junit",
+    "otlp",
     "inspect",
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -39,6 +41,7 @@ _WRITERS: dict[Format, Writer] = {
     "json": writers.write_json,
     "md": writers.write_markdown,
     "junit": junit.write_junit,
+    "otlp": otlp.write_otlp,
 }
 _FOLDER_WRITERS: dict[Format, FolderWriter] = {
     "inspect": inspect_logs.write_inspect_logs,
@@ -47,6 +50,7 @@ _SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".csv": "csv",
     ".parquet": "parquet",
+    ".otlp.json": "otlp",
     ".json": "json",
     ".md": "md",
     ".junit.xml": "junit",

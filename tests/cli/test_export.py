@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Echo, Evalstore
 
 ASKED = "# 👤\n\nQuestion?\n\n---\n\n~~~checks\n- contains: needle\n~~~\n"
-TEXT = ("jsonl", "json", "csv", "md", "junit")
+TEXT = ("jsonl", "json", "csv", "md", "junit", "otlp")
 _TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
     "number": (int, float),

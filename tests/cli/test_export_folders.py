@@ -87,7 +87,7 @@ def test_a_workspace_without_answers_is_exported(
     assert Path("out").is_dir()
 
 
-@pytest.mark.parametrize("format", FOLDERS)
+@pytest.mark.parametrize("format", ["otlp", *FOLDERS])
 def test_answers_are_read_a_few_at_a_time(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:

@@ -36,13 +36,14 @@ def export(
             "json",
             "md",
             "junit",
+            "otlp",
             "inspect",
         ]
         | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="As jsonl, csv, parquet, json, md, junit or "
+            help="As jsonl, csv, parquet, json, md, junit, otlp or "
             "inspect (default: by the suffix; jsonl).",
         ),
     ] = None,
