@@ -9,6 +9,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.exports import (
     inspect_logs,
     junit,
+    langbite,
     otlp,
     parquet,
     writers,
@@ -32,6 +33,7 @@ Format = Literal[
     "junit",
     "otlp",
     "inspect",
+    "langbite",
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _WRITERS: dict[Format, Writer] = {
@@ -45,6 +47,7 @@ _WRITERS: dict[Format, Writer] = {
 }
 _FOLDER_WRITERS: dict[Format, FolderWriter] = {
     "inspect": inspect_logs.write_inspect_logs,
+    "langbite": langbite.write_langbite,
 }
 _SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",

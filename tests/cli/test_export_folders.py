@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from evalstore.results import Session
     from tests.cli.conftest import Evalstore
 
-FOLDERS = ("inspect",)
+FOLDERS = (
+    "inspect",
+    "langbite",
+)
 
 
 @pytest.mark.parametrize("format", FOLDERS)

@@ -38,13 +38,14 @@ def export(
             "junit",
             "otlp",
             "inspect",
+            "langbite",
         ]
         | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="As jsonl, csv, parquet, json, md, junit, otlp or "
-            "inspect (default: by the suffix; jsonl).",
+            help="As jsonl, csv, parquet, json, md, junit, otlp, inspect or "
+            "langbite (default: by the suffix; jsonl).",
         ),
     ] = None,
 ) -> None:
@@ -52,7 +53,7 @@ def export(
 
     A row for each case, system prompt and candidate; docs/export.md describes the columns. FILE is
     replaced in one step when all of it is written. '.xml' is JUnit XML.
-    The result of inspect is a new folder.
+    The result of inspect and langbite is a new folder.
     """
     from evalstore.operations.export import write_export, write_exports
 
