@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.exports import (
+    every_eval_ever,
     inspect_logs,
     junit,
     langbite,
@@ -34,6 +35,7 @@ Format = Literal[
     "otlp",
     "inspect",
     "langbite",
+    "every-eval-ever",
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _WRITERS: dict[Format, Writer] = {
@@ -48,6 +50,7 @@ _WRITERS: dict[Format, Writer] = {
 _FOLDER_WRITERS: dict[Format, FolderWriter] = {
     "inspect": inspect_logs.write_inspect_logs,
     "langbite": langbite.write_langbite,
+    "every-eval-ever": every_eval_ever.write_every_eval_ever,
 }
 _SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",

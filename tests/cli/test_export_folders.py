@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from evalstore.results import Session
     from tests.cli.conftest import Evalstore
 
-FOLDERS = (
-    "inspect",
-    "langbite",
-)
+FOLDERS = ("inspect", "langbite", "every-eval-ever")
 
 
 @pytest.mark.parametrize("format", FOLDERS)

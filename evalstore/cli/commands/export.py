@@ -39,21 +39,22 @@ def export(
             "otlp",
             "inspect",
             "langbite",
+            "every-eval-ever",
         ]
         | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="As jsonl, csv, parquet, json, md, junit, otlp, inspect or "
-            "langbite (default: by the suffix; jsonl).",
+            help="As jsonl, csv, parquet, json, md, junit, otlp, inspect, langbite or "
+            "every-eval-ever (default: by the suffix; jsonl).",
         ),
     ] = None,
 ) -> None:
     """Write the results of a run for other programs.
 
     A row for each case, system prompt and candidate; docs/export.md describes the columns. FILE is
-    replaced in one step when all of it is written. '.xml' is JUnit XML.
-    The result of inspect and langbite is a new folder.
+    replaced in one step when all of it is written. '.xml' is JUnit XML. inspect, langbite and
+    every-eval-ever write a new folder.
     """
     from evalstore.operations.export import write_export, write_exports
 
