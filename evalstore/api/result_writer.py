@@ -50,8 +50,8 @@ class ResultWriter(ResultReader):
         """Write the results of a run, or of the workspace (None), for other programs.
 
         They are the rows of `to_rows`. A file that exists is replaced. The format follows from the
-        suffix, such as `.csv`, unless it is named. Raises `EvalstoreError` for Parquet without
-        pyarrow.
+        suffix, such as `.csv`, unless it is named. A format of several files, such as `inspect`,
+        writes a new folder. Raises `EvalstoreError` for Parquet without pyarrow.
         """
         from evalstore.operations.export import write_exports
 

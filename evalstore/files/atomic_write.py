@@ -3,6 +3,7 @@
 The content is written to a temporary file in the same folder, which then replaces the file. The
 writer locks its temporary file, and the system releases the lock when the writer ends. So the
 next writer in the folder can recognise the temporary files of killed writers, and removes them.
+A folder is written in the same way.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import errno
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from stat import S_IMODE, S_ISREG
+from stat import S_IMODE, S_ISDIR, S_ISREG
 from typing import BinaryIO
 
 _TEMPORARY = re.compile(r"\..*\.evalstore-[0-9a-f]{8}\.tmp(-journal|-wal|-shm)?", re.DOTALL)
@@ -84,8 +86,27 @@ def temporary_file(
             file.close()
 
 
+@contextmanager
+def temporary_folder(path: Path) -> Iterator[Path]:
+    """Make an empty folder beside `path` that takes its name at the end of the block.
+
+    If the block fails, it is removed with all that is in it. `path` may be an empty folder, which
+    is replaced; `OSError` is raised if there is anything else.
+    """
+    _remove_abandoned(path.parent)
+    temporary, descriptor = _create_folder(path)
+    try:
+        yield temporary
+        _sync_folder(temporary)
+        temporary.rename(path)
+        _sync_folder(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        os.close(descriptor)
+
+
 def remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files of writers that have ended; those of living ones stay."""
+    """Remove the temporary files and folders of writers that have ended; others stay."""
     with suppress(OSError), os.scandir(folder) as entries:
         names = [entry.name for entry in entries if _TEMPORARY.fullmatch(entry.name)]
         for name in names:
@@ -101,15 +122,22 @@ def _remove_unlocked(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink()
+        if S_ISDIR(os.fstat(descriptor).st_mode):
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     finally:
         os.close(descriptor)
+
+
+def _temporary_name(path: Path) -> str:
+    return f".{path.name[:_LONGEST]}.evalstore-{os.urandom(4).hex()}.tmp"
 
 
 def _create(path: Path, mode: int) -> BinaryIO:
     """Create a temporary file for a path, locked."""
     while True:
-        name = f".{path.name[:_LONGEST]}.evalstore-{os.urandom(4).hex()}.tmp"
+        name = _temporary_name(path)
         try:
             file = open(  # noqa: SIM115 - pathlib has no opener; the caller closes it
                 path.with_name(name), "xb", opener=lambda place, flags: os.open(place, flags, mode)
@@ -121,6 +149,20 @@ def _create(path: Path, mode: int) -> BinaryIO:
         if os.fstat(file.fileno()).st_nlink:
             return file
         file.close()  # another writer removed it as abandoned before it was locked
+
+
+def _create_folder(path: Path) -> tuple[Path, int]:
+    """Create a temporary folder for a path, locked; returns it with its descriptor."""
+    while True:
+        temporary = path.with_name(_temporary_name(path))
+        temporary.mkdir()
+        with suppress(FileNotFoundError):  # another writer removed it before it was locked
+            descriptor = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.path.lexists(temporary):
+                return temporary, descriptor
+            os.close(descriptor)
 
 
 def _mode_of(path: Path) -> int | None:

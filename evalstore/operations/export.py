@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Literal, get_args
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.exports import junit, parquet, writers
+from evalstore.operations.exports import (
+    every_eval_ever,
+    inspect_logs,
+    junit,
+    langbite,
+    otlp,
+    parquet,
+    writers,
+)
 from evalstore.operations.exports.rows import open_export
 from evalstore.operations.garbage_collection import without_garbage_collection
 
@@ -13,10 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from evalstore.operations.exports.writers import ByteWriter, Writer
+    from evalstore.operations.exports.writers import ByteWriter, FolderWriter, Writer
     from evalstore.planning.options import Location
 
-Format = Literal["jsonl", "csv", "parquet", "json", "md", "junit"]
+Format = Literal[
+    "jsonl",
+    "csv",
+    "parquet",
+    "json",
+    "md",
+    "junit",
+    "otlp",
+    "inspect",
+    "langbite",
+    "every-eval-ever",
+]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _WRITERS: dict[Format, Writer] = {
     "jsonl": writers.write_json_lines,
@@ -25,11 +45,18 @@ _WRITERS: dict[Format, Writer] = {
     "json": writers.write_json,
     "md": writers.write_markdown,
     "junit": junit.write_junit,
+    "otlp": otlp.write_otlp,
+}
+_FOLDER_WRITERS: dict[Format, FolderWriter] = {
+    "inspect": inspect_logs.write_inspect_logs,
+    "langbite": langbite.write_langbite,
+    "every-eval-ever": every_eval_ever.write_every_eval_ever,
 }
 _SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".csv": "csv",
     ".parquet": "parquet",
+    ".otlp.json": "otlp",
     ".json": "json",
     ".md": "md",
     ".junit.xml": "junit",
@@ -55,10 +82,10 @@ def find_format(path: Path, format: Format | None = None) -> Format:
 def write_exports(
     location: Location, revision: str, paths: Sequence[Path], format: Format | None = None
 ) -> None:
-    """Write the results of a revision to files, each whole or not at all.
+    """Write the results of a revision to files or folders, each whole or not at all.
 
-    Existing files are replaced; relative paths are relative to the folder of the location. Raises
-    `EvalstoreError`.
+    Existing files are replaced, folders only if they are empty; relative paths are relative to the
+    folder of the location. Raises `EvalstoreError`.
     """
     formats = require_exports(location, paths, format)
     for path, chosen in zip(paths, formats, strict=True):
@@ -70,13 +97,18 @@ def require_exports(
 ) -> list[Format]:
     """Return the formats of files; raises `EvalstoreError` when one cannot be written."""
     formats = [find_format(path, format) for path in paths]
-    for path in paths:
-        require_writable(location.directory / path, path)
+    for path, chosen in zip(paths, formats, strict=True):
+        require = _require_new_folder if chosen in _FOLDER_WRITERS else require_writable
+        require(location.directory / path, path)
     return formats
 
 
 def write_export(location: Location, revision: str, format: Format, file: ByteWriter) -> None:
     """Write the results of a revision to an open file; raises `EvalstoreError`."""
+    if format in _FOLDER_WRITERS:
+        raise EvalstoreError(
+            f"'{format}' is several files, which cannot be printed", hint="name a folder with -o"
+        )
     if format == "parquet":
         parquet.require_pyarrow()
     with without_garbage_collection(), open_export(location, revision) as export:
@@ -94,11 +126,37 @@ def require_writable(path: Path, name: Path) -> None:
     raise EvalstoreError(f"'{name}' cannot be written: {reason}", hint="name another file")
 
 
+def _require_new_folder(path: Path, name: Path) -> None:
+    """Raise `EvalstoreError` when a folder cannot be made at a path, or is not empty."""
+    target = path.resolve()
+    try:
+        if target.is_dir():
+            reason = "the folder is not empty" if any(target.iterdir()) else ""
+        elif os.path.lexists(target):
+            reason = "it is not a folder"
+        else:
+            reason = "" if target.parent.is_dir() else f"there is no folder '{name.parent}'"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    if reason:
+        raise EvalstoreError(
+            f"'{name}' cannot be written: {reason}", hint="name a folder that does not exist yet"
+        )
+
+
 def _write_file(location: Location, revision: str, path: Path, format: Format) -> None:
-    from evalstore.files.atomic_write import temporary_file
+    from evalstore.files.atomic_write import temporary_file, temporary_folder
 
     target = (location.directory / path).resolve()
     try:
+        if format in _FOLDER_WRITERS:
+            with (
+                without_garbage_collection(),
+                open_export(location, revision) as export,
+                temporary_folder(target) as folder,
+            ):
+                _FOLDER_WRITERS[format](export, folder)
+            return
         with temporary_file(target) as file:
             write_export(location, revision, format, file)
     except OSError as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.operations.export import FORMATS
 from evalstore.operations.exports.cells import csv_cell
 from evalstore.operations.exports.columns import COLUMNS, NAMES
 from evalstore.store import connection
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Echo, Evalstore
 
 ASKED = "# 👤\n\nQuestion?\n\n---\n\n~~~checks\n- contains: needle\n~~~\n"
-TEXT = ("jsonl", "json", "csv", "md", "junit")
+TEXT = ("jsonl", "json", "csv", "md", "junit", "otlp")
 _TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
     "number": (int, float),
@@ -149,6 +150,15 @@ def test_parquet_without_pyarrow_is_refused_before_anything_is_asked(
     assert evalstore("export", "--format", "parquet").stderr == (
         "error: Parquet cannot be printed\nhint: name a file with -o\n"
     )
+
+
+def test_every_format_is_in_the_help_and_in_the_docs(evalstore: Evalstore) -> None:
+    page = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
+    shown = "".join(evalstore("export", "--help").stdout.split())
+    for format in FORMATS:
+        assert f"| `{format}` |" in page
+        assert format in shown.split("--formatFORMAT")[1]
+        assert "is not one of" not in evalstore("export", "--format", format).stderr
 
 
 # --- what is written where

@@ -25,22 +25,36 @@ def export(
     file: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="The file to write (default: print it)."
+            "-o", "--output", metavar="FILE", help="The file or folder to write (default: print)."
         ),
     ] = None,
     format: Annotated[
-        Literal["jsonl", "csv", "parquet", "json", "md", "junit"] | None,
+        Literal[
+            "jsonl",
+            "csv",
+            "parquet",
+            "json",
+            "md",
+            "junit",
+            "otlp",
+            "inspect",
+            "langbite",
+            "every-eval-ever",
+        ]
+        | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="As jsonl, csv, parquet, json, md or junit (default: by the suffix; jsonl).",
+            help="As jsonl, csv, parquet, json, md, junit, otlp, inspect, langbite or "
+            "every-eval-ever (default: by the suffix; jsonl).",
         ),
     ] = None,
 ) -> None:
     """Write the results of a run for other programs.
 
     A row for each case, system prompt and candidate; docs/export.md describes the columns. FILE is
-    replaced in one step when all of it is written. '.xml' is JUnit XML.
+    replaced in one step when all of it is written. '.xml' is JUnit XML. inspect, langbite and
+    every-eval-ever write a new folder.
     """
     from evalstore.operations.export import write_export, write_exports
 

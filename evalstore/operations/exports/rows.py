@@ -32,6 +32,8 @@ class Export(NamedTuple):
     project: Project
     run: Run
     """The run; for the workspace, one that is not stored."""
+    results: Iterator[tuple[Result, Case]]
+    """The results with their cases; each is in `rows`, too, and is read only once."""
     rows: Iterator[Row]
 
 
@@ -43,7 +45,8 @@ def open_export(location: Location, revision: str) -> Iterator[Export]:
     """
     with open_revision(location, revision) as project:
         run, batches = find_marked_results(project, revision)
-        yield Export(project, run, _read_rows(project, run, chain.from_iterable(batches)))
+        results = chain.from_iterable(batches)
+        yield Export(project, run, results, _read_rows(project, run, results))
 
 
 def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]]) -> Iterator[Row]:

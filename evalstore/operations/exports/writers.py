@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evalstore.display import safe
@@ -12,6 +12,8 @@ from evalstore.operations.exports.columns import NAMES, SCHEMA_VERSION, Row
 from evalstore.values import Json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from evalstore.operations.exports.rows import Export
 
 
@@ -24,6 +26,10 @@ class ByteWriter(Protocol):
 
 Writer = Callable[["Export", ByteWriter], None]
 """Writes all rows to a file."""
+FolderWriter = Callable[["Export", "Path"], None]
+"""Writes the files of a format into an empty folder."""
+RecordWriter = Callable[[Iterable[Json]], None]
+"""Writes a record of CSV."""
 _IN_MARKDOWN = ("file", "row", "prompt", "model", "verdict", "score", "cost", "feedback")
 """The columns of a table in Markdown, which is for people."""
 _LONGEST = 500
@@ -32,14 +38,14 @@ _LONGEST = 500
 
 def write_json_lines(export: Export, file: ByteWriter) -> None:
     """Write an object on a line for each result."""
-    encode = _encoder()
+    encode = make_encoder()
     for row in export.rows:
         file.write(encode(row) + b"\n")
 
 
 def write_json(export: Export, file: ByteWriter) -> None:
     """Write one object with the results in a list."""
-    encode = _encoder()
+    encode = make_encoder()
     head = {"format": 1, "schemaVersion": SCHEMA_VERSION, "run": export.run.id}
     file.write(encode(head)[:-1] + b',"results":[')
     separator = b"\n"
@@ -49,7 +55,8 @@ def write_json(export: Export, file: ByteWriter) -> None:
     file.write(b"\n]}\n")
 
 
-def _encoder() -> Callable[[Json], bytes]:
+def make_encoder() -> Callable[[Json], bytes]:
+    """Return a function that encodes a value as JSON in UTF-8."""
     from pydantic_core import to_json  # takes a third of the time of the standard library
 
     return to_json
@@ -57,10 +64,20 @@ def _encoder() -> Callable[[Json], bytes]:
 
 def write_csv(export: Export, file: ByteWriter) -> None:
     """Write a header and a record for each result; control characters are escapes."""
-    lines = csv.writer(_TextWriter(file), lineterminator="\n")
-    lines.writerow(NAMES)
+    write_record = make_record_writer(file)
+    write_record(NAMES)
     for row in export.rows:
-        lines.writerow([safe(csv_cell(value), lines=True) for value in row.values()])
+        write_record(row.values())
+
+
+def make_record_writer(file: ByteWriter) -> RecordWriter:
+    """Return a function that writes a record of CSV, in which nothing is a formula."""
+    lines = csv.writer(_TextWriter(file), lineterminator="\n")
+
+    def write_record(values: Iterable[Json]) -> None:
+        lines.writerow([safe(csv_cell(value), lines=True) for value in values])
+
+    return write_record
 
 
 class _TextWriter:

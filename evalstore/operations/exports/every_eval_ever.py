@@ -1,0 +1,163 @@
+"""Writes results in the format of Every Eval Ever (version 0.3.0 of its schemas).
+
+Each candidate has a JSON document with the pass rates of the test files, and a JSON Lines file
+with a line for each judged answer. Their paths are those of its collection:
+`data/COLLECTION/DEVELOPER/MODEL/UUID.json` and `UUID_samples.jsonl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, BinaryIO
+from uuid import UUID
+
+from evalstore.clock import now
+from evalstore.files.atomic_write import temporary_file, write_whole
+from evalstore.operations.exports.answers import read_answers
+from evalstore.operations.exports.eval_samples import SCHEMA_VERSION, describe_sample
+from evalstore.operations.exports.folder_names import FileNames
+from evalstore.operations.exports.writers import make_encoder
+from evalstore.reports.statistics import wilson
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.operations.exports.answers import AnsweredAttempt, AnsweredResult
+    from evalstore.operations.exports.rows import Export
+    from evalstore.values import Json
+
+_UNKNOWN = "unknown"
+_MICROSECONDS = 1_000_000
+
+
+def write_every_eval_ever(export: Export, folder: Path) -> None:
+    """Write the documents of each candidate; the counts of all test files are in memory."""
+    collection = FileNames().make(export.project.workspace.root.resolve().name)
+    names: dict[str, FileNames] = {}
+    models: dict[str, _ModelFiles] = {}
+    with ExitStack() as stack:
+        for answered in read_answers(export, turns=True):
+            model = answered.result.model
+            if model not in models:
+                developer, _, code = model.rpartition("/")
+                parent = FileNames().make(developer or _UNKNOWN)
+                name = names.setdefault(parent.casefold(), FileNames()).make(code)
+                path = folder / "data" / collection / parent / name
+                path.mkdir(parents=True)
+                opened = _open_model(export, model, folder, path)
+                models[model] = stack.enter_context(opened)
+            for answer in answered.answers:
+                models[model].add(answered, answer)
+        for written in models.values():
+            written.finish()
+
+
+@contextmanager
+def _open_model(export: Export, model: str, folder: Path, path: Path) -> Iterator[_ModelFiles]:
+    digest = sha256(f"{export.run.id} {model}".encode()).digest()[:16]
+    document = path / f"{UUID(bytes=digest, version=4)}.json"
+    samples = document.with_name(f"{document.stem}_samples.jsonl")
+    with temporary_file(samples, durable=False) as file:
+        yield _ModelFiles(export, model, file, document, samples.relative_to(folder).as_posix())
+
+
+class _ModelFiles:
+    """The two files of a candidate while they are written."""
+
+    def __init__(
+        self, export: Export, model: str, file: BinaryIO, document: Path, samples: str
+    ) -> None:
+        self._run, self._model = export.run, model
+        self._collection = export.project.workspace.root.resolve().name
+        self._retrieved = str(now() // _MICROSECONDS)
+        self._id = f"{self._collection}/{model}/{self._retrieved}"
+        self._file, self._document, self._samples = file, document, samples
+        self._encode, self._hash = make_encoder(), sha256()
+        self._counts: dict[str, list[int]] = {}
+        """Passed and judged answers by test file."""
+
+    def add(self, answered: AnsweredResult, answer: AnsweredAttempt) -> None:
+        """Add an answer; nothing is written for one that is not judged."""
+        if answer.verdict is None:
+            return
+        name = answered.result.file
+        counts = self._counts.setdefault(name, [0, 0])
+        counts[0] += answer.verdict == "pass"
+        counts[1] += 1
+        line = self._encode(describe_sample(answered, answer, self._id)) + b"\n"
+        self._hash.update(line)
+        self._file.write(line)
+
+    def finish(self) -> None:
+        """Write the document with the pass rates."""
+        write_whole(self._document, self._encode(self._describe()) + b"\n", durable=False)
+
+    def _describe(self) -> dict[str, Json]:
+        from evalstore import __version__
+
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "evaluation_id": self._id,
+            "evaluation_timestamp": str(self._run.started // _MICROSECONDS),
+            "retrieved_timestamp": self._retrieved,
+            "source_metadata": {
+                "source_name": "evalstore",
+                "source_type": "evaluation_run",
+                "source_organization_name": _UNKNOWN,
+                "evaluator_relationship": "other",
+                "additional_details": {"run": self._run.id, "status": self._run.status},
+            },
+            "eval_library": {"name": "evalstore", "version": self._run.version or __version__},
+            "model_info": {
+                "name": self._model,
+                "id": self._model,
+                "additional_details": {
+                    "deployment_type": _UNKNOWN,
+                    "model_availability": _UNKNOWN,
+                },
+            },
+            "evaluation_results": [
+                self._describe_file(name, *counts) for name, counts in self._counts.items()
+            ],
+            "detailed_evaluation_results": {
+                "format": "jsonl",
+                "file_path": self._samples,
+                "hash_algorithm": "sha256",
+                "checksum": self._hash.hexdigest(),
+                "total_rows": sum(judged for _, judged in self._counts.values()),
+            },
+        }
+
+    def _describe_file(self, name: str, passed: int, judged: int) -> dict[str, Json]:
+        """Return the pass rate of a test file, with its 95 % Wilson score interval."""
+        rate = wilson(passed, judged)
+        return {
+            "evaluation_result_id": f"{self._id}/{name}",
+            "evaluation_name": name,
+            "source_data": {"dataset_name": self._collection, "source_type": "other"},
+            "metric_config": {
+                "metric_id": "pass_rate",
+                "metric_name": "Pass rate",
+                "metric_kind": "pass_rate",
+                "metric_unit": "proportion",
+                "lower_is_better": False,
+                "score_type": "continuous",
+                "min_score": 0,
+                "max_score": 1,
+            },
+            "score_details": {
+                "score": rate.rate,
+                "details": {"passed": str(passed), "judged": str(judged)},
+                "uncertainty": {
+                    "confidence_interval": {
+                        "lower": rate.low,
+                        "upper": rate.high,
+                        "confidence_level": 0.95,
+                        "method": "wilson",
+                    },
+                    "num_samples": judged,
+                },
+            },
+        }
