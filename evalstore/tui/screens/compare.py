@@ -68,7 +68,7 @@ class ComparePage(CaseActionsPage):
     TITLE = "Comparison"
     HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
     PANELS: ClassVar[Mapping[str, str]] = {"pairs": "Cases", "pair": "Answers"}
-    WAY = "{history.compare} on two marked runs, {cases.compare_models} on the cases"
+    WAY = "{history.compare} on the runs, {cases.compare_models} on the cases"
     HELP = _HELP
     DEFAULT_CSS = """
     ComparePage {

@@ -18,6 +18,7 @@ from tests.builders import tree
 from tests.cli.test_run import edit
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, until
+from tests.tui.screens.test_actions import notified
 
 
 @pytest.fixture
@@ -138,8 +139,29 @@ def test_two_marked_runs_are_compared_the_older_one_first(two_runs: Path) -> Non
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "down", "space", "space", "d")
         assert "1 broke, 1 fixed" in screen(pilot)
-        await press(pilot, "escape", "g", "down", "down", "space", "space", "G", "d")
+        await press(pilot, "escape", "g", "space", "down", "space", "space", "d")
         assert not isinstance(pilot.app.screen, ComparePage)
+        assert "3 are marked, and two can be compared" in notified(pilot)
+
+    drive(scenario)
+
+
+def test_a_marked_run_is_compared_with_the_one_under_the_cursor(two_runs: Path) -> None:
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "G", "space", "d")
+        assert screen(pilot).startswith(" evalstore › 3 runs › 1 marked")
+        assert "the cursor is on the marked line" in notified(pilot)
+        await press(pilot, "up", "up", "d")
+        assert " 6 unchanged" in screen(pilot)  # of the newest run and the one before, two differ
+        await press(pilot, "escape")
+        assert "marked" not in screen(pilot).splitlines()[0]
+        await press(pilot, "d")
+        assert " 1 broke, 1 fixed" in screen(pilot)
+        await press(pilot, "escape")
+        await press(pilot, "G", "d")
+        assert "there is no run before this one" in notified(pilot)
 
     drive(scenario)
 
