@@ -13,8 +13,10 @@ from evalstore.operations.views.diff_text import FLIPS
 from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
+    edited_lines,
     file_of_pairs,
     list_pairs,
+    other_edits,
     pair_cells,
     pair_columns,
 )
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.operations.views.styled_text import StyledLine
     from evalstore.reports.comparison import Pair
+    from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
     from evalstore.tui.widgets.grid_columns import Column
     from evalstore.tui.widgets.grid_lines import StyledCell
@@ -75,6 +78,7 @@ class ComparePage(CaseActionsPage):
         & > #rates { height: 4; background: $panel; }
         & > #rates.-noted { height: 5; }
         &.-short > #rates { height: 2; }
+        & > #panels > .detail.-alone { height: 1fr; margin-left: 0; }
     }
     """
 
@@ -94,6 +98,11 @@ class ComparePage(CaseActionsPage):
         self._pairs: list[ListedPair] = []
         self._cases: dict[str | None, Cases] = {}
         """The cases of the sides whose answers were opened."""
+
+    @property
+    def panel_titles(self) -> Mapping[str, str]:
+        """Return the titles of the panels; without pairs there are edits in place of answers."""
+        return self.PANELS if self._pairs else {**self.PANELS, "pair": "Edits"}
 
     def compose(self) -> ComposeResult:
         """Lay out the rates, the pairs, and the highlighted pair in detail."""
@@ -155,19 +164,32 @@ class ComparePage(CaseActionsPage):
         within = f"run {diff.was[:8]}" if diff.models and diff.was != "workspace" else ""
         self.set_title("compare", within, " -> ".join(diff.names), file_of_pairs(self._pairs))
         rates = self.query_one("#rates", TextView)
-        rates.set_class(bool(diff.notes), "-noted")
+        edits = other_edits(diff, self._pairs)
+        edited = edits if self._pairs else ()
+        rates.set_class(bool(diff.notes or edited), "-noted")
         has_hint = diff.comparison.unchanged and not self._with_unchanged
-        rates.show(comparison_lines(diff, self.with_keys(_UNCHANGED_HINT) if has_hint else ""))
-        self.set_empty("" if self._pairs else self.with_keys(_EMPTY))
-        self.query_one("#panels").display = bool(self._pairs)
+        hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
+        rates.show(comparison_lines(diff, hint, edited))
+        self.set_empty("" if self._pairs or edits else self.with_keys(_EMPTY))
+        self.query_one("#panels").display = bool(self._pairs or edits)
         grid = self.query_one("#pairs", Grid)
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
-        if not self._pairs:
-            self.query_one("#pair", TextView).show(())
-            self.call_after_refresh(self.set_focus, None)  # also when it comes only now
-        elif self.focused is None:
+        self._show_without_pairs(edits)
+        if self._pairs and self.focused in (None, self.query_one("#pair")):
             grid.focus()
         self.refresh_bindings()
+
+    def _show_without_pairs(self, edits: Mapping[str, Sequence[Difference]]) -> None:
+        """Show the edits in place of the pairs when no pair is listed."""
+        has_pairs = bool(self._pairs)
+        view = self.query_one("#pair", TextView)
+        self.query_one("#pairs", Grid).display = has_pairs
+        view.set_class(not has_pairs, "-alone")
+        self.show_panels()
+        if not has_pairs:
+            view.show(edited_lines(edits, self.with_keys(_LIST_UNCHANGED)) if edits else ())
+            focus = view if edits else None
+            self.call_after_refresh(self.set_focus, focus)  # also when it comes only now
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether the action is available; without a pair, few are."""
@@ -298,10 +320,11 @@ class ComparePage(CaseActionsPage):
 
 _NEED_PAIR = ("label", "unlabel", "judge_again", "edit", "copy_answer", "flip")
 _UNCHANGED_HINT = " ({compare.unchanged} shows them)"
-_EMPTY = """\
+_LIST_UNCHANGED = "{compare.unchanged} lists the cases that are unchanged."
+_EMPTY = f"""\
 Nothing differs.
 
-{compare.unchanged} lists the cases that are unchanged."""
+{_LIST_UNCHANGED}"""
 
 
 def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:

@@ -242,6 +242,45 @@ def test_sides_without_a_difference_say_so(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_edits_that_change_no_verdict_are_shown(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "The answer must", "Each answer must")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        assert " 6 unchanged (= shows them)" in screen(pilot)
+        assert detail(pilot) == (
+            "No verdict and no answer differs. Edited:\n"
+            "tests/weather.md\n"
+            "instructions changed: line 1: The answer must be warm. -> Each answer must be warm.\n"
+            "\n"
+            "= lists the cases that are unchanged."
+        )
+        await press(pilot, "i")
+        assert "Each answer must be warm. -> The answer must be warm." in detail(pilot)
+        await press(pilot, "=", "down", "down")
+        assert "Each answer must be warm. -> The answer must be warm." in detail(pilot)
+        assert page_of(pilot).query_one(Grid).row_count == 6
+        await press(pilot, "=")
+        assert "Edited:" in detail(pilot)
+
+    drive(scenario)
+
+
+def test_edits_of_files_without_a_changed_verdict_are_named(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "The answer must", "Each answer must")
+    edit(workspace / "tests/greeting.md", "contains: hello", "contains: arm")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        assert "also edited: tests/weather.md" in screen(pilot)
+        await press(pilot, "=")
+        assert "also edited" not in screen(pilot)
+
+    drive(scenario)
+
+
 def test_without_a_run_there_is_nothing_to_compare(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
