@@ -196,6 +196,7 @@ def test_the_candidate_to_compare_with_is_chosen(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "x")
         assert isinstance(pilot.app.screen, Choice)
+        assert "Compare scripted/one with" in screen(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, CasesPage)
         await press(pilot, "x", "j", "enter")
