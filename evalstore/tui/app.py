@@ -289,8 +289,8 @@ class Browser(MessageApp):
         """Open a run beside a run or the workspace (None), or two candidates of one of them."""
         self.push_screen(ComparePage(was, now, models))
 
-    def show_stats(self, run: str) -> None:
-        """Open the statistics of a run."""
+    def show_stats(self, run: str | None) -> None:
+        """Open the statistics of a run, or of the workspace."""
         self.push_screen(StatsPage(run))
 
     def show_plan(

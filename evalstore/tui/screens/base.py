@@ -130,8 +130,8 @@ class BrowserApp(Protocol):
     ) -> None:
         """Open a run beside a run or the workspace (None), or two candidates of one of them."""
 
-    def show_stats(self, run: str) -> None:
-        """Open the statistics of a run."""
+    def show_stats(self, run: str | None) -> None:
+        """Open the statistics of a run, or of the workspace."""
 
     def show_plan(
         self, read: Callable[[], RunRequest], edit: Callable[[int | None], None] | None = None

@@ -303,15 +303,9 @@ class CasesPage(CaseActionsPage):
             self.notify("there is only one candidate", markup=False)
 
     def action_stats(self) -> None:
-        """Show the statistics of the run."""
-        cases = self.listing.cases
-        if cases is None:
-            return
-        if cases.run is None:
-            text = self.with_keys("statistics are about runs: {page.run} makes one")
-            self.notify(text, markup=False)
-        else:
-            self.browser.show_stats(cases.run)
+        """Show the statistics of the run, or of the workspace."""
+        if self.listing.cases is not None:
+            self.browser.show_stats(self.listing.cases.run)
 
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""

@@ -304,10 +304,9 @@ previous run, and the workspace with the newest run."""
         self.browser.show_comparison(self._runs[older - 1].id, now)
 
     def action_stats(self) -> None:
-        """Show the statistics of the highlighted run; on the workspace, of the newest."""
-        run = self.highlighted or (self._runs[0].id if self._runs else None)
-        if run:
-            self.browser.show_stats(run)
+        """Show the statistics of the highlighted run, or of the workspace."""
+        if self._runs:
+            self.browser.show_stats(self.highlighted)
         elif self.query_one("#runs", Grid).row_count:
             self.notify(self.with_keys(_NO_RUNS), markup=False)
 
