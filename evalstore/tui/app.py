@@ -251,10 +251,14 @@ class Browser(MessageApp):
         return REGISTRY
 
     def show_cases(
-        self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
+        self,
+        revision: str | None,
+        typed: str = "",
+        place: tuple[str, str] | None = None,
+        model: str = "",
     ) -> None:
         """Open the cases of a run, or of the workspace; with a filter, at a row of a file."""
-        self.push_screen(CasesPage(revision, typed, place))
+        self.push_screen(CasesPage(revision, typed, place, model))
 
     def is_above_run(self, page: Page) -> bool:
         """Return whether the screen below a page has the cases of a run."""
@@ -279,9 +283,9 @@ class Browser(MessageApp):
         """Open an answer, at a place among cases."""
         self.push_screen(AnswerPage(navigator))
 
-    def show_test_history(self, file: str, row: str) -> None:
-        """Open the runs at which a test changed."""
-        self.push_screen(TestHistoryPage(file, row))
+    def show_test_history(self, file: str, row: str, model: str = "") -> None:
+        """Open the runs at which a test changed, from a candidate's answer."""
+        self.push_screen(TestHistoryPage(file, row, model))
 
     def show_comparison(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None

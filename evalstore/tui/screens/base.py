@@ -103,7 +103,11 @@ class BrowserApp(Protocol):
         """Leave the screen; a list of cases below it moves its cursor to this case."""
 
     def show_cases(
-        self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
+        self,
+        revision: str | None,
+        typed: str = "",
+        place: tuple[str, str] | None = None,
+        model: str = "",
     ) -> None:
         """Open the cases of a run, or of the workspace; filtered, with the cursor at a place."""
 
@@ -122,8 +126,8 @@ class BrowserApp(Protocol):
     def show_answer(self, navigator: CaseNavigator) -> None:
         """Open an answer, at a place among cases."""
 
-    def show_test_history(self, file: str, row: str) -> None:
-        """Open the runs at which a test changed."""
+    def show_test_history(self, file: str, row: str, model: str = "") -> None:
+        """Open the runs at which a test changed, from a candidate's answer."""
 
     def show_comparison(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None

@@ -104,11 +104,16 @@ class CasesPage(CaseActionsPage):
     export_name = "cases"
 
     def __init__(
-        self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
+        self,
+        revision: str | None,
+        typed: str = "",
+        place: tuple[str, str] | None = None,
+        model: str = "",
     ) -> None:
-        """Place the cursor on a row of a file, if there is one."""
+        """Place the cursor on a row of a file and on a candidate, if they are there."""
         super().__init__()
         self.revision = revision
+        self._first_model = model
         self.listing = CaseListing(place)
         self.filter = TextFilter(
             self, show_matches=self.show_matches, show_progress=self.show_title
@@ -157,6 +162,8 @@ class CasesPage(CaseActionsPage):
         self.listing.load(cases, filtered)
         self.filter.renew(filtered.look_up, words)
         self.figures.renew(cases)
+        self._pick(self._first_model)
+        self._first_model = ""
         self.show_matches()
         _report_lost(self)
 
@@ -271,13 +278,18 @@ class CasesPage(CaseActionsPage):
 
     def highlight(self, case: CaseRow, model: str) -> None:
         """Move the cursor to a case, and to the candidate if it has a column."""
-        grid, cases = self.grid, self.listing.cases
-        if cases and model in cases.models:
-            grid.picked = cases.models.index(model)
+        self._pick(model)
+        grid = self.grid
         line = self.listing.line_of(case)
         if line is not None:
             grid.move_to(line)
         grid.refresh()
+
+    def _pick(self, model: str) -> None:
+        """Move the cursor to the column of a candidate, if there is one."""
+        models = self.listing.cases.models if self.listing.cases else ()
+        if model in models:
+            self.grid.picked = models.index(model)
 
     # --- keys
 
@@ -318,8 +330,9 @@ class CasesPage(CaseActionsPage):
 
     def action_versions(self) -> None:
         """Show the versions of the highlighted test."""
-        if self.case:
-            self.browser.show_test_history(self.case.file, self.case.row)
+        if self.case and self.listing.cases:
+            model = self.listing.cases.models[self.grid.picked]
+            self.browser.show_test_history(self.case.file, self.case.row, model)
 
 
 def _report_lost(page: CasesPage) -> None:

@@ -68,10 +68,12 @@ the case in that run."""
     }
     """
 
-    def __init__(self, file: str, row: str) -> None:
+    def __init__(self, file: str, row: str, model: str = "") -> None:
+        """`model` is the candidate whose column is chosen when a run is opened."""
         super().__init__()
         self.file = file
         self.row = row
+        self._model = model
         self._versions: list[Version] = []
         self._candidates: list[str] = []
 
@@ -181,7 +183,7 @@ the case in that run."""
         """Show the cases of the run."""
         if self.highlighted:
             place = self.file, self.highlighted.row
-            self.browser.show_cases(self.highlighted.run, place=place)
+            self.browser.show_cases(self.highlighted.run, place=place, model=self._model)
 
     def action_widen(self) -> None:
         """Show the difference alone, or the list again."""

@@ -179,6 +179,20 @@ def test_verdicts_on_several_system_prompts_say_which_is_which(workspace: Path) 
     drive(scenario, revision="@")
 
 
+def test_the_candidate_stays_chosen_in_the_cases_of_a_version(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "l")
+        for keys in (("v",), ("enter", "v")):  # from the cases, and from an answer of them
+            await press(pilot, *keys, "enter")
+            page = pilot.app.screen
+            assert isinstance(page, CasesPage)
+            assert [result.model for result in page.selected] == ["scripted/two"]
+            assert page.case
+            assert page.case.row == "city=Oslo"
+
+    drive(scenario, revision="@")
+
+
 def test_it_is_opened_from_an_answer_and_follows_the_store(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "enter", "v")
