@@ -74,7 +74,7 @@ def plan_lines(request: RunRequest, preview: PlanPreview) -> Iterator[StyledLine
         if items:
             yield BLANK
             yield from _kind_lines(title, items)
-    if request.before:
+    if any(result.verdict for result in request.before):
         yield BLANK
         yield from text_lines(_ABOUT_REPEATS, "faint")
     yield from left_lines(status)
