@@ -122,7 +122,7 @@ def _hunk_lines(
         spans = [StyledSpan(f"{label}  " if labels else f"{label} ", "faint" if labels else colour)]
         for piece in line.pieces:
             spans += _piece_spans(piece, colour, whole=_is_whole(line))
-        yield StyledLine(tuple(spans), indent)
+        yield StyledLine(tuple(spans), indent, hang=len(spans[0].text))
     left = sum(1 for _ in lines)
     if left:
         yield from text_lines(f"… {plural(left, 'more line')}", "faint", indent)

@@ -151,9 +151,9 @@ def value_lines(
         return
     old, new = focus(was, now, width)
     if was is not None:
-        yield StyledLine((StyledSpan(f"- {safe(old)}", "old"),), indent)
+        yield StyledLine((StyledSpan(f"- {safe(old)}", "old"),), indent, hang=2)
     if now is not None:
-        yield StyledLine((StyledSpan(f"+ {safe(new)}", "new"),), indent)
+        yield StyledLine((StyledSpan(f"+ {safe(new)}", "new"),), indent, hang=2)
 
 
 def edit_lines(edit: Difference, *, width: int, indent: int = 0) -> Iterator[StyledLine]:

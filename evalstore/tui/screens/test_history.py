@@ -34,9 +34,12 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.test_history import Edit, Version
     from evalstore.operations.views.verdict_history import RecentVerdicts
+    from evalstore.reports.word_diff import ChangedLine
 
 _FRAME_LINES = 2
 """Lines of the list that are not versions: its title, and those of the columns."""
+_MOST_HANG = 16
+"""Blanks at most in front of the further rows of a line."""
 _COLOURS = {"-": "old", "+": "new"}
 _EMPTY = """\
 No run knows this test.
@@ -252,7 +255,14 @@ def _version_lines(
                             for piece in line.pieces
                         ),
                     ),
+                    hang=_hang_of(line),
                 )
+
+
+def _hang_of(line: ChangedLine) -> int:
+    """Return how far to the right the text of a line begins, where its other rows begin, too."""
+    text = "".join(piece.text for piece in line.pieces).expandtabs(4)
+    return len(line.sign) + 1 + min(_MOST_HANG, len(text) - len(text.lstrip(" ")))
 
 
 def _worst_cell(words: Sequence[str]) -> StyledCell:
