@@ -276,6 +276,19 @@ def test_what_cannot_be_labelled_says_why(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_without_colours_a_warning_begins_with_that_word(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "y", "u")
+        copied, warning = notified(pilot).splitlines()
+        assert copied.startswith("copied ")
+        assert warning.startswith("warning: You have no label here")
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    drive(scenario, revision="@")
+
+
 def test_a_damaged_store_is_reported_when_something_is_labelled(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "p")
