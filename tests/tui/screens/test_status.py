@@ -289,5 +289,13 @@ def test_a_line_is_named_as_the_editor_takes_it(tmp_path: Path) -> None:
     assert editor_command({**search, "VISUAL": "odd", "EDITOR": "vi"}, path, 3) == [
         *("odd", "/w/t.md")
     ]
+    with pytest.raises(EvalstoreError, match="'nano', which is not found") as missing:
+        editor_command({**search, "VISUAL": "nano"}, path, 3)
+    assert missing.value.hint == (
+        "set VISUAL to the command of an editor that is installed, for example: export VISUAL=vi"
+    )
+    with pytest.raises(EvalstoreError) as missing:
+        editor_command({"PATH": "", "EDITOR": "nano"}, path, 3)
+    assert missing.value.hint == "set EDITOR to the command of an editor that is installed"
     with pytest.raises(EvalstoreError, match="there is no editor"):
         editor_command({"PATH": ""}, path, None)
