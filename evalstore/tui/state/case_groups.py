@@ -50,6 +50,7 @@ def find_line(
     """Find where a line is now by its number before; None if it is not there any more.
 
     With `or_next`, the next line that is still there stands for it, or else the last one before it.
+    A case with several lines is found in the same group if it is still there.
     """
     if number is None or number >= len(before):
         return None
@@ -57,8 +58,31 @@ def find_line(
     for place, line in enumerate(lines):
         places.setdefault(line_key(line), place)
     others = [*range(number + 1, len(before)), *range(number - 1, -1, -1)] if or_next else []
-    keys = (line_key(before[other]) for other in (number, *others))
-    return next((places[key] for key in keys if key in places), None)
+    still = (other for other in (number, *others) if line_key(before[other]) in places)
+    other = next(still, None)
+    if other is None:
+        return None
+    key, group = line_key(before[other]), _group_of(before, other)
+    same = _find_in_group(lines, key, group) if group else None
+    return places[key] if same is None else same
+
+
+def _group_of(lines: Sequence[CaseRow | CaseGroup], number: int) -> str | None:
+    """Return the name of the group that a case is listed in; None for a line without one."""
+    above = (lines[at] for at in range(number, -1, -1))
+    return next((line.name for line in above if isinstance(line, CaseGroup)), None)
+
+
+def _find_in_group(
+    lines: Sequence[CaseRow | CaseGroup], key: tuple[str, ...], group: str
+) -> int | None:
+    """Return where a line is in a group; None if it is not in it, or the group is not there."""
+    name = None
+    for number, line in enumerate(lines):
+        name = line.name if isinstance(line, CaseGroup) else name
+        if name == group and line_key(line) == key:
+            return number
+    return None
 
 
 def group_cases(

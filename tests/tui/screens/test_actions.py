@@ -25,6 +25,7 @@ from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
+from tests.cli.test_run import edit
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, settled, until
 
@@ -537,3 +538,18 @@ def test_a_mark_is_of_the_case_in_all_its_groups(workspace: Path) -> None:
         assert grid.marked == set()
 
     drive(scenario)
+
+
+def test_the_cursor_stays_in_its_group_when_the_cases_are_read_again(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [weather, cold]")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "t", "t", "G")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        last = page.grid.cursor
+        for keys in (("r",), ("up", "p", "enter", "down")):
+            await press(pilot, *keys)
+            assert page.grid.cursor == last
+
+    drive(scenario, revision="@work")
