@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import RunRequest
+    from evalstore.tui.state.case_listing import CasePlace
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
 
@@ -251,14 +252,10 @@ class Browser(MessageApp):
         return REGISTRY
 
     def show_cases(
-        self,
-        revision: str | None,
-        typed: str = "",
-        place: tuple[str, str] | None = None,
-        model: str = "",
+        self, revision: str | None, typed: str = "", place: CasePlace | None = None
     ) -> None:
         """Open the cases of a run, or of the workspace; with a filter, at a row of a file."""
-        self.push_screen(CasesPage(revision, typed, place, model))
+        self.push_screen(CasesPage(revision, typed, place))
 
     def is_above_run(self, page: Page) -> bool:
         """Return whether the screen below a page has the cases of a run."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
     from evalstore.tui.keys.registry import KeyRegistry
+    from evalstore.tui.state.case_listing import CasePlace
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
     from evalstore.tui.widgets.footer import FooterHint
@@ -103,11 +104,7 @@ class BrowserApp(Protocol):
         """Leave the screen; a list of cases below it moves its cursor to this case."""
 
     def show_cases(
-        self,
-        revision: str | None,
-        typed: str = "",
-        place: tuple[str, str] | None = None,
-        model: str = "",
+        self, revision: str | None, typed: str = "", place: CasePlace | None = None
     ) -> None:
         """Open the cases of a run, or of the workspace; filtered, with the cursor at a place."""
 

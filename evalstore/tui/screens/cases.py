@@ -20,7 +20,7 @@ from evalstore.tui.screens.panels import TWO_COLUMNS
 from evalstore.tui.screens.text_filter import FoundWords, TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
-from evalstore.tui.state.case_listing import CaseListing
+from evalstore.tui.state.case_listing import CaseListing, CasePlace
 from evalstore.tui.state.case_selection import CaseSelection
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -104,16 +104,12 @@ class CasesPage(CaseActionsPage):
     export_name = "cases"
 
     def __init__(
-        self,
-        revision: str | None,
-        typed: str = "",
-        place: tuple[str, str] | None = None,
-        model: str = "",
+        self, revision: str | None, typed: str = "", place: CasePlace | None = None
     ) -> None:
         """Place the cursor on a row of a file and on a candidate, if they are there."""
         super().__init__()
         self.revision = revision
-        self._first_model = model
+        self._first_model = place.model if place else ""
         self.listing = CaseListing(place)
         self.filter = TextFilter(
             self, show_matches=self.show_matches, show_progress=self.show_title
@@ -279,11 +275,10 @@ class CasesPage(CaseActionsPage):
     def highlight(self, case: CaseRow, model: str) -> None:
         """Move the cursor to a case, and to the candidate if it has a column."""
         self._pick(model)
-        grid = self.grid
         line = self.listing.line_of(case)
         if line is not None:
-            grid.move_to(line)
-        grid.refresh()
+            self.grid.move_to(line)
+        self.grid.refresh()
 
     def _pick(self, model: str) -> None:
         """Move the cursor to the column of a candidate, if there is one."""

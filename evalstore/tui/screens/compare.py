@@ -170,26 +170,9 @@ class ComparePage(CaseActionsPage):
         has_hint = diff.comparison.unchanged and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
         rates.show(comparison_lines(diff, hint, edited))
-        self.set_empty("" if self._pairs or edits else self.with_keys(_EMPTY))
-        self.query_one("#panels").display = bool(self._pairs or edits)
         grid = self.query_one("#pairs", Grid)
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
-        self._show_without_pairs(edits)
-        if self._pairs and self.focused in (None, self.query_one("#pair")):
-            grid.focus()
-        self.refresh_bindings()
-
-    def _show_without_pairs(self, edits: Mapping[str, Sequence[Difference]]) -> None:
-        """Show the edits in place of the pairs when no pair is listed."""
-        has_pairs = bool(self._pairs)
-        view = self.query_one("#pair", TextView)
-        self.query_one("#pairs", Grid).display = has_pairs
-        view.set_class(not has_pairs, "-alone")
-        self.show_panels()
-        if not has_pairs:
-            view.show(edited_lines(edits, self.with_keys(_LIST_UNCHANGED)) if edits else ())
-            focus = view if edits else None
-            self.call_after_refresh(self.set_focus, focus)  # also when it comes only now
+        _show_panels(self, edits, has_pairs=bool(self._pairs))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether the action is available; without a pair, few are."""
@@ -325,6 +308,26 @@ _EMPTY = f"""\
 Nothing differs.
 
 {_LIST_UNCHANGED}"""
+
+
+def _show_panels(
+    page: ComparePage, edits: Mapping[str, Sequence[Difference]], *, has_pairs: bool
+) -> None:
+    """Show the pairs with their answers, or the edits alone, or that nothing differs."""
+    page.show_panels()
+    page.set_empty("" if has_pairs or edits else page.with_keys(_EMPTY))
+    page.query_one("#panels").display = has_pairs or bool(edits)
+    grid, view = page.query_one("#pairs", Grid), page.query_one("#pair", TextView)
+    grid.display = has_pairs
+    was_alone = view.has_class("-alone")
+    view.set_class(not has_pairs, "-alone")
+    if not has_pairs:
+        view.show(edited_lines(edits, page.with_keys(_LIST_UNCHANGED)) if edits else ())
+        focus = view if edits else None
+        page.call_after_refresh(page.set_focus, focus)  # also when it comes only now
+    elif was_alone or page.focused is None:
+        grid.focus()
+    page.refresh_bindings()
 
 
 def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:

@@ -22,6 +22,7 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.panels import TWO_COLUMNS
+from evalstore.tui.state.case_listing import CasePlace
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
@@ -185,8 +186,8 @@ the case in that run."""
     def open_run(self) -> None:
         """Show the cases of the run."""
         if self.highlighted:
-            place = self.file, self.highlighted.row
-            self.browser.show_cases(self.highlighted.run, place=place, model=self._model)
+            place = CasePlace(self.file, self.highlighted.row, self._model)
+            self.browser.show_cases(self.highlighted.run, place=place)
 
     def action_widen(self) -> None:
         """Show the difference alone, or the list again."""
