@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import RunRequest
+    from evalstore.tui.state.case_listing import CasePlace
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
 
@@ -251,7 +252,7 @@ class Browser(MessageApp):
         return REGISTRY
 
     def show_cases(
-        self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
+        self, revision: str | None, typed: str = "", place: CasePlace | None = None
     ) -> None:
         """Open the cases of a run, or of the workspace; with a filter, at a row of a file."""
         self.push_screen(CasesPage(revision, typed, place))
@@ -279,9 +280,9 @@ class Browser(MessageApp):
         """Open an answer, at a place among cases."""
         self.push_screen(AnswerPage(navigator))
 
-    def show_test_history(self, file: str, row: str) -> None:
-        """Open the runs at which a test changed."""
-        self.push_screen(TestHistoryPage(file, row))
+    def show_test_history(self, file: str, row: str, model: str = "") -> None:
+        """Open the runs at which a test changed, from a candidate's answer."""
+        self.push_screen(TestHistoryPage(file, row, model))
 
     def show_comparison(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None
@@ -289,8 +290,8 @@ class Browser(MessageApp):
         """Open a run beside a run or the workspace (None), or two candidates of one of them."""
         self.push_screen(ComparePage(was, now, models))
 
-    def show_stats(self, run: str) -> None:
-        """Open the statistics of a run."""
+    def show_stats(self, run: str | None) -> None:
+        """Open the statistics of a run, or of the workspace."""
         self.push_screen(StatsPage(run))
 
     def show_plan(

@@ -28,24 +28,28 @@ _GOTO = ("code", "codium", "cursor")
 
 def editor_command(environment: Mapping[str, str], path: Path, line: int | None) -> list[str]:
     """Return the command that opens the file; raises `EvalstoreError` without an editor."""
-    hint = "set VISUAL or EDITOR, for example: export EDITOR=nano"
+    folders = environment.get("PATH")
+    usual = next((name for name in _USUAL if shutil.which(name, path=folders)), None)
     for variable in ("VISUAL", "EDITOR"):
         if text := environment.get(variable, "").strip():
+            hint = f"set {variable} to the command of an editor that is installed"
+            if usual:
+                hint = f"{hint}, for example: export {variable}={usual}"
             try:
                 words = shlex.split(text)
             except ValueError as problem:
                 raise EvalstoreError(
                     f"{variable} cannot be read as a command: {text}", hint=hint
                 ) from problem
-            if shutil.which(words[0], path=environment.get("PATH")) is None:
+            if shutil.which(words[0], path=folders) is None:
                 raise EvalstoreError(
                     f"{variable} names '{words[0]}', which is not found", hint=hint
                 )
             return words + _at(words[0], path, line)
-    for name in _USUAL:
-        if shutil.which(name, path=environment.get("PATH")):
-            return [name, *_at(name, path, line)]
-    raise EvalstoreError("there is no editor", hint=hint)
+    if usual is None:
+        hint = "install one, then set VISUAL or EDITOR to its command"
+        raise EvalstoreError("there is no editor", hint=hint)
+    return [usual, *_at(usual, path, line)]
 
 
 def _at(editor: str, path: Path, line: int | None) -> list[str]:

@@ -289,7 +289,7 @@ def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Ev
     evalstore("run", "-q")
     evalstore("label", "tests/t.md", "pass", "--as", "Ada")
     assert history(evalstore, "@work:tests/t.md::") == [
-        "passing since the workspace as it is now",
+        "passing now, in the workspace",
         "failed last in run <short> (<when>)",
         "what changed in between:",
         "  same answer, labelled by Ada",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import minute
 from evalstore.display import ago, plural, safe, short
+from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.views.attempts import attempts_text
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
@@ -121,7 +122,7 @@ def _hunk_lines(
         spans = [StyledSpan(f"{label}  " if labels else f"{label} ", "faint" if labels else colour)]
         for piece in line.pieces:
             spans += _piece_spans(piece, colour, whole=_is_whole(line))
-        yield StyledLine(tuple(spans), indent)
+        yield StyledLine(tuple(spans), indent, hang=len(spans[0].text))
     left = sum(1 for _ in lines)
     if left:
         yield from text_lines(f"… {plural(left, 'more line')}", "faint", indent)
@@ -188,9 +189,15 @@ def _history_lines(explanation: VerdictExplanation, now: int | None) -> Iterator
     outcome, opposite = ("passing", "failed") if history.passes else ("failing", "passed")
     if not history.passes and explanation.result.verdict not in ("fail", None):
         outcome = "not passing"  # undecided, or an error
-    since = StyledSpan(_run_text(history.since, now))
-    lead = StyledSpan(f"{outcome} since ", "pass" if history.passes else "fail")
-    if history.before is None:
+    is_new = history.since.id == WORKSPACE
+    colour = "pass" if history.passes else "fail"
+    since = StyledSpan("in the workspace" if is_new else _run_text(history.since, now))
+    lead = StyledSpan(f"{outcome} {'now, ' if is_new else 'since '}", colour)
+    if history.before is None and is_new:
+        searched = f"none of the {plural(history.searched, 'run')} searched judged it"
+        note = f"; {searched if history.is_cut else 'no run judged it before'}"
+        yield StyledLine((lead, since, StyledSpan(note, "faint")), _INDENT)
+    elif history.before is None:
         reach = f", the oldest of the {plural(history.searched, 'run')} searched"
         note = reach if history.is_cut else ", the first run that judged it"
         yield StyledLine((lead, since, StyledSpan(note, "faint")), _INDENT)
@@ -225,8 +232,8 @@ def pass_counts_text(counts: VerdictCounts) -> str:
 
 def _run_text(run: Run, now: int | None) -> str:
     """Return a run with its time, author and commit."""
-    if run.id == "workspace":
-        return "the workspace as it is now"
+    if run.id == WORKSPACE:
+        return "the workspace"
     facts = [minute(run.started) if now is None else ago(run.started, now)]
     facts += [safe(run.author)] if run.author else []
     if run.git:

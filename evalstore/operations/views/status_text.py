@@ -53,7 +53,7 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
     if status.untrusted:
         return waiting_text(status).rstrip(":")
     if status.labels:
-        return f"{plural(status.labels, 'label')} to record"
+        return unrecorded_text(status)
     return left_text(status).rstrip(".") or "nothing to do"
 
 
@@ -96,6 +96,11 @@ def labels_text(status: Status) -> str:
     if not status.labels:
         return ""
     return f"{plural(status.labels, 'label')} since run {short(status.last_run or '')}"
+
+
+def unrecorded_text(status: Status) -> str:
+    """Return `1 label to record`."""
+    return f"{plural(status.labels, 'label')} to record"
 
 
 def waiting_text(status: Status) -> str:
@@ -146,9 +151,9 @@ def value_lines(
         return
     old, new = focus(was, now, width)
     if was is not None:
-        yield StyledLine((StyledSpan(f"- {safe(old)}", "old"),), indent)
+        yield StyledLine((StyledSpan(f"- {safe(old)}", "old"),), indent, hang=2)
     if now is not None:
-        yield StyledLine((StyledSpan(f"+ {safe(new)}", "new"),), indent)
+        yield StyledLine((StyledSpan(f"+ {safe(new)}", "new"),), indent, hang=2)
 
 
 def edit_lines(edit: Difference, *, width: int, indent: int = 0) -> Iterator[StyledLine]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.display import widest
+from evalstore.display import safe, widest
 from evalstore.operations.views.diff_text import (
     CHANGES,
     change_name,
     side_names,
     summary_lines,
 )
-from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.operations.views.status_text import edit_lines
+from evalstore.operations.views.styled_text import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    heading,
+    text_lines,
+)
 from evalstore.tui.render.plot import spark_spans, spark_words
 from evalstore.tui.render.verdicts import short_names, verdict_cell
 from evalstore.tui.widgets.column_names import case_names, only_file
@@ -22,11 +29,14 @@ from evalstore.tui.widgets.grid_lines import StyledCell
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
     from evalstore.reports.comparison import Pair
+    from evalstore.reports.version_diff import Difference
 
 _VERDICT = 11
 """The most columns of the name of a side."""
 _CHANGE = 20
 """The most columns of the name of a change."""
+_EDIT_WIDTH = 160
+"""Characters of a text of an edit."""
 
 
 class ListedPair(NamedTuple):
@@ -107,8 +117,32 @@ def _row_label(diff: Diff, listed: ListedPair) -> str:
     return f"{result.row} ({prompt})".lstrip() if prompt else result.row
 
 
-def comparison_lines(diff: Diff, hint: str) -> Iterator[StyledLine]:
-    """Yield the numbers of the comparison and its notes; `hint` follows the unchanged pairs."""
+def other_edits(diff: Diff, pairs: Sequence[ListedPair]) -> dict[str, list[Difference]]:
+    """Return the edits of the test files that no listed pair is of."""
+    listed = {pair.place[0] for pair in pairs}
+    return {file: edits for file, edits in diff.edits.items() if file not in listed}
+
+
+def comparison_lines(diff: Diff, hint: str, edited: Iterable[str] = ()) -> Iterator[StyledLine]:
+    """Yield the numbers of the comparison and its notes; `hint` follows the unchanged pairs.
+
+    `edited` are the test files that were edited and of which no pair is listed.
+    """
     yield from summary_lines(diff, hint)
-    if diff.notes:
-        yield StyledLine((StyledSpan("; ".join(diff.notes), "pending"),))
+    names = ", ".join(map(safe, edited))
+    notes = [*diff.notes, *([f"also edited: {names}"] if names else [])]
+    if notes:
+        yield StyledLine((StyledSpan("; ".join(notes), "pending"),))
+
+
+def edited_lines(edits: Mapping[str, Sequence[Difference]], hint: str) -> Iterator[StyledLine]:
+    """Yield the edits of test files where no pair differs, then the hint."""
+    from evalstore.operations.file_edits import by_subject
+
+    yield heading("No verdict and no answer differs. Edited:")
+    for subject, differences in by_subject(edits).items():
+        yield from text_lines(subject, indent=2)
+        for edit in differences:
+            yield from edit_lines(edit, width=_EDIT_WIDTH, indent=4)
+    yield BLANK
+    yield from text_lines(hint, "faint")

@@ -112,7 +112,7 @@ def _rate_spans(rate: Rate | None, room: int) -> tuple[StyledSpan, ...]:
 def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
     if status is None:
         return ()
-    has_work = status.is_any or bool(status.untrusted)
+    has_work = status.is_any or bool(status.untrusted or status.labels)
     return (StyledSpan(clip(pending_text(status), room), "pending" if has_work else ""),)
 
 

@@ -17,6 +17,7 @@ from evalstore.operations.views.run_text import (
 )
 from evalstore.operations.views.status_text import (
     KIND_TITLES,
+    labels_text,
     left_text,
     nothing_text,
     plan_text,
@@ -57,21 +58,31 @@ _WIDTH = 70
 def plan_lines(request: RunRequest, preview: PlanPreview) -> Iterator[StyledLine]:
     """Yield the work of a run, with which models, why, and its price."""
     status = preview.status
-    if not status.items:
+    if not status.items and not records_labels(request, status):
         yield from _nothing_lines(request, status)
         return
-    yield heading(plan_text(status))
-    if preview.max_cost is not None:
+    if status.items:
+        yield heading(plan_text(status))
+    if records_labels(request, status):
+        also = "also " if status.items else ""
+        line = f"A run would {also}record {labels_text(status)}; that calls no model."
+        yield from text_lines(line) if status.items else [heading(line)]
+    if status.items and preview.max_cost is not None:
         yield from text_lines(f"It stops before it costs more than {money(preview.max_cost)}.")
     for kind, title in KIND_TITLES.items():
         items = [item for item in status.items if item.kind == kind]
         if items:
             yield BLANK
             yield from _kind_lines(title, items)
-    if request.before:
+    if any(result.verdict for result in request.before):
         yield BLANK
         yield from text_lines(_ABOUT_REPEATS, "faint")
     yield from left_lines(status)
+
+
+def records_labels(request: RunRequest, status: Status) -> bool:
+    """Return whether a run would record labels; judging cases again is not about labels."""
+    return bool(status.labels) and not request.before
 
 
 _ABOUT_REPEATS = (

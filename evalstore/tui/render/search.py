@@ -103,10 +103,10 @@ def hit_lines(found: FoundText, text: MarkedText | None) -> Iterator[StyledLine]
     """Yield a text in full with the words marked; until it has been read, what is around them."""
     hit = found.hit
     yield heading(case_name(hit.file, hit.row) if hit.file else _NOWHERE)
-    about = [f"{_NOUNS[hit.kind]} {hit.id[:8]}", ", ".join(hit.models)]
-    about.append(f"run {found.run[:8]}" if found.run else "")
+    text_name = f"{_NOUNS[hit.kind]} {hit.id[:8]}"
     if hit.kind != "answers" and len(hit.sessions) > 1:
-        about.append(f"of {plural(len(hit.sessions), 'answer')}")
+        text_name = f"{text_name}, {plural(len(hit.sessions), 'answer')}"
+    about = [text_name, ", ".join(hit.models), f"run {found.run[:8]}" if found.run else ""]
     yield StyledLine((StyledSpan(safe("  ".join(filter(None, about))), "faint"),))
     yield BLANK
     if text is None:

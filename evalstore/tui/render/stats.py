@@ -177,7 +177,8 @@ def trend_series(
     """Yield the pass rate, the cost and the latency of a group in the runs, the oldest first."""
     place = stats.by[0], group.key
     figures = [run.groups[place] for run in history if place in run.groups]
-    runs = plural(len(figures), "run")
+    count = len(figures) - (stats.is_workspace and bool(figures))
+    runs = plural(count, "run") + (" and now" if stats.is_workspace else "")
     rates = [each.rate for each in figures]
     yield Series(f"pass rate, {runs}", rates, *_ends(rates, percent), middle="50%")
     costs = [each.cost for each in figures]

@@ -289,7 +289,7 @@ class AnswerPage(CaseActionsPage):
 
     def action_versions(self) -> None:
         """Show the versions of this test."""
-        self.browser.show_test_history(self.case.file, self.case.row)
+        self.browser.show_test_history(self.case.file, self.case.row, self.result.model)
 
     def action_back(self) -> None:
         """Leave the other answer first, then the page; the list below follows to the case."""

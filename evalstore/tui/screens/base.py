@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
     from evalstore.tui.keys.registry import KeyRegistry
+    from evalstore.tui.state.case_listing import CasePlace
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
     from evalstore.tui.widgets.footer import FooterHint
@@ -103,7 +104,7 @@ class BrowserApp(Protocol):
         """Leave the screen; a list of cases below it moves its cursor to this case."""
 
     def show_cases(
-        self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
+        self, revision: str | None, typed: str = "", place: CasePlace | None = None
     ) -> None:
         """Open the cases of a run, or of the workspace; filtered, with the cursor at a place."""
 
@@ -122,16 +123,16 @@ class BrowserApp(Protocol):
     def show_answer(self, navigator: CaseNavigator) -> None:
         """Open an answer, at a place among cases."""
 
-    def show_test_history(self, file: str, row: str) -> None:
-        """Open the runs at which a test changed."""
+    def show_test_history(self, file: str, row: str, model: str = "") -> None:
+        """Open the runs at which a test changed, from a candidate's answer."""
 
     def show_comparison(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None
     ) -> None:
         """Open a run beside a run or the workspace (None), or two candidates of one of them."""
 
-    def show_stats(self, run: str) -> None:
-        """Open the statistics of a run."""
+    def show_stats(self, run: str | None) -> None:
+        """Open the statistics of a run, or of the workspace."""
 
     def show_plan(
         self, read: Callable[[], RunRequest], edit: Callable[[int | None], None] | None = None

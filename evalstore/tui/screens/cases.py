@@ -20,7 +20,7 @@ from evalstore.tui.screens.panels import TWO_COLUMNS
 from evalstore.tui.screens.text_filter import FoundWords, TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
-from evalstore.tui.state.case_listing import CaseListing
+from evalstore.tui.state.case_listing import CaseListing, CasePlace
 from evalstore.tui.state.case_selection import CaseSelection
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -104,11 +104,12 @@ class CasesPage(CaseActionsPage):
     export_name = "cases"
 
     def __init__(
-        self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
+        self, revision: str | None, typed: str = "", place: CasePlace | None = None
     ) -> None:
-        """Place the cursor on a row of a file, if there is one."""
+        """Place the cursor on a row of a file and on a candidate, if they are there."""
         super().__init__()
         self.revision = revision
+        self._first_model = place.model if place else ""
         self.listing = CaseListing(place)
         self.filter = TextFilter(
             self, show_matches=self.show_matches, show_progress=self.show_title
@@ -157,6 +158,8 @@ class CasesPage(CaseActionsPage):
         self.listing.load(cases, filtered)
         self.filter.renew(filtered.look_up, words)
         self.figures.renew(cases)
+        self._pick(self._first_model)
+        self._first_model = ""
         self.show_matches()
         _report_lost(self)
 
@@ -271,13 +274,17 @@ class CasesPage(CaseActionsPage):
 
     def highlight(self, case: CaseRow, model: str) -> None:
         """Move the cursor to a case, and to the candidate if it has a column."""
-        grid, cases = self.grid, self.listing.cases
-        if cases and model in cases.models:
-            grid.picked = cases.models.index(model)
+        self._pick(model)
         line = self.listing.line_of(case)
         if line is not None:
-            grid.move_to(line)
-        grid.refresh()
+            self.grid.move_to(line)
+        self.grid.refresh()
+
+    def _pick(self, model: str) -> None:
+        """Move the cursor to the column of a candidate, if there is one."""
+        models = self.listing.cases.models if self.listing.cases else ()
+        if model in models:
+            self.grid.picked = models.index(model)
 
     # --- keys
 
@@ -303,15 +310,9 @@ class CasesPage(CaseActionsPage):
             self.notify("there is only one candidate", markup=False)
 
     def action_stats(self) -> None:
-        """Show the statistics of the run."""
-        cases = self.listing.cases
-        if cases is None:
-            return
-        if cases.run is None:
-            text = self.with_keys("statistics are about runs: {page.run} makes one")
-            self.notify(text, markup=False)
-        else:
-            self.browser.show_stats(cases.run)
+        """Show the statistics of the run, or of the workspace."""
+        if self.listing.cases is not None:
+            self.browser.show_stats(self.listing.cases.run)
 
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""
@@ -324,8 +325,9 @@ class CasesPage(CaseActionsPage):
 
     def action_versions(self) -> None:
         """Show the versions of the highlighted test."""
-        if self.case:
-            self.browser.show_test_history(self.case.file, self.case.row)
+        if self.case and self.listing.cases:
+            model = self.listing.cases.models[self.grid.picked]
+            self.browser.show_test_history(self.case.file, self.case.row, model)
 
 
 def _report_lost(page: CasesPage) -> None:

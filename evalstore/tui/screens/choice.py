@@ -83,4 +83,4 @@ def compare_candidates(page: Page, revision: str | None, model: str, others: Seq
     if len(others) == 1:
         compare(others[0])
     else:
-        page.app.push_screen(Choice(f"{model} beside", others), compare)
+        page.app.push_screen(Choice(f"Compare {model} with", others), compare)

@@ -13,8 +13,10 @@ from evalstore.operations.views.diff_text import FLIPS
 from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
+    edited_lines,
     file_of_pairs,
     list_pairs,
+    other_edits,
     pair_cells,
     pair_columns,
 )
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.operations.views.styled_text import StyledLine
     from evalstore.reports.comparison import Pair
+    from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
     from evalstore.tui.widgets.grid_columns import Column
     from evalstore.tui.widgets.grid_lines import StyledCell
@@ -68,13 +71,14 @@ class ComparePage(CaseActionsPage):
     TITLE = "Comparison"
     HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
     PANELS: ClassVar[Mapping[str, str]] = {"pairs": "Cases", "pair": "Answers"}
-    WAY = "{history.compare} on two marked runs, {cases.compare_models} on the cases"
+    WAY = "{history.compare} on the runs, {cases.compare_models} on the cases"
     HELP = _HELP
     DEFAULT_CSS = """
     ComparePage {
         & > #rates { height: 4; background: $panel; }
         & > #rates.-noted { height: 5; }
         &.-short > #rates { height: 2; }
+        & > #panels > .detail.-alone { height: 1fr; margin-left: 0; }
     }
     """
 
@@ -94,6 +98,11 @@ class ComparePage(CaseActionsPage):
         self._pairs: list[ListedPair] = []
         self._cases: dict[str | None, Cases] = {}
         """The cases of the sides whose answers were opened."""
+
+    @property
+    def panel_titles(self) -> Mapping[str, str]:
+        """Return the titles of the panels; without pairs there are edits in place of answers."""
+        return self.PANELS if self._pairs else {**self.PANELS, "pair": "Edits"}
 
     def compose(self) -> ComposeResult:
         """Lay out the rates, the pairs, and the highlighted pair in detail."""
@@ -155,19 +164,15 @@ class ComparePage(CaseActionsPage):
         within = f"run {diff.was[:8]}" if diff.models and diff.was != "workspace" else ""
         self.set_title("compare", within, " -> ".join(diff.names), file_of_pairs(self._pairs))
         rates = self.query_one("#rates", TextView)
-        rates.set_class(bool(diff.notes), "-noted")
+        edits = other_edits(diff, self._pairs)
+        edited = edits if self._pairs else ()
+        rates.set_class(bool(diff.notes or edited), "-noted")
         has_hint = diff.comparison.unchanged and not self._with_unchanged
-        rates.show(comparison_lines(diff, self.with_keys(_UNCHANGED_HINT) if has_hint else ""))
-        self.set_empty("" if self._pairs else self.with_keys(_EMPTY))
-        self.query_one("#panels").display = bool(self._pairs)
+        hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
+        rates.show(comparison_lines(diff, hint, edited))
         grid = self.query_one("#pairs", Grid)
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
-        if not self._pairs:
-            self.query_one("#pair", TextView).show(())
-            self.call_after_refresh(self.set_focus, None)  # also when it comes only now
-        elif self.focused is None:
-            grid.focus()
-        self.refresh_bindings()
+        _show_panels(self, edits, has_pairs=bool(self._pairs))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether the action is available; without a pair, few are."""
@@ -298,10 +303,31 @@ class ComparePage(CaseActionsPage):
 
 _NEED_PAIR = ("label", "unlabel", "judge_again", "edit", "copy_answer", "flip")
 _UNCHANGED_HINT = " ({compare.unchanged} shows them)"
-_EMPTY = """\
+_LIST_UNCHANGED = "{compare.unchanged} lists the cases that are unchanged."
+_EMPTY = f"""\
 Nothing differs.
 
-{compare.unchanged} lists the cases that are unchanged."""
+{_LIST_UNCHANGED}"""
+
+
+def _show_panels(
+    page: ComparePage, edits: Mapping[str, Sequence[Difference]], *, has_pairs: bool
+) -> None:
+    """Show the pairs with their answers, or the edits alone, or that nothing differs."""
+    page.show_panels()
+    page.set_empty("" if has_pairs or edits else page.with_keys(_EMPTY))
+    page.query_one("#panels").display = has_pairs or bool(edits)
+    grid, view = page.query_one("#pairs", Grid), page.query_one("#pair", TextView)
+    grid.display = has_pairs
+    was_alone = view.has_class("-alone")
+    view.set_class(not has_pairs, "-alone")
+    if not has_pairs:
+        view.show(edited_lines(edits, page.with_keys(_LIST_UNCHANGED)) if edits else ())
+        focus = view if edits else None
+        page.call_after_refresh(page.set_focus, focus)  # also when it comes only now
+    elif was_alone or page.focused is None:
+        grid.focus()
+    page.refresh_bindings()
 
 
 def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:

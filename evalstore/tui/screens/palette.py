@@ -32,6 +32,7 @@ from evalstore.tui.keys.registry import own_actions, owners_of
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.state.case_listing import CasePlace
 from evalstore.tui.state.command_match import match_name
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ class PlaceCommands(_ListedCommands):
         """Move the cursor of the page to a case; a filter that hides it is removed."""
         page = self.screen
         if not isinstance(page, CasesPage):
-            self.browser.show_cases(cases.run, place=(case.file, case.row))
+            self.browser.show_cases(cases.run, place=CasePlace(case.file, case.row))
             return
         if page.listing.line_of(case) is None:
             page.filter.remove()

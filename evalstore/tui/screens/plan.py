@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from evalstore.errors import EvalstoreError, WorkspaceError
-from evalstore.tui.render.run import plan_lines
+from evalstore.tui.render.run import plan_lines, records_labels
 from evalstore.tui.screens.dialogs import Dialog
 
 if TYPE_CHECKING:
@@ -75,9 +75,10 @@ class PlanPage(Dialog):
     @property
     def can_do(self) -> bool:
         """Return whether there is something to do, and its price can be seen."""
-        if self._preview is None or self.is_small:
+        if self._preview is None or self._request is None or self.is_small:
             return False
-        return bool(self._preview.status.items)
+        status = self._preview.status
+        return bool(status.items) or records_labels(self._request, status)
 
     @property
     def _waits_for_price(self) -> bool:

@@ -53,6 +53,7 @@ _STOPPED = {
 """The signs and the meanings of the states of runs that are not complete."""
 _SAME = StyledCell("=", "faint", "0.0")
 _NO_RUNS = "there are no runs yet: {page.run} makes one"
+_ON_MARK = "the cursor is on the marked line: move it to another one, or mark that with {list.mark}"
 _NEVER = """\
 Nothing has been run yet.
 
@@ -93,8 +94,9 @@ partial run, of some cases. 'change' compares the share, in points, with the pre
 cases; with * that run judged another number of cases or candidates. Below is what the run under
 the cursor did.
 
-{list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
-run under the cursor with the previous run, and the workspace with the newest run."""
+{list.mark} marks runs: {history.compare} compares two marked ones, or a marked one with the one
+under the cursor, and removes the marks. Without marks it compares the run under the cursor with the
+previous run, and the workspace with the newest run."""
     PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
     DEFAULT_CSS = """
     RunsPage {
@@ -144,13 +146,21 @@ run under the cursor with the previous run, and the workspace with the newest ru
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs = runs
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
-        self.set_title("evalstore", plural(len(runs), "run"))
         grid.show(_columns(runs), len(runs) + 1, self._cells, cursor=cursor)
         ids = ["", *(run.id for run in runs)]
         grid.marked = {number for number, id in enumerate(ids) if id in marked}
+        self._show_title()
         if not grid.has_focus and self.focused is None:
             grid.focus()
         self.dashboard.follow(runs)
+
+    @on(Grid.Marked, "#runs")
+    def _show_title(self) -> None:
+        """Show how many runs there are, and how many lines are marked."""
+        marked = len(self.query_one("#runs", Grid).marked)
+        self.set_title(
+            "evalstore", plural(len(self._runs), "run"), f"{marked} marked" if marked else ""
+        )
 
     def on_screen_suspend(self) -> None:
         """Stop reading the state of the workspace while another screen is shown."""
@@ -266,29 +276,37 @@ run under the cursor with the previous run, and the workspace with the newest ru
     # --- keys
 
     def action_compare(self) -> None:
-        """Compare two marked runs, or the highlighted one with the previous run."""
+        """Compare two marked runs, or the marked one with the highlighted one.
+
+        Without marks, compare the highlighted one with the previous run.
+        """
         grid = self.query_one("#runs", Grid)
         if not self._runs:
             if grid.row_count:
                 self.notify(self.with_keys(_NO_RUNS), markup=False)
             return
-        newer, older = grid.cursor, grid.cursor + 1
-        if len(grid.marked) == 2:
-            newer, older = sorted(grid.marked)
-        elif len(grid.marked) > 2:
-            self.notify("mark two runs, or none", markup=False)
+        marked = len(grid.marked)
+        sides = sorted(grid.marked if marked == 2 else grid.marked | {grid.cursor})
+        if not marked:
+            sides = [grid.cursor, grid.cursor + 1]
+        if len(sides) != 2:
+            text = _ON_MARK if marked == 1 else f"{marked} are marked, and two can be compared"
+            self.notify(self.with_keys(text), markup=False)
             return
+        newer, older = sides
         if older > len(self._runs):
             self.notify("there is no run before this one", markup=False)
             return
         now = self._runs[newer - 1].id if newer else None
+        grid.marked = set()
+        grid.refresh()
+        self._show_title()
         self.browser.show_comparison(self._runs[older - 1].id, now)
 
     def action_stats(self) -> None:
-        """Show the statistics of the highlighted run; on the workspace, of the newest."""
-        run = self.highlighted or (self._runs[0].id if self._runs else None)
-        if run:
-            self.browser.show_stats(run)
+        """Show the statistics of the highlighted run, or of the workspace."""
+        if self._runs:
+            self.browser.show_stats(self.highlighted)
         elif self.query_one("#runs", Grid).row_count:
             self.notify(self.with_keys(_NO_RUNS), markup=False)
 

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import short
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.store.revisions import WORK
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.stats import (
     RunFigures,
@@ -54,7 +55,7 @@ class _PageData(NamedTuple):
 
 
 class StatsPage(ActionsPage):
-    """Shows rates, intervals, costs and latency of a run, and how they changed."""
+    """Shows rates, intervals, costs and latency, and how they changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right_square_bracket", "turn(1)", "Next table", id="stats.next_table"),
@@ -78,9 +79,10 @@ class StatsPage(ActionsPage):
     TITLE = "Statistics"
     WAY = "{history.stats} on a run, {cases.stats} on the cases"
     HELP = """\
-Pass rates with their 95 % intervals, costs and times of a run, by candidate, by system prompt, by
-tag and by file. Below is the line under the cursor in detail, with its pass rate, its cost and its
-latency in the runs of all cases until this one. {list.open} shows the cases of the line."""
+Pass rates with their 95 % intervals, costs and times of a run, or of the workspace, by candidate,
+by system prompt, by tag and by file. Below is the line under the cursor in detail, with its pass
+rate, its cost and its latency in the runs of all cases until this one. {list.open} shows the cases
+of the line."""
     PANELS: ClassVar[Mapping[str, str]] = {"facts": "Details"}
     DEFAULT_CSS = """
     StatsPage {
@@ -91,17 +93,19 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
 
     export_name = "statistics"
 
-    def __init__(self, revision: str) -> None:
+    def __init__(self, revision: str | None) -> None:
+        """`revision` is a run; None: the workspace."""
         super().__init__()
         self.revision = revision
+        self._subject = f"run {short(revision)}" if revision else "workspace"
         self._data: _PageData | None = None
         self._shown = 0
         self._rows: list[tuple[StyledCell, ...]] = []
         """The cells of the table."""
-        self._history: list[RunFigures] = []
-        """The figures of this run and of those before it, the oldest first."""
-        self._unread: list[str] = []
-        """Earlier runs whose figures are still to be read, the newest first."""
+        self._figures: dict[str, RunFigures] = {}
+        """The figures of earlier runs that have been read, by the id of the run."""
+        self._earlier: list[str] = []
+        """The earlier runs of the trend, the newest first."""
 
     def compose(self) -> ComposeResult:
         """Lay out the names of the tables, a table, and a group in detail."""
@@ -117,41 +121,37 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
 
     def on_mount(self) -> None:
         """Read the run."""
-        self.set_title("statistics", f"run {self.revision[:8]}", READING)
+        self.set_title("statistics", self._subject, READING)
         self.query_one(Grid).focus()
         self.reload(stay=False)
 
     def reload(self, *, stay: bool = True) -> None:
         """Read the statistics; those of a run do not change, but there may be more runs."""
-        before = self._data.stats if self._data else None
+        before = self._data.stats if self._data and self.revision else None
+        revision = self.revision or WORK
 
         def read() -> _PageData:
-            return _PageData(
-                before or self.source.stats(self.revision, _DIMENSIONS), self.source.runs()
-            )
+            return _PageData(before or self.source.stats(revision, _DIMENSIONS), self.source.runs())
 
         self.fetch(read, self.show_data)
 
     def show_data(self, data: _PageData) -> None:
         """Show what was read, then read the earlier runs for the trend."""
-        is_first = self._data is None
         self._data = data
-        if is_first:
-            self._history = [figures_of(data.stats)]
-            self._unread = earlier_runs(data.runs, self.revision)
-            self._read_next()
+        self._earlier = earlier_runs(data.runs, self.revision)
+        self._read_next()
         self.show_table(self.query_one("#groups", Grid).cursor)
 
     def _read_next(self) -> None:
         """Read the figures of the next earlier run, if there is one, then those of the next."""
-        if self._unread:
-            run = self._unread.pop(0)
+        run = next((run for run in self._earlier if run not in self._figures), None)
+        if run is not None:
             self.fetch(
                 lambda: figures_of(self.source.stats(run, _DIMENSIONS)), self._add, group="trend"
             )
 
     def _add(self, figures: RunFigures) -> None:
-        self._history.insert(0, figures)
+        self._figures[figures.run] = figures
         self.follow_cursor(stay=True)
         self._read_next()
 
@@ -161,6 +161,13 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
     def stats(self) -> Stats | None:
         """Return the table that is shown."""
         return self._data.stats[self._shown] if self._data else None
+
+    @property
+    def _history(self) -> list[RunFigures]:
+        """Return the figures of the earlier runs that were read, the oldest first, and these."""
+        earlier = (self._figures.get(run) for run in reversed(self._earlier))
+        now = [figures_of(self._data.stats)] if self._data else []
+        return [*filter(None, earlier), *now]
 
     @property
     def group(self) -> ResultGroup | None:
@@ -175,7 +182,7 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
         if stats is None:
             return
         total = stats.total
-        self.set_title("statistics", f"run {self.revision[:8]}", rate_text(total.rate))
+        self.set_title("statistics", self._subject, rate_text(total.rate))
         self.query_one("#tables", TextView).show([self._tabs()])
         grid = self.query_one("#groups", Grid)
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
@@ -235,14 +242,18 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
 
 
 _NOTHING = """\
-The run has no answers.
+There are no answers yet.
 
 {page.run} asks and judges what is missing."""
 
 
-def earlier_runs(runs: Sequence[RunLine], revision: str) -> list[str]:
-    """Find the runs of all cases before a run that its trend shows, the newest first."""
-    number = next((n for n, run in enumerate(runs) if run.id == revision), len(runs))
+def earlier_runs(runs: Sequence[RunLine], revision: str | None) -> list[str]:
+    """Find the runs of all cases before a run that its trend shows, the newest first.
+
+    Before the workspace (None) are all runs.
+    """
+    numbers = (n for n, run in enumerate(runs) if run.id == revision)
+    number = next(numbers, len(runs)) if revision else -1
     chosen: list[str] = []
     results = 0
     for run in runs[number + 1 :]:

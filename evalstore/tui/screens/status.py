@@ -11,7 +11,13 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
-from evalstore.operations.views.status_text import change_text, nothing_text, pending_text
+from evalstore.operations.views.status_text import (
+    change_text,
+    labels_text,
+    nothing_text,
+    pending_text,
+    unrecorded_text,
+)
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.run import left_lines
@@ -119,7 +125,7 @@ price; or what is wrong with the files."""
         else:
             self._lines = list(_status_lines(status))
             self._prompts = status.prompts
-            summary = pending_text(status, brief=True) if status.items else "nothing"
+            summary = _summary(status)
             self.set_title("pending work", summary, self._file, f"{status.reuse:,} reused")
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
         grid = self.query_one(Grid)
@@ -264,6 +270,13 @@ def _columns(texts: Sequence[Sequence[str]]) -> list[Column]:
     ]
 
 
+def _summary(status: Status) -> str:
+    """Return what a run would do in few words."""
+    if status.items:
+        return pending_text(status, brief=True)
+    return unrecorded_text(status) if status.labels else "nothing"
+
+
 def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
     from evalstore.operations.status_report import summed
 
@@ -277,6 +290,8 @@ def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
             unit = "recorded answer" if kind == "record" else _UNITS[kind]
             yield _Title(name, plural(sum(item.count for item in items), unit))
             yield from summed(items)
+    if status.labels:
+        yield _Title("record", labels_text(status))
     rest = [line.spans[0].text for line in left_lines(status) if line.spans]
     if rest:
         yield _Title("left")

@@ -22,6 +22,7 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.panels import TWO_COLUMNS
+from evalstore.tui.state.case_listing import CasePlace
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
@@ -34,9 +35,12 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.test_history import Edit, Version
     from evalstore.operations.views.verdict_history import RecentVerdicts
+    from evalstore.reports.word_diff import ChangedLine
 
 _FRAME_LINES = 2
 """Lines of the list that are not versions: its title, and those of the columns."""
+_MOST_HANG = 16
+"""Blanks at most in front of the further rows of a line."""
 _COLOURS = {"-": "old", "+": "new"}
 _EMPTY = """\
 No run knows this test.
@@ -68,10 +72,12 @@ the case in that run."""
     }
     """
 
-    def __init__(self, file: str, row: str) -> None:
+    def __init__(self, file: str, row: str, model: str = "") -> None:
+        """`model` is the candidate whose column is chosen when a run is opened."""
         super().__init__()
         self.file = file
         self.row = row
+        self._model = model
         self._versions: list[Version] = []
         self._candidates: list[str] = []
 
@@ -180,7 +186,7 @@ the case in that run."""
     def open_run(self) -> None:
         """Show the cases of the run."""
         if self.highlighted:
-            place = self.file, self.highlighted.row
+            place = CasePlace(self.file, self.highlighted.row, self._model)
             self.browser.show_cases(self.highlighted.run, place=place)
 
     def action_widen(self) -> None:
@@ -250,7 +256,14 @@ def _version_lines(
                             for piece in line.pieces
                         ),
                     ),
+                    hang=_hang_of(line),
                 )
+
+
+def _hang_of(line: ChangedLine) -> int:
+    """Return how far to the right the text of a line begins, where its other rows begin, too."""
+    text = "".join(piece.text for piece in line.pieces).expandtabs(4)
+    return len(line.sign) + 1 + min(_MOST_HANG, len(text) - len(text.lstrip(" ")))
 
 
 def _worst_cell(words: Sequence[str]) -> StyledCell:

@@ -50,19 +50,39 @@ def find_line(
     """Find where a line is now by its number before; None if it is not there any more.
 
     With `or_next`, the next line that is still there stands for it, or else the last one before it.
+    A case with several lines is found in the same group if it is still there.
     """
     if number is None or number >= len(before):
         return None
-    same = line_key(before[number])
-    place = next((place for place, line in enumerate(lines) if line_key(line) == same), None)
-    if place is not None or not or_next:
-        return place
-    places: dict[tuple[str, ...], int] = {}
-    for place, line in enumerate(lines):
-        places.setdefault(line_key(line), place)
-    others = (*range(number + 1, len(before)), *range(number - 1, -1, -1))
-    keys = (line_key(before[other]) for other in others)
-    return next((places[key] for key in keys if key in places), None)
+    other = number
+    key = line_key(before[number])
+    place = next((at for at, line in enumerate(lines) if line_key(line) == key), None)
+    if place is None and or_next:
+        known = {line_key(line) for line in lines}
+        others = (*range(number + 1, len(before)), *range(number - 1, -1, -1))
+        other = next((at for at in others if line_key(before[at]) in known), number)
+        key = line_key(before[other])
+        place = next((at for at, line in enumerate(lines) if line_key(line) == key), None)
+    group = None if place is None else _group_of(before, other)
+    return _find_in_group(lines, key, group, default=place) if group else place
+
+
+def _group_of(lines: Sequence[CaseRow | CaseGroup], number: int) -> str | None:
+    """Return the name of the group that a case is listed in; None for a line without one."""
+    above = (lines[at] for at in range(number, -1, -1))
+    return next((line.name for line in above if isinstance(line, CaseGroup)), None)
+
+
+def _find_in_group(
+    lines: Sequence[CaseRow | CaseGroup], key: tuple[str, ...], group: str, default: int | None
+) -> int | None:
+    """Return where a line is in a group; `default` if it or the group is not there."""
+    name = None
+    for number, line in enumerate(lines):
+        name = line.name if isinstance(line, CaseGroup) else name
+        if name == group and line_key(line) == key:
+            return number
+    return default
 
 
 def group_cases(

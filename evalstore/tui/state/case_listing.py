@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.tui.state.case_filter import ORDERS
 from evalstore.tui.state.case_groups import CaseGroup, find_line, group_cases, line_key
@@ -19,10 +19,19 @@ _LARGE_FILE = 3_000
 """Cases of a file whose earlier verdicts are not read: that would take seconds."""
 
 
+class CasePlace(NamedTuple):
+    """A case, and one of the candidates that answer it."""
+
+    file: str
+    row: str
+    model: str = ""
+    """Empty: any."""
+
+
 class CaseListing:
     """The cases that are listed, in their order, with a line above each group."""
 
-    def __init__(self, start: tuple[str, str] | None = None) -> None:
+    def __init__(self, start: CasePlace | None = None) -> None:
         """Place the cursor on a row of a file, if there is one."""
         self.cases: Cases | None = None
         self.filtered: FilteredCases | None = None
@@ -104,7 +113,8 @@ class CaseListing:
         cursor = find_line(self.lines, before, cursor, or_next=is_same)
         if self._start:
             start, self._start = self._start, None
-            cursor = next((n for n, row in enumerate(rows) if (row.file, row.row) == start), None)
+            at_start = (n for n, row in enumerate(rows) if (row.file, row.row) == start[:2])
+            cursor = next(at_start, None)
         if cursor is None:
             cursor = 1 if self.grouping and len(self.lines) > 1 else 0
         self.row_count = len(rows)

@@ -27,7 +27,7 @@ class ShortenedNames:
         """Return a name as one line of at most this many columns.
 
         When not all names of the group fit, the fields that all of them begin with
-        (`lang=en, question=`) are left out.
+        (`lang=en, question=`) are left out; of a path that does not fit, the folders (`…/late.md`).
         """
         text = one_line(name)
         if group not in self._groups:
@@ -36,6 +36,9 @@ class ShortenedNames:
         if columns_of(text) <= columns and starts.longest <= columns:
             return text
         own = text[starts.fields :] if starts.covers(text) else text
+        in_folder = f"…{text[starts.folders - 1 :]}"
+        if starts.folders and columns_of(own) > columns >= columns_of(in_folder):
+            return in_folder
         return shorten_label(own, columns, max(0, starts.of(text) - (len(text) - len(own))))
 
 
@@ -49,6 +52,8 @@ class _SharedStarts:
         """Columns of the widest name."""
         self.fields = self._common.rfind("=") + 1
         """The length of the fields that all names begin with, up to the first that differs."""
+        self.folders = self._common.rfind("/") + 1
+        """The length of the folders that all names begin with."""
         self._starts = shared_starts(names) if len(names) <= _COMPARED else {}
 
     def covers(self, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from evalstore.operations.grep import FoundText, MarkedText, SearchHit
@@ -27,6 +28,12 @@ def test_a_phrase_is_marked_across_the_ends_of_lines() -> None:
         ("", []),
         ("winter day, a cold winter", ["winter", "cold winter"]),
     ]
+
+
+def test_the_number_of_answers_belongs_to_the_text_and_not_to_the_run() -> None:
+    hit = replace(HIT, kind="tests", models=("m",), sessions=("1", "2", "3"))
+    _, about, *_ = hit_lines(FoundText(hit, "2" * 32), None)
+    assert about.text == "test 11111111, 3 answers  m  run 22222222"
 
 
 def test_of_a_long_text_the_part_with_the_first_match_is_shown() -> None:

@@ -25,6 +25,7 @@ from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
+from tests.cli.test_run import edit
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, settled, until
 
@@ -276,6 +277,22 @@ def test_what_cannot_be_labelled_says_why(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_without_colours_a_warning_begins_with_that_word(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "y", "u")
+        copied, warning = notified(pilot).splitlines()
+        assert copied.startswith("copied ")
+        assert warning.startswith("warning: You have no label here")
+        (workspace / "tests/greeting.md").unlink()
+        await press(pilot, "e")
+        assert "\nerror: the workspace has no file" in notified(pilot)
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    drive(scenario, revision="@")
+
+
 def test_a_damaged_store_is_reported_when_something_is_labelled(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "p")
@@ -524,3 +541,18 @@ def test_a_mark_is_of_the_case_in_all_its_groups(workspace: Path) -> None:
         assert grid.marked == set()
 
     drive(scenario)
+
+
+def test_the_cursor_stays_in_its_group_when_the_cases_are_read_again(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [weather, cold]")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "t", "t", "G")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        last = page.grid.cursor
+        for keys in (("r",), ("up", "p", "enter", "down")):
+            await press(pilot, *keys)
+            assert page.grid.cursor == last
+
+    drive(scenario, revision="@work")

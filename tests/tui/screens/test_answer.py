@@ -91,6 +91,21 @@ def test_below_the_verdict_stands_since_when_it_fails_and_why(
     drive(scenario, revision="@")
 
 
+def test_a_verdict_that_only_the_workspace_has_is_not_since_a_run(workspace: Path) -> None:
+    text = (workspace / "tests/greeting.md").read_text(encoding="utf-8")
+    tree(workspace, {"tests/a.md": text.replace("hello\n~~~", "bye\n~~~")})
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "p", "enter", "enter")
+        lines = "passing now, in the workspace; no run judged it before\n"
+        assert f"\nhistory\n{lines}" in text_of(pilot)
+        await press(pilot, "escape", "down", "p", "enter", "enter")
+        lines = "passing now, in the workspace\nfailed last in run "
+        assert f"\nhistory\n{lines}" in text_of(pilot)
+
+    drive(scenario, revision="@work")
+
+
 def test_what_the_explanation_of_an_answer_cannot_read_hides_nothing(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from tests.builders import tree
 from tests.cli.test_run import edit
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, until
+from tests.tui.screens.test_actions import notified
 
 
 @pytest.fixture
@@ -138,8 +139,29 @@ def test_two_marked_runs_are_compared_the_older_one_first(two_runs: Path) -> Non
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "down", "space", "space", "d")
         assert "1 broke, 1 fixed" in screen(pilot)
-        await press(pilot, "escape", "g", "down", "down", "space", "space", "G", "d")
+        await press(pilot, "escape", "g", "space", "down", "space", "space", "d")
         assert not isinstance(pilot.app.screen, ComparePage)
+        assert "3 are marked, and two can be compared" in notified(pilot)
+
+    drive(scenario)
+
+
+def test_a_marked_run_is_compared_with_the_one_under_the_cursor(two_runs: Path) -> None:
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "G", "space", "d")
+        assert screen(pilot).startswith(" evalstore › 3 runs › 1 marked")
+        assert "the cursor is on the marked line" in notified(pilot)
+        await press(pilot, "up", "up", "d")
+        assert " 6 unchanged" in screen(pilot)  # of the newest run and the one before, two differ
+        await press(pilot, "escape")
+        assert "marked" not in screen(pilot).splitlines()[0]
+        await press(pilot, "d")
+        assert " 1 broke, 1 fixed" in screen(pilot)
+        await press(pilot, "escape")
+        await press(pilot, "G", "d")
+        assert "there is no run before this one" in notified(pilot)
 
     drive(scenario)
 
@@ -174,6 +196,7 @@ def test_the_candidate_to_compare_with_is_chosen(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "x")
         assert isinstance(pilot.app.screen, Choice)
+        assert "Compare scripted/one with" in screen(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, CasesPage)
         await press(pilot, "x", "j", "enter")
@@ -216,6 +239,45 @@ def test_sides_without_a_difference_say_so(workspace: Path) -> None:
         assert "6 unchanged (= shows them)" in screen(pilot)
         await press(pilot, "=")
         assert page_of(pilot).query_one(Grid).row_count == 6
+
+    drive(scenario)
+
+
+def test_edits_that_change_no_verdict_are_shown(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "The answer must", "Each answer must")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        assert " 6 unchanged (= shows them)" in screen(pilot)
+        assert detail(pilot) == (
+            "No verdict and no answer differs. Edited:\n"
+            "tests/weather.md\n"
+            "instructions changed: line 1: The answer must be warm. -> Each answer must be warm.\n"
+            "\n"
+            "= lists the cases that are unchanged."
+        )
+        await press(pilot, "i")
+        assert "Each answer must be warm. -> The answer must be warm." in detail(pilot)
+        await press(pilot, "=", "down", "down")
+        assert "Each answer must be warm. -> The answer must be warm." in detail(pilot)
+        assert page_of(pilot).query_one(Grid).row_count == 6
+        await press(pilot, "=")
+        assert "Edited:" in detail(pilot)
+
+    drive(scenario)
+
+
+def test_edits_of_files_without_a_changed_verdict_are_named(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "The answer must", "Each answer must")
+    edit(workspace / "tests/greeting.md", "contains: hello", "contains: arm")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        assert "also edited: tests/weather.md" in screen(pilot)
+        await press(pilot, "=")
+        assert "also edited" not in screen(pilot)
 
     drive(scenario)
 
@@ -269,8 +331,8 @@ def test_a_narrow_comparison_has_the_ends_of_names(two_runs: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "d")
         lines = screen(pilot).splitlines()
-        assert lines[4].split()[:2] == ["city=Oslo", "scri…ed/two"]
-        assert lines[5].split()[:2] == ["city=Oslo", "scri…ed/one"]
+        assert lines[4].split()[:2] == ["city=Oslo", "…/two"]
+        assert lines[5].split()[:2] == ["city=Oslo", "…/one"]
 
     drive(scenario, size=(40, 12))
 

@@ -53,7 +53,7 @@ def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: P
             assert f"\n{page.TITLE} " in text, page
         assert "enter on a line of the runs" in text
         assert "candidate        a model that is asked" in text
-        assert "space marks runs: d compares two marked ones." in text
+        assert "space marks runs: d compares two marked ones, or a marked one with" in text
         for word in SIGNS:
             assert MEANINGS[word] in text
         for key in ("escape", "question_mark", "q", "f1"):

@@ -258,6 +258,18 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
     drive(scenario)
 
 
+def test_a_case_without_a_verdict_has_none_that_goes_on_counting(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "J")
+        text = screen(pilot)
+        assert "make 1 judgement (1 candidate), about $" in text
+        assert "goes on counting" not in text
+
+    drive(scenario)
+
+
 def test_a_dialog_is_as_high_as_its_text_and_leaves_room_above_a_long_one(
     workspace: Path,
 ) -> None:

@@ -9,6 +9,8 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.cli.main import main
+from evalstore.operations.label import label
+from evalstore.planning.options import Location
 from evalstore.tui.render.stats import trend_series
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.stats import StatsPage
@@ -16,7 +18,7 @@ from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.test_run import edit
-from tests.tui.driving import drive, press, resized, screen
+from tests.tui.driving import drive, press, resized, screen, show_changes
 
 
 def facts(pilot: Pilot[None]) -> str:
@@ -175,12 +177,17 @@ def test_the_statistics_of_the_cases_are_those_of_their_run(workspace: Path) -> 
     drive(scenario, revision="@")
 
 
-def test_the_workspace_has_no_statistics_but_its_newest_run_has(workspace: Path) -> None:
+def test_the_statistics_of_the_workspace_follow_it(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "enter", "S")
-        assert not isinstance(pilot.app.screen, StatsPage)
-        await press(pilot, "escape", "S")
-        assert isinstance(pilot.app.screen, StatsPage)
+        for keys in (("S",), ("escape", "enter", "S")):
+            await press(pilot, *keys)
+            assert screen(pilot).startswith(" statistics › workspace › 50.0%")
+        assert "pass rate, 1 run and now" in facts(pilot)
+        label(Location(workspace), "tests/weather.md::city=Oslo", "pass", models=("scripted/one",))
+        await show_changes(pilot)
+        assert screen(pilot).startswith(" statistics › workspace › 66.7%")
+        await press(pilot, "enter")
+        assert screen(pilot).startswith(" workspace › ")
 
     drive(scenario)
 

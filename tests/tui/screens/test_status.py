@@ -65,6 +65,24 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
     drive(scenario, size=(140, 30))
 
 
+def test_a_label_is_pending_work_that_a_run_records(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "p", "enter", "w")
+        assert screen(pilot).startswith(" pending work › 1 label to record")
+        assert "record 1 label since run ########" in screen(pilot)
+        await press(pilot, "R")
+        text = " ".join(screen(pilot).split())
+        assert "A run would record 1 label since run ########; that calls no model." in text
+        await press(pilot, "enter")
+        assert "complete: 0 new answers" in screen(pilot)
+        await press(pilot, "escape")
+        assert "pending work › nothing" in screen(pilot)
+        await press(pilot, "escape", "escape")
+        assert "2 runs" in screen(pilot)
+
+    drive(scenario)
+
+
 def test_errors_of_files_are_listed_with_line_and_hint(workspace: Path) -> None:
     (workspace / "tests/new.md").write_text("---\ntagss: [a]\n---\n\n# 👤\n\nNew?\n")
 
@@ -121,7 +139,7 @@ def test_lines_are_as_wide_as_their_texts_and_differ(workspace: Path) -> None:
         (workspace / name).with_name("newer.md").write_text("# 👤\n\nNew?\n\n---\n\nYes.\n")
         await press(pilot, "r")
         names = [line.strip() for line in screen(pilot).splitlines()[3:5]]
-        assert names == ["tests/a-fo…older/new.md", "tests/a-fo…der/newer.md"]
+        assert names == ["…/new.md", "…/newer.md"]
 
     drive(scenario)
 
@@ -271,5 +289,13 @@ def test_a_line_is_named_as_the_editor_takes_it(tmp_path: Path) -> None:
     assert editor_command({**search, "VISUAL": "odd", "EDITOR": "vi"}, path, 3) == [
         *("odd", "/w/t.md")
     ]
+    with pytest.raises(EvalstoreError, match="'nano', which is not found") as missing:
+        editor_command({**search, "VISUAL": "nano"}, path, 3)
+    assert missing.value.hint == (
+        "set VISUAL to the command of an editor that is installed, for example: export VISUAL=vi"
+    )
+    with pytest.raises(EvalstoreError) as missing:
+        editor_command({"PATH": "", "EDITOR": "nano"}, path, 3)
+    assert missing.value.hint == "set EDITOR to the command of an editor that is installed"
     with pytest.raises(EvalstoreError, match="there is no editor"):
         editor_command({"PATH": ""}, path, None)

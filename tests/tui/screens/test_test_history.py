@@ -158,6 +158,20 @@ def test_the_page_shows_the_difference_and_opens_the_run(workspace: Path) -> Non
     drive(scenario, revision="@")
 
 
+def test_a_long_edited_line_stays_right_of_its_sign_and_its_indent(workspace: Path) -> None:
+    words = "a very long word " * 4
+    edit(workspace / "tests/weather.md", "must be warm.", f"must be warm.\n\n    - {words}")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "v")
+        lines = screen(pilot).splitlines()
+        first = next(n for n, line in enumerate(lines) if "+     - a very" in line)
+        assert lines[first + 1].startswith("       ")  # a blank, the sign and the indent
+        assert lines[first + 1].strip().startswith(("a", "very", "long", "word"))
+
+    drive(scenario, revision="@work", size=(60, 24))
+
+
 def test_verdicts_on_several_system_prompts_say_which_is_which(workspace: Path) -> None:
     tree(workspace, {"prompts/brief.md": "Be brief.\n", "prompts/polite.md": "Say hello.\n"})
     test = workspace / "tests/greeting.md"
@@ -175,6 +189,20 @@ def test_verdicts_on_several_system_prompts_say_which_is_which(workspace: Path) 
         assert "\nscripted/one  ✗ fail (brief)  ✓ pass (polite)\n" in (
             pilot.app.screen.query_one(TextView).text
         )
+
+    drive(scenario, revision="@")
+
+
+def test_the_candidate_stays_chosen_in_the_cases_of_a_version(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "l")
+        for keys in (("v",), ("enter", "v")):  # from the cases, and from an answer of them
+            await press(pilot, *keys, "enter")
+            page = pilot.app.screen
+            assert isinstance(page, CasesPage)
+            assert [result.model for result in page.selected] == ["scripted/two"]
+            assert page.case
+            assert page.case.row == "city=Oslo"
 
     drive(scenario, revision="@")
 

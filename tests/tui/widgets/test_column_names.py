@@ -50,6 +50,12 @@ def test_names_are_distinct_and_fit(names: list[str], columns: int) -> None:
     assert all(name.isprintable() for name in short)
 
 
+def test_of_a_path_that_does_not_fit_the_shared_folders_are_left_out() -> None:
+    names = ["tests/availability.md", "tests/late.md", "tests/a folder/availability.md"]
+    assert shortened(names, 18) == ["…/availability.md", "tests/late.md", "tes…a folder/avai…"]
+    assert shortened(["scripted/careful", "scripted/hasty"], 14) == ["…/careful", "scripted/hasty"]
+
+
 def test_of_very_many_names_the_shared_start_is_left_out() -> None:
     names = [f"number={number:06}, text=something long" for number in range(3_001)]
     assert shortened(names, 12)[7] == "000007, tex…"
