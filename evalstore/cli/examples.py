@@ -9,7 +9,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "schema": ("evalstore schema settings", "evalstore schema -o .schemas"),
     "import": (
         "evalstore import promptfoo promptfooconfig.yaml --dry-run",
-        "evalstore import openai-evals samples.jsonl",
+        "evalstore import otel traces.json",
     ),
     "check": ("evalstore check", "evalstore check tests/late.md"),
     "doctor": ("evalstore doctor", "evalstore doctor --no-ping"),

@@ -41,6 +41,8 @@ IMPORTS = {
     "lve": "test.json",
     "langbite": "prompts_en_us.csv",
     "ai-tester-db": "x.db",
+    "otel": "x.json",
+    "inspect": "x.eval",
 }
 
 
@@ -276,6 +278,9 @@ def test_an_import_refuses_what_it_cannot_read(
         ("promptfoo", {"promptfooconfig.yaml": "prompts: [p.json]\n", "p.json": DEEP}),
         ("evalsone", {"x.jsonl": DEEP + "\n"}),
         ("openai-evals", {"x.jsonl": DEEP + "\n"}),
+        ("otel", {"x.jsonl": "{}\n" + DEEP + "\n"}),
+        ("otel", {"x.json": '{"resourceSpans": ' + DEEP}),
+        ("inspect", {"x.json": '{"samples": ' + DEEP}),
         ("lve", {"a--b/test.json": DEEP}),
         ("langbite", {"m.json": '{"requirements": ' + DEEP, "prompts_en_us.csv": "a\tb\n"}),
     ],
