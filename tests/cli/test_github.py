@@ -106,6 +106,18 @@ def test_check_annotates_problems(workspace: Path, evalstore: Evalstore, summary
     assert command.startswith("::error file=w/tests/bad.md,line=2,title=evalstore::")
 
 
+def test_check_annotates_problems_of_the_settings(
+    workspace: Path, evalstore: Evalstore, summary: Path
+) -> None:
+    tree(workspace, {"evalstore.yaml": "candidates: [\n"})
+    ran = evalstore("check")
+    assert ran.exit_code == 2
+    assert [line.partition(",")[0] for line in commands(ran.stderr)] == [
+        "::error file=w/evalstore.yaml"
+    ]
+    assert "nothing was asked" not in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
