@@ -11,7 +11,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore import promptfoo promptfooconfig.yaml --dry-run",
         "evalstore import otel traces.json",
     ),
-    "check": ("evalstore check", "evalstore check tests/late.md"),
+    "check": ("evalstore check tests/late.md", "evalstore check --format sarif > check.sarif"),
     "doctor": ("evalstore doctor", "evalstore doctor --no-ping"),
     "trust": ("evalstore trust tests/price.py", "evalstore trust env DESK_KEY localhost:8000"),
     "status": ("evalstore status", "evalstore status tests/late.md --explain"),
