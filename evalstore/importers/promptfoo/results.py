@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evalstore.files.access import LARGEST_DOCUMENT
-from evalstore.importers.coerce import as_list, as_mapping
+from evalstore.importers.coerce import as_list, as_mapping, parse_json
 from evalstore.importers.json_documents import SourceDocument, read_documents
 from evalstore.importers.promptfoo.assertion_reader import Assertion, Assertions, read_number
 from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
@@ -23,7 +24,12 @@ from evalstore.importers.recorded_conversations import (
     name_models,
     token_counts,
 )
-from evalstore.importers.recorded_messages import UnusableError, read_conversation
+from evalstore.importers.recorded_messages import (
+    TOOLS_AS_TEXT,
+    UnusableError,
+    read_conversation,
+    shows_tools,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
 
 _TOKENS = {"input_tokens": ("prompt",), "output_tokens": ("completion",)}
 _ABOUT_CALLS = ("cost", "latency", "finish-reason")
+_YAML = re.compile(r"\s*-\s+role\s*:")
+"""Matches the beginning of messages in YAML."""
 _COLUMNS = ("id", "input", "answer", "recorded")
 """The columns of a conversation; variables with these names keep them."""
 
@@ -60,6 +68,7 @@ def read_results(path: Path, prefix: str, imported: Imported) -> bool:
     A file that is too large to be a configuration is taken as results, and reported.
     """
     skipped = SkippedConversations(str(path))
+    with_tools = SkippedConversations(str(path))
     answers: list[_Answer] = []
     count = 0
     problems: list[SkippedItem] = []
@@ -68,12 +77,17 @@ def read_results(path: Path, prefix: str, imported: Imported) -> bool:
             count += 1
             place = f"result {count}"
             try:
-                answers.append(_Answer(as_mapping(result), path))
+                answer = _Answer(as_mapping(result), path)
             except (UnusableError, ExpressionNotTakenError) as problem:
                 skipped.add(str(problem), place)
+                continue
+            answers.append(answer)
+            if answer.shows_tools:
+                with_tools.add(TOOLS_AS_TEXT, place)
     if not count and path.stat().st_size <= LARGEST_DOCUMENT:
         return False
     imported.left += [*problems, *skipped.items()]
+    imported.warnings += with_tools.items()
     _write(answers, prefix, imported)
     return True
 
@@ -83,7 +97,9 @@ class _Answer:
 
     def __init__(self, result: dict[str, Any], path: Path) -> None:
         """Raise `UnusableError` or `ExpressionNotTakenError` for a result without an answer."""
-        self.conversation = _conversation(result)
+        messages = _messages(result)
+        self.conversation = _conversation(result, messages)
+        self.shows_tools = shows_tools(messages)
         test = as_mapping(result.get("testCase"))
         components = as_list(as_mapping(result.get("gradingResult")).get("componentResults"))
         listed = test.get("assert")
@@ -110,19 +126,11 @@ def _judgeable(assertion: Assertion) -> Assertion:
     )
 
 
-def _conversation(result: dict[str, Any]) -> RecordedConversation:
+def _conversation(result: dict[str, Any], messages: list[Json]) -> RecordedConversation:
     response, provider = as_mapping(result.get("response")), result.get("provider")
     output = response.get("output")
     if output is None:
         raise UnusableError("the result has no answer: the call failed")
-    raw = as_mapping(result.get("prompt")).get("raw")
-    if not isinstance(raw, str):
-        raise UnusableError("the result has no text of the prompt")
-    messages = []
-    for role, content, image in read_turns(raw):
-        if image is not None:
-            raise UnusableError("the prompt shows a picture")
-        messages.append({"role": role, "content": content})
     named = as_mapping(provider)
     model = (named.get("label") or named.get("id")) if named else provider
     success = result.get("success")
@@ -139,6 +147,25 @@ def _conversation(result: dict[str, Any]) -> RecordedConversation:
             "score": finite(result.get("score")),
         },
     )
+
+
+def _messages(result: dict[str, Any]) -> list[Json]:
+    """Return the messages of a filled prompt, which is JSON, YAML or the text of the user."""
+    raw = as_mapping(result.get("prompt")).get("raw")
+    if not isinstance(raw, str):
+        raise UnusableError("the result has no text of the prompt")
+    if _YAML.match(raw):
+        turns = list(read_turns(raw))
+        if any(image is not None for _, _, image in turns):
+            raise UnusableError("the prompt shows a picture")
+        return [{"role": role, "content": content} for role, content, _ in turns]
+    try:
+        messages = parse_json(raw) if raw.lstrip().startswith("[") else None
+    except ValueError:
+        messages = None
+    if messages and all("role" in as_mapping(message) for message in messages):
+        return as_list(messages)
+    return [{"role": "user", "content": raw}]
 
 
 def _index(result: dict[str, Any], name: str) -> int:

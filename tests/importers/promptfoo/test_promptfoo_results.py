@@ -90,6 +90,38 @@ def test_a_prompt_of_messages_and_an_answer_in_json(tmp_path: Path) -> None:
     assert made.recorded(FILE) == ['{"a": "Oslo"}']
 
 
+CALLS = [
+    {"role": "user", "content": "1 + 1?"},
+    {"role": "assistant", "tool_calls": [{"function": {"name": "add", "arguments": "1, 1"}}]},
+    {"role": "tool", "content": "2"},
+]
+
+
+@pytest.mark.parametrize(
+    ("raw", "messages"),
+    [
+        ("[INST] Hi [/INST]", [("user", "[INST] Hi [/INST]")]),
+        ("[1, 2]", [("user", "[1, 2]")]),
+        (
+            json.dumps(CALLS),
+            [("user", "1 + 1?"), ("assistant", "[calls add(1, 1)]"), ("user", "[result] 2")],
+        ),
+        (
+            "- role: system\n  content: a\n- role: user\n  content: b",
+            [("system", "a"), ("user", "b")],
+        ),
+        ('[{"role": "user", "content": "{{ a }}"}]', [("user", "{{ a }}")]),
+    ],
+)
+def test_a_prompt_is_read_as_it_was_sent(
+    tmp_path: Path, raw: str, messages: list[tuple[str, str]]
+) -> None:
+    made = made_of(tmp_path, {**RESULT, "prompt": {"raw": raw}})
+    assert made.messages(FILE) == [messages]
+    shown = "calls of tools and their results are shown as texts (result 1)"
+    assert made.warnings == [shown] * ("tool" in raw)
+
+
 def test_variables_keep_their_names(tmp_path: Path) -> None:
     values = {"Answer": "Oslo", "id": 7}
     test = {"assert": [{"type": "contains", "value": "{{Answer}}"}]}
