@@ -57,9 +57,11 @@ def read_conversation(
 
 
 def read_answer(message: Json, attachments: Mapping[str, Any] | None = None) -> str:
-    """Return the text of an answer; raises `UnusableError` for a mere call of a tool."""
+    """Return the text of an answer; raises `UnusableError` if it has none, as a call of a tool."""
     fields = as_mapping(message)
     texts, calls = _texts_and_calls(fields, attachments or {})
+    if not calls and fields.get("parts", fields.get("content")) is None:
+        raise UnusableError("the answer has no text")
     if calls and not "".join(texts).strip():
         raise UnusableError("the answer is a call of a tool, without a text")
     return _checked("\n\n".join(texts))

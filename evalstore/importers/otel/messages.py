@@ -63,19 +63,18 @@ def _read_events(events: Iterable[tuple[str, Mapping[str, Json]]]) -> SpanMessag
         fields = {**attributes, **as_mapping(_parsed(attributes.get("gen_ai.event.content")))}
         if name == CHOICE:
             message = as_mapping(_parsed(fields.get("message"))) or fields
-            messages.outputs.append(_message("assistant", message))
+            messages.outputs.extend(_messages("assistant", message))
         elif match := _MESSAGE.fullmatch(name):
-            messages.inputs.append(_message(match[1], fields))
+            messages.inputs.extend(_messages(match[1], fields))
     return messages
 
 
-def _message(role: str, fields: Mapping[str, Any]) -> dict[str, Json]:
-    """Return a message of an event, whose role is that of the event."""
-    return {
-        "role": role,
-        "content": fields.get("content"),
-        "tool_calls": _parsed(fields.get("tool_calls")),
-    }
+def _messages(role: str, fields: Mapping[str, Any]) -> list[Json]:
+    """Return the message of an event with this role; none if its content was not recorded."""
+    content, calls = fields.get("content"), _parsed(fields.get("tool_calls"))
+    if content is None and not calls:
+        return []
+    return [{"role": role, "content": content, "tool_calls": calls}]
 
 
 def _parsed(value: Json) -> Json:

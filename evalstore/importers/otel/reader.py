@@ -9,7 +9,14 @@ from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.coerce import as_mapping
 from evalstore.importers.json_documents import find_sources, read_documents
 from evalstore.importers.otel.messages import DETAILS, SpanMessages, read_messages
-from evalstore.importers.otel.spans import find_spans, read_attributes, read_events, read_times
+from evalstore.importers.otel.spans import (
+    collect_events,
+    find_spans,
+    read_attributes,
+    read_events,
+    read_times,
+    span_key,
+)
 from evalstore.importers.recorded_conversations import (
     RecordedConversation,
     SkippedConversations,
@@ -25,9 +32,10 @@ from evalstore.importers.recorded_messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from evalstore.importers.otel.spans import SpanEvent, SpanEvents
     from evalstore.values import Json
 
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")
@@ -43,8 +51,14 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     """Import the spans of files in OTLP JSON, one test per model."""
     imported = Imported()
     conversations: list[RecordedConversation] = []
-    for path in find_sources(paths, _SUFFIXES):
-        conversations += _read_file(path, imported)
+    files = {
+        path: [document.value for document in read_documents(path, imported.left)]
+        for path in find_sources(paths, _SUFFIXES)
+    }
+    events = collect_events(document for documents in files.values() for document in documents)
+    for path, documents in files.items():
+        spans = (span for document in documents for span in find_spans(document))
+        conversations += _read_file(path, spans, events, imported)
     write_conversations(conversations, imported)
     if not imported.files and not imported.left:
         raise EvalstoreError(
@@ -54,22 +68,25 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     return imported
 
 
-def _read_file(path: Path, imported: Imported) -> Iterator[RecordedConversation]:
+def _read_file(
+    path: Path, spans: Iterable[dict[str, Any]], events: SpanEvents, imported: Imported
+) -> Iterator[RecordedConversation]:
     skipped = SkippedConversations(str(path))
     with_tools = SkippedConversations(str(path))
-    for document in read_documents(path, imported.left):
-        for span in find_spans(document.value):
-            place = _place(span)
-            try:
-                messages = _messages_of(span)
-                if messages is None:
-                    continue
-                yield from _read_choices(span, messages)
-            except UnusableError as problem:
-                skipped.add(str(problem), place)
-            else:
-                if shows_tools(messages.inputs + messages.outputs):
-                    with_tools.add(TOOLS_AS_TEXT, place)
+    for span in spans:
+        place = _place(span)
+        own_events = read_events(span) + events.get(span_key(span), [])
+        attributes = _read_attributes(span, own_events)
+        try:
+            messages = _messages_of(attributes, own_events)
+            if messages is None:
+                continue
+            yield from _read_choices(span, attributes, messages)
+        except UnusableError as problem:
+            skipped.add(str(problem), place)
+        else:
+            if shows_tools(messages.inputs + messages.outputs):
+                with_tools.add(TOOLS_AS_TEXT, place)
     imported.left += skipped.items()
     imported.warnings += with_tools.items()
 
@@ -79,9 +96,8 @@ def _place(span: dict[str, Any]) -> str:
     return f"span {id[:16]}" if isinstance(id, str) and id.isalnum() else "a span without an id"
 
 
-def _messages_of(span: dict[str, Any]) -> SpanMessages | None:
+def _messages_of(attributes: dict[str, Json], events: list[SpanEvent]) -> SpanMessages | None:
     """Return the messages of a span; None for one that is not about a model."""
-    attributes, events = _attributes_of(span)
     if not any(name.startswith("gen_ai.") for name in attributes):
         return None
     messages = read_messages(attributes, events)
@@ -96,20 +112,19 @@ def _messages_of(span: dict[str, Any]) -> SpanMessages | None:
     return messages
 
 
-def _attributes_of(
-    span: dict[str, Any],
-) -> tuple[dict[str, Json], list[tuple[str, dict[str, Json]]]]:
-    events = read_events(span)
+def _read_attributes(span: dict[str, Any], events: list[SpanEvent]) -> dict[str, Json]:
+    """Return the attributes of a span, with those of its event about the messages."""
     attributes = read_attributes(span)
     for name, event_attributes in events:
         if name == DETAILS:
             attributes |= event_attributes
-    return attributes, events
+    return attributes
 
 
-def _read_choices(span: dict[str, Any], messages: SpanMessages) -> Iterator[RecordedConversation]:
+def _read_choices(
+    span: dict[str, Any], attributes: dict[str, Json], messages: SpanMessages
+) -> Iterator[RecordedConversation]:
     """Yield a conversation for each choice of the model; raises `UnusableError`."""
-    attributes, _ = _attributes_of(span)
     conversation = read_conversation(messages.inputs)
     id = span.get("spanId")
     for number, output in enumerate(messages.outputs, 1):

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from evalstore.importers.coerce import as_list, as_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from evalstore.values import Json
+
+    SpanEvent = tuple[str, dict[str, Json]]
+    SpanEvents = dict[tuple[str, str], list[SpanEvent]]
 
 _NANOSECONDS = 1_000_000_000
 _LAST = 253_402_300_799
@@ -26,12 +29,36 @@ def find_spans(document: Json) -> Iterator[dict[str, Any]]:
             )
 
 
+def collect_events(documents: Iterable[Json]) -> SpanEvents:
+    """Return the events in log records by the ids of the trace and the span they belong to."""
+    events: SpanEvents = {}
+    for document in documents:
+        for record in _find_records(document):
+            attributes, body = read_attributes(record), _read_value(record.get("body"))
+            name = record.get("eventName") or attributes.get("event.name")
+            if isinstance(name, str) and name.startswith("gen_ai."):
+                event = name, {**attributes, **as_mapping(body)}
+                events.setdefault(span_key(record), []).append(event)
+    return events
+
+
+def _find_records(document: Json) -> Iterator[dict[str, Any]]:
+    for resource in as_list(as_mapping(document).get("resourceLogs")):
+        for scope in as_list(as_mapping(resource).get("scopeLogs")):
+            yield from map(as_mapping, as_list(as_mapping(scope).get("logRecords")))
+
+
+def span_key(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the ids of the trace and the span of a span or a log record."""
+    return str(record.get("traceId")), str(record.get("spanId"))
+
+
 def read_attributes(owner: Json) -> dict[str, Json]:
     """Return the attributes of a span or an event by name."""
     return _read_pairs(as_mapping(owner).get("attributes"))
 
 
-def read_events(span: dict[str, Any]) -> list[tuple[str, dict[str, Json]]]:
+def read_events(span: dict[str, Any]) -> list[SpanEvent]:
     """Return the events of a span: names and attributes."""
     return [
         (str(as_mapping(event).get("name")), read_attributes(event))

@@ -15,6 +15,7 @@ from evalstore.importers.otel import read
 from evalstore.importers.source_files import reading_from
 from tests.builders import tree
 from tests.importers.importing import Made, imported, lines
+from tests.importers.running import imported_and_run, verdicts_of
 
 FILE = "tests/gpt-4o.md"
 HI = [{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]
@@ -86,6 +87,21 @@ def test_the_messages_of_a_span_become_a_recorded_answer(tmp_path: Path) -> None
     }
 
 
+def test_a_run_judges_the_answers_and_asks_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spans = [
+        span(id, input__messages=HI, output__messages=[{"role": "assistant", "content": text}])
+        for id, text in (("a", "Yo"), ("b", "Go away"))
+    ]
+    tree(tmp_path, {"source/t.json": json.dumps(request(*spans))})
+    document = imported_and_run(
+        tmp_path, capsys, "otel", [{"error": "it is asked"}], verdicts=[True, False]
+    )
+    assert verdicts_of(document) == {"gpt-4o.md::id=a": "pass", "gpt-4o.md::id=b": "fail"}
+    assert document["asked"] == 0
+
+
 EVENTS = [
     ("gen_ai.system.message", {"content": "Be brief."}),
     ("gen_ai.user.message", {"content": "Hi"}),
@@ -129,6 +145,34 @@ def test_each_form_of_the_messages_is_read(tmp_path: Path, attributes: dict[str,
     made = made_of(tmp_path, span(**attributes))
     assert made.messages(FILE) == [[("system", "Be brief."), ("user", "Hi")]]
     assert made.recorded(FILE) == ["Yo"]
+
+
+def record(name: str, body: Any, id: str = "a1") -> dict[str, Any]:
+    """A log record that belongs to a span."""
+    return {"eventName": name, "body": value_of(body), "traceId": "t1", "spanId": id}
+
+
+@pytest.mark.parametrize("parts", [1, 2], ids=["a file", "two files"])
+def test_messages_in_logs_belong_to_the_span_that_they_name(tmp_path: Path, parts: int) -> None:
+    records = [
+        *(record(name, body) for name, body in EVENTS),
+        record("gen_ai.user.message", {"content": "another"}, "b2"),
+        {"body": value_of("text"), "spanId": ["x"]},
+    ]
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
+    texts = [json.dumps(logs), json.dumps(request(span("a1")))]
+    names = ("a.jsonl", "b.jsonl")
+    files = dict(zip(names, texts, strict=True)) if parts == 2 else {"a.jsonl": "\n".join(texts)}
+    made = imported(tmp_path, "otel", files)
+    assert made.messages(FILE) == [[("system", "Be brief."), ("user", "Hi")]]
+    assert made.recorded(FILE) == ["Yo"]
+
+
+def test_events_without_a_content_are_not_an_empty_answer(tmp_path: Path) -> None:
+    events = [("gen_ai.user.message", {}), ("gen_ai.choice", {"message": {"role": "assistant"}})]
+    made = made_of(tmp_path, span(events=events))
+    reason = "the span has no messages: their content was not recorded (span a1)"
+    assert made.left == [("t.json", None, reason)]
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -215,6 +259,10 @@ PICTURE = {"role": "user", "parts": [{"type": "uri", "uri": "https://a/b.png"}]}
         (
             {"input__messages": [*HI, *YO], "output__messages": YO},
             "the conversation ends with an answer, so nothing was asked",
+        ),
+        (
+            {"input__messages": HI, "output__messages": [{"role": "assistant"}]},
+            "the answer has no text",
         ),
         ({"output__messages": YO}, "the conversation has no message of the user"),
         (
