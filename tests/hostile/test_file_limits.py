@@ -354,6 +354,7 @@ ALLOWED = {
     "self._boundary.open": "the door itself",
     "self._source.open": "a dataset's, which is given how to open it",
     "source.open": "the same",
+    "self._zip.open": "of an archive in memory, read up to a size",
     "temporary.open": "writes",
     "read_text": "that of importers/promptfoo/files.py",
     "files.read_text": "the same",
