@@ -9,9 +9,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "schema": ("evalstore schema settings", "evalstore schema -o .schemas"),
     "import": (
         "evalstore import promptfoo promptfooconfig.yaml --dry-run",
-        "evalstore import openai-evals samples.jsonl",
+        "evalstore import otel traces.json",
     ),
-    "check": ("evalstore check", "evalstore check tests/late.md"),
+    "check": ("evalstore check tests/late.md", "evalstore check --format sarif > check.sarif"),
     "doctor": ("evalstore doctor", "evalstore doctor --no-ping"),
     "trust": ("evalstore trust tests/price.py", "evalstore trust env DESK_KEY localhost:8000"),
     "status": ("evalstore status", "evalstore status tests/late.md --explain"),

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.chat_messages import BadMessagesError, read_messages
+from evalstore.importers.ideal_answers import instructions_of
 from evalstore.importers.json_lines import (
     JsonLinesRow,
-    either,
     messages_field,
     read_rows,
     turns_of,
@@ -23,8 +23,6 @@ from evalstore.importers.template_writer import safe_file_name, write_test
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from evalstore.values import Json
 
 _SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz")
 
@@ -61,7 +59,7 @@ def _read_file(path: Path, name: str, imported: Imported) -> None:
     front = {"dataset": f"{place.rpartition('/')[2]}.jsonl", **messages_field(rows)}
     if any("completion" in row.values for row in rows):
         front["answer"] = "{{ item.completion | default(none) }}"
-    text = write_test(front, turns_of(rows), instructions=_instructions(rows))
+    text = write_test(front, turns_of(rows), instructions=instructions_of(rows))
     imported.files[f"tests/{place}.md"] = text
     imported.files[f"tests/{place}.jsonl"] = write_rows(rows)
     imported.rows += len(rows)
@@ -80,30 +78,3 @@ def _read_row(row: JsonLinesRow) -> JsonLinesRow:
         if not all(isinstance(text, str) for text in texts if text is not None or value != text):
             raise ValueError(f"'{name}' must be a text or a list of texts")
     return row if isinstance(row.values["input"], str) else row.with_values(input=messages)
-
-
-def _instructions(rows: list[JsonLinesRow]) -> str:
-    """Return the judge's instructions: ideal answers and context, if the rows have them."""
-    parts = []
-    ideals = [row.values.get("ideal") for row in rows]
-    contexts = [row.values.get("context") for row in rows]
-    if any(ideals):
-        parts.append(_listing("The answer must agree with one of these:", "ideal", ideals))
-    if any(contexts):
-        heading = "Facts to judge by, which the candidate has not seen:"
-        parts.append(_listing(heading, "context", contexts))
-    if not all(ideals):
-        alone_sentence = "The answer must answer the last message correctly and completely."
-        absent = "{% if not item.ideal | default(none) %}"
-        parts.append(f"{absent}{alone_sentence}{{% endif %}}" if any(ideals) else alone_sentence)
-    return "\n\n".join(parts)
-
-
-def _listing(heading: str, column: str, values: list[Json]) -> str:
-    if all(isinstance(value, str) and value for value in values):
-        single_heading = heading.replace("one of these", "this")
-        return f"{single_heading}\n\n{{{{ item.{column} }}}}"
-    loop = "{% for one in " + either(column, values) + " %}\n- {{ one }}\n{% endfor %}"
-    if all(values):
-        return f"{heading}\n{loop}"
-    return f"{{% if item.{column} | default(none) %}}{heading}\n{loop}{{% endif %}}"

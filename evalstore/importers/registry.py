@@ -6,11 +6,13 @@ those of this package.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, cast
 
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.files.access import LARGEST_SOURCE, open_file
 from evalstore.files.fields import suggest
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ _OWN = {
     "nemo": "nemo",
     "promptfoo": "promptfoo",
     "ai-tester-db": "ai_tester.database",
+    "otel": "otel",
+    "inspect": "inspect_ai",
 }
 """Maps the name of a format to the module whose function `read` imports it."""
 
@@ -38,8 +42,20 @@ _TYPICAL = {
     "langbite": "prompts_*.csv",
     "ai-tester-db": "*.db",
     "openai-evals": "evals/*.y*ml",
+    "inspect": "*.eval",
 }
 """Maps the name of a format to a pattern of file names that only it has."""
+
+
+_CONTENT = {
+    "otel": re.compile(rb'"resourceSpans"\s*:'),
+    "inspect": re.compile(rb'"eval"\s*:\s*\{\s*"(?:eval_id|run_id|created|task)"\s*:'),
+    "promptfoo": re.compile(rb'"(?:evalId|promptIdx|componentResults)"\s*:'),
+}
+"""Maps the name of a format to what the beginning of its files in JSON has."""
+_SUFFIXES = (".json", ".jsonl", ".ndjson")
+_BEGINNING = 65_536
+"""The number of bytes that are read to guess a format."""
 
 
 def format_names() -> list[str]:
@@ -48,12 +64,23 @@ def format_names() -> list[str]:
 
 
 def guess_format(path: Path) -> str | None:
-    """Guess the format from file names; None if no pattern matches."""
+    """Guess the format from file names, else from the beginning of a file; None if unknown."""
     if path.is_dir():
         formats = (name for name, pattern in _TYPICAL.items() if any(path.rglob(pattern)))
     else:
         formats = (name for name, pattern in _TYPICAL.items() if path.match(pattern))
-    return next(formats, None)
+    return next(formats, None) or _guess_from_content(path)
+
+
+def _guess_from_content(path: Path) -> str | None:
+    if path.suffix not in _SUFFIXES:
+        return None
+    try:
+        with open_file(path, LARGEST_SOURCE) as file:
+            beginning = file.read(_BEGINNING)
+    except (FileProblem, OSError):
+        return None
+    return next((name for name, pattern in _CONTENT.items() if pattern.search(beginning)), None)
 
 
 def find_importer(name: str) -> Importer:

@@ -51,7 +51,7 @@ class Annotation(NamedTuple):
 def annotate(report: RunReport, workspace: WorkspaceFolder) -> Iterator[Annotation]:
     """Yield the failures of a run, the new ones first, at most as many as GitHub shows."""
     lines = TestLines(workspace)
-    folder = _folder_in_checkout(workspace.root)
+    folder = folder_in_checkout(workspace.root)
     prompts = report.totals.prompts
     shown = list(islice(_failures(report), MOST))
     for result, feedback, change in shown:
@@ -75,7 +75,7 @@ def annotate(report: RunReport, workspace: WorkspaceFolder) -> Iterator[Annotati
 
 def annotate_problems(problems: Iterable[Problem], root: Path) -> Iterator[Annotation]:
     """Yield the problems of files, of each severity at most as many as GitHub shows."""
-    folder = _folder_in_checkout(root)
+    folder = folder_in_checkout(root)
     counts = Counter[str]()
     for problem in problems:
         kind = "error" if problem.severity == "error" else "warning"
@@ -98,7 +98,7 @@ def _failures(report: RunReport) -> Iterator[tuple[Result, str, str]]:
             yield result, feedback, ""
 
 
-def _folder_in_checkout(root: Path) -> str:
+def folder_in_checkout(root: Path) -> str:
     """Return the path of the workspace in the checkout, with a slash at its end, or nothing."""
     checkout = os.environ.get("GITHUB_WORKSPACE")
     if not checkout:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from evalstore import __version__
+from evalstore.errors import Problem
 from evalstore.operations.exports.cells import code_block, code_span
 from evalstore.operations.github import Annotation
+from evalstore.operations.sarif import sarif_log
 from tests.builders import tree
 from tests.cli.test_export import ASKED, HOSTILE
 
@@ -104,6 +108,96 @@ def test_check_annotates_problems(workspace: Path, evalstore: Evalstore, summary
     assert ran.exit_code == 2
     (command,) = commands(ran.stderr)
     assert command.startswith("::error file=w/tests/bad.md,line=2,title=evalstore::")
+
+
+def test_check_annotates_problems_of_the_settings(
+    workspace: Path, evalstore: Evalstore, summary: Path
+) -> None:
+    tree(workspace, {"evalstore.yaml": "candidates: [\n"})
+    ran = evalstore("check")
+    assert ran.exit_code == 2
+    assert [line.partition(",")[0] for line in commands(ran.stderr)] == [
+        "::error file=w/evalstore.yaml"
+    ]
+    assert "nothing was asked" not in ran.stderr
+
+
+SARIF_RULES = [
+    {
+        "id": "file-error",
+        "shortDescription": {"text": "A file has an error, so its tests cannot run."},
+        "defaultConfiguration": {"level": "error"},
+    },
+    {
+        "id": "file-warning",
+        "shortDescription": {"text": "A file has something that is probably not meant."},
+        "defaultConfiguration": {"level": "warning"},
+    },
+]
+
+
+def test_check_prints_problems_as_sarif(
+    workspace: Path, evalstore: Evalstore, summary: Path
+) -> None:
+    bad = "---\ntags: [a]\ntag: x\n---\n# 👤\n\nHi\n\n---\n\nBe kind.\n"
+    tree(workspace, {"tests/b d.md": bad, "tests/none.md": "# 👤\n\nHi\n\n---\n"})
+    ran = evalstore("-C", "tests", "check", "--format", "sarif")
+    log = json.loads(ran.stdout)
+    (run,) = log["runs"]
+    driver = {"name": "evalstore", "version": __version__, "rules": SARIF_RULES}
+    assert (ran.exit_code, log["version"], run["tool"]["driver"]) == (2, "2.1.0", driver)
+    assert [
+        (
+            result["ruleId"],
+            result["level"],
+            result["message"]["text"],
+            result["locations"][0]["physicalLocation"],
+        )
+        for result in run["results"]
+    ] == [
+        (
+            "file-error",
+            "error",
+            "unknown field 'tag'\ndid you mean 'tags'?",
+            {
+                "artifactLocation": {"uri": "w/tests/b%20d.md"},
+                "region": {"startLine": 3},
+            },
+        ),
+        (
+            "file-warning",
+            "warning",
+            "nothing below '---' says how to evaluate the answer: it is asked, and never judged\n"
+            "write the instructions for the evaluator below the line '---'",
+            {"artifactLocation": {"uri": "w/tests/none.md"}, "region": {"startLine": 1}},
+        ),
+    ]
+
+
+def test_sarif_of_a_workspace_without_problems_has_no_results(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    ran = evalstore("check", "--format", "sarif")
+    assert (ran.exit_code, json.loads(ran.stdout)["runs"][0]["results"]) == (0, [])
+
+
+def test_sarif_has_escapes_for_control_characters_and_odd_paths(tmp_path: Path) -> None:
+    problem = Problem("tests/\udcff#.md", "a\x1b[31m", 2, 7, severity="warning")
+    (result,) = sarif_log([problem], tmp_path)["runs"][0]["results"]
+    assert result["message"]["text"] == "a\\x1b[31m"
+    place = result["locations"][0]["physicalLocation"]
+    assert place == {
+        "artifactLocation": {"uri": "tests/%FF%23.md"},
+        "region": {"startLine": 2, "startColumn": 7},
+    }
+
+
+def test_sarif_and_json_are_not_printed_together(workspace: Path, evalstore: Evalstore) -> None:
+    ran = evalstore("check", "--format", "sarif", "--json")
+    assert (ran.exit_code, ran.stderr) == (
+        2,
+        "error: '--json' cannot be combined with '--format'\nhint: write one of the two\n",
+    )
 
 
 @pytest.mark.parametrize(

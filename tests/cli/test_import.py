@@ -237,6 +237,17 @@ def test_recorded_answers_to_a_test_that_is_not_there_are_reported(
     assert left["reason"] == "the test file was edited since, or not written"
 
 
+TYPICAL = {
+    "traces.json": ("otel", '{"resourceSpans": []}'),
+    "traces.jsonl": ("otel", '{"resourceSpans": []}\n' * 2),
+    "log.json": ("inspect", '{"version": 2, "status": "success", "eval": {\n "eval_id": "x"}}'),
+    "log.eval": ("inspect", ""),
+    "results.json": ("promptfoo", '{"evalId": "eval-x", "results": {}}'),
+    "results.jsonl": ("promptfoo", '{"gradingResult": {"componentResults": []}}\n'),
+}
+"""Maps the names of files to their format and content."""
+
+
 @pytest.mark.parametrize(
     ("argument", "message", "hint"),
     [
@@ -244,12 +255,20 @@ def test_recorded_answers_to_a_test_that_is_not_there_are_reported(
             "source/capitals.jsonl",
             "the format of 'source/capitals.jsonl' is missing",
             "type 'evalstore import FORMAT source/capitals.jsonl'; the formats are lve, langbite, "
-            "openai-evals, evalsone, nemo, promptfoo, ai-tester-db",
+            "openai-evals, evalsone, nemo, promptfoo, ai-tester-db, otel, inspect",
         ),
         (
             "other",
             "the format of 'other' is missing",
             "type 'evalstore import promptfoo other'",
+        ),
+        *(
+            (
+                f"source/{name}",
+                f"the format of 'source/{name}' is missing",
+                f"type 'evalstore import {format} source/{name}'",
+            )
+            for name, (format, _) in TYPICAL.items()
         ),
         ("lve", "the format 'lve' needs a path", "type 'evalstore import lve PATH'"),
     ],
@@ -258,6 +277,7 @@ def test_a_format_that_is_missing_is_named(
     samples: Path, evalstore: Evalstore, argument: str, message: str, hint: str
 ) -> None:
     tree(samples, {"other/promptfooconfig.yaml": ""})
+    tree(samples, {f"source/{name}": text for name, (_, text) in TYPICAL.items()})
     assert evalstore("import", argument) == Ran(2, "", f"error: {message}\nhint: {hint}\n")
 
 

@@ -41,6 +41,8 @@ IMPORTS = {
     "lve": "test.json",
     "langbite": "prompts_en_us.csv",
     "ai-tester-db": "x.db",
+    "otel": "x.json",
+    "inspect": "x.eval",
 }
 
 
@@ -276,6 +278,9 @@ def test_an_import_refuses_what_it_cannot_read(
         ("promptfoo", {"promptfooconfig.yaml": "prompts: [p.json]\n", "p.json": DEEP}),
         ("evalsone", {"x.jsonl": DEEP + "\n"}),
         ("openai-evals", {"x.jsonl": DEEP + "\n"}),
+        ("otel", {"x.jsonl": "{}\n" + DEEP + "\n"}),
+        ("otel", {"x.json": '{"resourceSpans": ' + DEEP}),
+        ("inspect", {"x.json": '{"samples": ' + DEEP}),
         ("lve", {"a--b/test.json": DEEP}),
         ("langbite", {"m.json": '{"requirements": ' + DEEP, "prompts_en_us.csv": "a\tb\n"}),
     ],
@@ -349,6 +354,7 @@ ALLOWED = {
     "self._boundary.open": "the door itself",
     "self._source.open": "a dataset's, which is given how to open it",
     "source.open": "the same",
+    "self._zip.open": "of an archive in memory, read up to a size",
     "temporary.open": "writes",
     "read_text": "that of importers/promptfoo/files.py",
     "files.read_text": "the same",

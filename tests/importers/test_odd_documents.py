@@ -16,7 +16,11 @@ from evalstore.importers.base import ImportOptions
 from evalstore.importers.registry import find_importer
 from evalstore.values import Json
 from tests.builders import tree
+from tests.importers.inspect_ai.test_inspect import EVALUATION
+from tests.importers.inspect_ai.test_inspect import SAMPLE as SAMPLED
 from tests.importers.nemo.test_nemo import CONTAINS, ROW, TOOL, job, judge
+from tests.importers.otel.test_otel import request, span
+from tests.importers.promptfoo.test_promptfoo_results import RESULT
 
 ODD: tuple[Json, ...] = (None, 7, "x", "{{ a", [], {}, [None], {"a": [1]}, True)
 TOOLS = {"type": "tool-calling", "params": {"tool_calls_ground_truth": "{{ item.calls }}"}}
@@ -77,6 +81,19 @@ SAMPLE = {
     "context": ["c"],
     "sample": [{"role": "user", "content": "x"}],
 }
+CALL = span(
+    input__messages=[{"role": "user", "parts": [{"type": "text", "content": "x"}]}],
+    output__messages=[{"role": "assistant", "content": "y", "tool_calls": [{"function": "f"}]}],
+    usage__input_tokens=1,
+    response__finish_reasons=["stop"],
+)
+EVENTS = span(
+    events=[
+        ("gen_ai.user.message", {"content": "x"}),
+        ("gen_ai.choice", {"message": {"content": "y", "tool_calls": []}}),
+    ]
+)
+INSPECTED = {**SAMPLED, "attachments": {"k": "v"}}
 DOCUMENTS: list[tuple[str, str, Any, dict[str, Any]]] = [
     ("promptfoo", "promptfooconfig.yaml", PROMPTFOO, {"p.txt": "p"}),
     ("nemo", "job.json", NEMO, {"d.jsonl": {**ROW, "calls": [{"name": "f", "arguments": {}}]}}),
@@ -85,6 +102,9 @@ DOCUMENTS: list[tuple[str, str, Any, dict[str, Any]]] = [
     ("openai-evals", "modelgraded/s.yaml", SPEC, {"evals/e.yaml": EVAL, "data/s.jsonl": SAMPLE}),
     ("openai-evals", "data/s.jsonl", SAMPLE, {"evals/e.yaml": EVAL, "modelgraded/s.yaml": SPEC}),
     ("evalsone", "s.jsonl", SAMPLE, {}),
+    ("otel", "t.json", request(CALL, EVENTS), {}),
+    ("inspect", "l.json", {"eval": EVALUATION, "samples": [INSPECTED]}, {}),
+    ("promptfoo", "promptfooconfig.json", {"results": {"results": [RESULT]}}, {}),
 ]
 
 

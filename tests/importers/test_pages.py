@@ -32,7 +32,7 @@ def test_what_is_taken_over_is_on_the_page(page: str, name: str) -> None:
     assert f"`{name}`" in (PAGES / f"{page}.md").read_text(encoding="utf-8")
 
 
-FORMATS = ["lve", "langbite", "openai-evals", "evalsone", "nemo", "promptfoo"]
+FORMATS = ["lve", "langbite", "openai-evals", "evalsone", "nemo", "promptfoo", "otel", "inspect"]
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -337,7 +337,7 @@ _ASSERTS = (
     ),
     *("is-valid-openai-tools-call", "contains-json", "f-score", "model-graded-closedqa"),
 )
-_assertions = st.lists(
+ASSERTIONS = st.lists(
     st.fixed_dictionaries(
         {"type": st.sampled_from(_ASSERTS)},
         optional={"value": odd, "threshold": values, "weight": values},
@@ -348,7 +348,7 @@ _tests = st.lists(
     any_of(
         **{
             "vars": st.dictionaries(words, values, max_size=2),
-            "assert": _assertions,
+            "assert": ASSERTIONS,
             "description": odd,
         }
     ),

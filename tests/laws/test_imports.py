@@ -15,13 +15,17 @@ from evalstore.planning.options import Location
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
 from tests.builders import HELLO, tree
+from tests.laws.recorded_sources import RECORDED
 from tests.laws.repositories import REPOSITORIES
 
+SOURCES = {**{format: (format, files) for format, files in REPOSITORIES.items()}, **RECORDED}
 
-@pytest.mark.parametrize("format", REPOSITORIES)
+
+@pytest.mark.parametrize("name", SOURCES)
 @given(data=st.data())
-def test_nothing_that_an_import_writes_fails_check(format: str, data: st.DataObject) -> None:
-    files = data.draw(REPOSITORIES[format])
+def test_nothing_that_an_import_writes_fails_check(name: str, data: st.DataObject) -> None:
+    format, strategy = SOURCES[name]
+    files = data.draw(strategy)
     with tempfile.TemporaryDirectory() as folder:
         source = tree(Path(folder) / "source", files)
         root = tree(Path(folder) / "workspace", {"evalstore.yaml": "", "tests/hello.md": HELLO})

@@ -26,8 +26,8 @@ def import_(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="ai-tester-db, evalsone, langbite, lve, nemo, openai-evals, promptfoo, "
-            "or a plug-in's name.",
+            help="ai-tester-db, evalsone, inspect, langbite, lve, nemo, openai-evals, otel, "
+            "promptfoo, or a plug-in's name.",
         ),
     ],
     paths: Annotated[
@@ -52,9 +52,10 @@ def import_(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Import the tests of another system.
+    """Import another system's tests or recorded answers.
 
     Writes test files and lists what could not be imported; runs none of the system's code.
+    Recorded answers are judged without a call.
     """
     from evalstore.operations.import_tests import import_files
 

@@ -16,7 +16,7 @@ from evalstore.cli import options, output
 from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
 from evalstore.cli.data_output import print_data
 from evalstore.cli.render.table import Table, print_table
-from evalstore.errors import NO, OK, USAGE, Problem
+from evalstore.errors import NO, OK, USAGE, EvalstoreError, Problem
 from evalstore.planning.options import Kind, SelectionOptions
 
 if TYPE_CHECKING:
@@ -88,14 +88,27 @@ def init(
 
 @app.command()
 @options.grouped(selection=options.selection("paths"))
-def check(selection: SelectionOptions, json: options.Json = False) -> None:
+def check(
+    selection: SelectionOptions,
+    format: Annotated[
+        Literal["text", "sarif"],
+        typer.Option("--format", metavar="FORMAT", help="As text or sarif (SARIF 2.1.0)."),
+    ] = "text",
+    json: options.Json = False,
+) -> None:
     """Validate all files without calling a model."""
     from evalstore.operations.check import check as operation
 
+    if json and format != "text":
+        raise EvalstoreError(
+            "'--json' cannot be combined with '--format'", hint="write one of the two"
+        )
     report = operation(here(), selection.paths)
     report.problems.extend(_problems_of_browser())
     if json:
         output.document(report)
+    elif format == "sarif":
+        _print_sarif(report.problems)
     else:
         for problem in report.problems:
             output.problem(problem)
@@ -115,6 +128,15 @@ def check(selection: SelectionOptions, json: options.Json = False) -> None:
         print_problems(here(), report.problems)
     if report.errors:
         raise typer.Exit(USAGE)
+
+
+def _print_sarif(problems: Iterable[Problem]) -> None:
+    from json import dumps
+
+    from evalstore.operations.sarif import sarif_log
+    from evalstore.workspace.settings import find_root
+
+    output.data_line(dumps(sarif_log(problems, find_root(here().directory)), indent=2))
 
 
 def _problems_of_browser() -> Iterable[Problem]:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def print_problems(location: Location, problems: Iterable[Problem]) -> None:
     """Print an annotation for each problem of a file."""
     from evalstore.operations.github import annotate_problems
-    from evalstore.planning.open_project import open_workspace
+    from evalstore.workspace.settings import find_root
 
-    for annotation in annotate_problems(problems, open_workspace(location).root):
+    for annotation in annotate_problems(problems, find_root(location.directory)):
         output.workflow_command(annotation.command)
 
 

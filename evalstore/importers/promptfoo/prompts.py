@@ -103,7 +103,7 @@ def _prompt(label: str, text: str) -> PromptfooPrompt:
     parts = [part.text for part in find_parts(text) if not part.text.startswith("{#")]
     if any(map(_SO_FAR.search, parts)):
         raise ExpressionNotTakenError("it shows the answers to other tests ('_conversation')")
-    turns = list(_turns(text))
+    turns = list(read_turns(text))
     images = tuple(image for _, _, image in turns)
     templates = [template for _, content, image in turns for template in (content, image or "")]
     names = frozenset(name for template in templates for name in template_names(template))
@@ -112,7 +112,7 @@ def _prompt(label: str, text: str) -> PromptfooPrompt:
     )
 
 
-def _turns(text: str) -> Iterator[tuple[str, str, str | None]]:
+def read_turns(text: str) -> Iterator[tuple[str, str, str | None]]:
     """Yield the messages of a prompt with their pictures; a text is one user message."""
     messages = _messages(text)
     if messages is None:

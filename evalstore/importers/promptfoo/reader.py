@@ -1,4 +1,4 @@
-"""Import of a configuration, one test per prompt and group of cases."""
+"""Import of configurations, one test per prompt and group of cases, and of results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from evalstore.importers.promptfoo import files
 from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.importers.promptfoo.prompts import PromptfooPrompt, read_prompts
 from evalstore.importers.promptfoo.providers import read_providers
+from evalstore.importers.promptfoo.results import read_results
 from evalstore.importers.promptfoo.test_writer import group, needed_rows, write
 from evalstore.importers.promptfoo.tests import PromptfooCase, PromptfooTests
 from evalstore.importers.template_writer import safe_file_name, unique
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from evalstore.files.yaml12 import Document
 
 _NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
+_RESULTS = (".json", ".jsonl")
+"""Suffixes of files with the results of an evaluation; a configuration may have the first."""
 _KNOWN = (
     "prompts",
     "tests",
@@ -39,18 +42,21 @@ _QUIET = (
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """Import the tests of configurations, or of folders with a configuration."""
+    """Import the tests of configurations, or of folders with a configuration, or results."""
     imported = Imported()
     configs = [config for path in paths for config in _configs(path)]
     if not configs:
         raise EvalstoreError(
             "there is no configuration of promptfoo here",
-            hint="name a 'promptfooconfig.yaml', or the folder with it",
+            hint="name a 'promptfooconfig.yaml', or the folder with it, or a 'results.json'",
         )
     for config in configs:
         prefix = safe_file_name(config.parent.name) if len(configs) > 1 else ""
+        folder = f"{prefix}/" if prefix else ""
         try:
-            _read(config, f"{prefix}/" if prefix else "", imported)
+            if config.suffix in _RESULTS and read_results(config, folder, imported):
+                continue
+            _read(config, folder, imported)
         except ExpressionNotTakenError as problem:
             imported.left.append(SkippedItem(str(config), str(problem), problem.line))
     return imported

@@ -263,6 +263,17 @@ def write(
             for (role, text), image in zip(turns, prompt.images or [None] * len(turns), strict=True)
         ]
         turns = []
+    return write_judged(front, turns, case_group, imported)
+
+
+def write_judged(
+    front: dict[str, Json],
+    turns: Sequence[tuple[str, str]],
+    case_group: PromptfooGroup,
+    imported: Imported,
+) -> bytes:
+    """Return a test file with this conversation, judged by the assertions of a group."""
+    first_case = case_group.cases[0]
     checks: Json = case_group.checks
     if not case_group.checks and not case_group.instructions:
         checks = [{"length": {"min": 0}}]

@@ -7,7 +7,8 @@ from typing import Any
 
 from tests.hostile.campaign.nasty_cases import NEMO
 
-ROW = {"input": [{"role": "user", "content": "Capital of France?"}], "ideal": ["Paris", "paris"]}
+ASKED = {"role": "user", "content": "Capital of France?"}
+ROW = {"input": [ASKED], "ideal": ["Paris", "paris"]}
 LANGBITE = (
     "prompt_id\tconcern\tinput_type\treflection_type\ttask_prefix\tprompt\toutput_formatting\t"
     "oracle\toracle_prediction\n1\tpets\tconstrained\tobservational\t\tAre {PET} nice?\t\t"
@@ -51,6 +52,34 @@ PROMPTFOO: dict[str, Any] = {
         {"vars": {"city": ["Rome", "Bari"]}, "assert": [{"type": "regex", "value": "I.aly"}]},
     ],
 }
+SAID = {"role": "assistant", "content": "Paris"}
+OTEL = {
+    "resourceSpans": [
+        {
+            "scopeSpans": [
+                {
+                    "spans": [
+                        {
+                            "spanId": "a1",
+                            "attributes": [
+                                {
+                                    "key": f"gen_ai.{name}.messages",
+                                    "value": {"stringValue": json.dumps(messages)},
+                                }
+                                for name, messages in (("input", [ASKED]), ("output", [SAID]))
+                            ],
+                        }
+                    ]
+                }
+            ]
+        }
+    ]
+}
+INSPECT = {
+    "version": 2,
+    "eval": {"task": "t", "model": "m"},
+    "samples": [{"id": 1, "target": "Paris", "messages": [ASKED, SAID]}],
+}
 AI_TESTER = {
     "ai-tester.config.yaml": "candidates: [gpt]\nevaluators: [gpt]\n",
     ".env": "AI_TESTER_CONFIG_PATH=ai-tester.config.yaml\n",
@@ -71,6 +100,8 @@ SOURCES: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "evalsone": ("s.jsonl", {"s.jsonl": (json.dumps({**ROW, "completion": "Paris"}) + "\n") * 3}),
     "openai-evals": ("s.jsonl", {"s.jsonl": (json.dumps(ROW) + "\n") * 3}),
+    "otel": ("t.json", {"t.json": json.dumps(OTEL, indent=1)}),
+    "inspect": ("l.json", {"l.json": json.dumps(INSPECT, indent=1)}),
     "langbite": (
         ".",
         {"requirements.json": json.dumps(REQUIREMENT, indent=1), "prompts.csv": LANGBITE},

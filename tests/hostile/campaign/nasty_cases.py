@@ -242,6 +242,10 @@ IMPORTS: dict[str, tuple[str, str, dict[str, Content]]] = {
     "evalsone-endless": ("evalsone", "s.jsonl", {"s.jsonl": Link("/dev/zero")}),
     "openai-evals-fifo": ("openai-evals", "s.jsonl", {"s.jsonl": Fifo()}),
     "langbite-endless": ("langbite", "r.json", {"r.json": Link("/dev/zero")}),
+    "otel-fifo": ("otel", "t.json", {"t.json": Fifo()}),
+    "otel-endless": ("otel", "t.json", {"t.json": Link("/dev/zero")}),
+    "otel-nested": ("otel", "t.json", {"t.json": "[" * 100_000}),
+    "inspect-fifo": ("inspect", "l.eval", {"l.eval": Fifo()}),
     "lve-fifo": ("lve", "r", {"r/a/b/m/test.json": Fifo()}),
     "promptfoo-endless": ("promptfoo", "c.yaml", {"c.yaml": Link("/dev/zero")}),
 }

@@ -1,0 +1,72 @@
+"""Reading of JSON documents, and of JSON Lines with a document on each line."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.errors import FileProblem
+from evalstore.files.access import LARGEST_DOCUMENT, too_large
+from evalstore.importers.base import SkippedItem
+from evalstore.importers.coerce import parse_json
+from evalstore.importers.source_files import read_unpacked, reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from evalstore.values import Json
+
+
+class SourceDocument(NamedTuple):
+    """A document with its line; None if it is the whole file."""
+
+    line: int | None
+    value: Json
+
+
+def find_sources(paths: Iterable[Path], suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """Yield the named files, and the files in named folders that have one of these suffixes."""
+    for path in paths:
+        if path.is_dir():
+            yield from (file for file in sorted(path.rglob("*")) if file.name.endswith(suffixes))
+        else:
+            yield path
+
+
+def read_documents(path: Path, left: list[SkippedItem]) -> Iterator[SourceDocument]:
+    """Yield the documents of a file; what cannot be read is added to `left` with the reason."""
+    try:
+        data = read_unpacked(path)
+    except FileProblem as problem:
+        left.append(SkippedItem(str(path), reason_of(problem)))
+        return
+    lines = [(number, text) for number, text in enumerate(data.split(b"\n"), 1) if text.strip()]
+    if len(lines) < 2 or _parse(lines[0][1]) is None:
+        if len(data) > LARGEST_DOCUMENT:
+            left.append(SkippedItem(str(path), too_large(len(data), LARGEST_DOCUMENT).message))
+            return
+        lines = [(0, data)]
+    for number, text in lines:
+        try:
+            yield SourceDocument(
+                number or None, parse_json(text, parse_constant=_none, parse_float=_finite)
+            )
+        except ValueError as error:
+            left.append(SkippedItem(str(path), f"not JSON: {error}", number or None))
+
+
+def _parse(text: bytes) -> Json:
+    try:
+        return parse_json(text)
+    except ValueError:
+        return None
+
+
+def _none(_name: str) -> None:
+    """Return null for NaN and infinity, which JSON does not have."""
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
