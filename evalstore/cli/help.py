@@ -36,9 +36,16 @@ class SectionedCommand(TyperCommand):
             raise explain_usage(error, ctx) from None
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Collect the parts of the line of usage; a required argument is written without braces."""
+        """Collect the parts of the line of usage; a required argument is written without braces.
+
+        Arguments that say themselves which of their parts are optional are written as they are.
+        """
+        own = {f"[{param.metavar}]...": str(param.metavar) for param in self.get_params(ctx)}
         return [
-            piece.removeprefix("{").removesuffix("}") for piece in super().collect_usage_pieces(ctx)
+            own[piece]
+            if piece.startswith("[[") and piece in own
+            else piece.removeprefix("{").removesuffix("}")
+            for piece in super().collect_usage_pieces(ctx)
         ]
 
     def format_epilog(self, _ctx: Any, formatter: Any) -> None:

@@ -24,6 +24,14 @@ def option(names: str, section: str, text: str, **settings: Any) -> Any:
 
 JSON = option("--json", help.OUTPUT, "Print JSON (stable schema).")
 Json = Annotated[bool, JSON]
+RunOrWorkspace = Annotated[
+    str,
+    typer.Argument(
+        metavar="REV",
+        help="A run (default: the last), or @work: the workspace as it is now.",
+        autocompletion=completions.runs,
+    ),
+]
 Output = Annotated[
     Literal["table", "json", "jsonl", "csv", "md"],
     option("-o, --output", help.OUTPUT, "As table, json, jsonl, csv or md.", metavar="FORMAT"),

@@ -71,6 +71,7 @@ def test_the_arguments_of_a_command_are_not_in_small_letters(name: str) -> None:
     usage = help_of(name).partition("\n\n")[0].partition("[OPTIONS]")[2]
     words = re.findall(r"[A-Za-z]+(?:\|\w+)*", usage)  # choices are in small letters
     assert all(word.isupper() or "|" in word or word == "env" for word in words)
+    assert "[[" not in usage
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,21 +7,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from evalstore.cli import completions, output, streams
+from evalstore.cli import options, output, streams
 from evalstore.cli.app import app, here
 from evalstore.errors import EvalstoreError
 
 
 @app.command()
 def export(
-    revision: Annotated[
-        str,
-        typer.Argument(
-            metavar="[REV]",
-            help="A run (default: the last), or @work: the workspace as it is now.",
-            autocompletion=completions.runs,
-        ),
-    ] = "@",
+    revision: options.RunOrWorkspace = "@",
     file: Annotated[
         Path | None,
         typer.Option(

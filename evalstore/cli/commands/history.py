@@ -28,7 +28,7 @@ def diff(
     revisions: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[A [B]] [-- PATH]",
+            metavar="[A [B]] [-- PATH...]",
             help="Two runs, or a run and the workspace: @work, the default of B.",
             autocompletion=completions.runs,
         ),

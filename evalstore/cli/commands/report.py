@@ -16,14 +16,7 @@ _PAGE = "evalstore-report.html"
 
 @app.command()
 def report(
-    revision: Annotated[
-        str,
-        typer.Argument(
-            metavar="[REV]",
-            help="A run (default: the last), or @work: the workspace as it is now.",
-            autocompletion=completions.runs,
-        ),
-    ] = "@",
+    revision: options.RunOrWorkspace = "@",
     path: Annotated[
         str | None,
         typer.Option(

@@ -32,14 +32,7 @@ OPTIONAL = (
 
 @app.command()
 def stats(
-    revision: Annotated[
-        str,
-        typer.Argument(
-            metavar="[REV]",
-            help="A run (default: the last), or @work: the workspace as it is now.",
-            autocompletion=completions.runs,
-        ),
-    ] = "@",
+    revision: options.RunOrWorkspace = "@",
     by: Annotated[
         list[str] | None,
         typer.Option(

@@ -29,7 +29,7 @@ def _own(name: str) -> str:
 Revision = Annotated[
     str | None,
     typer.Argument(
-        metavar="[REV]",
+        metavar="REV",
         help="The run to open first; @work: the workspace.",
         envvar=_own("REVISION"),
     ),
