@@ -166,9 +166,14 @@ def print_log(log: Log, *, oneline: bool) -> None:
             output.line(f"    {message}")
         if selection:
             output.line(f"    arguments: {selection}")
-        output.line(f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}")
+        if log.file is None:
+            output.line(f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}")
         if verdicts:
             output.line(f"    {verdicts}")
+        elif log.file is not None:
+            output.line("    the run did not cover this file")
+        if log.file is not None and not entry.edits:
+            output.line("    no edit: only verdicts changed")
         for edit in entry.edits:
             first, *values = edit_lines(edit, width=output.width() - 14, indent=10)
             output.line(f"    edit: {first.spans[0].text}")
