@@ -186,7 +186,10 @@ def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore
         "pass rate 50.0% -> 50.0% (2 results in 1 file, judged on both sides)\n",
         "",
     )
-    assert evalstore("diff", "@~1", "@").stdout.startswith(f"{about}only those are compared\n1 ")
+    compared = evalstore("diff", "@~1", "@")
+    assert compared.stdout.startswith(f"{about}only those are compared\n1 ")
+    assert compared.stderr == '(use "evalstore diff <short>" to compare all cases)\n'
+    assert evalstore("diff", "@~1").stdout.startswith("2 unchanged\n")
 
 
 def test_diff_compares_a_case_that_the_last_run_left_pending_with_the_run_that_judged_it(
