@@ -48,6 +48,16 @@ def test_the_word_of_a_person_decides(ran: Any, documents: Any, evalstore: Evals
     assert document["cases"][0]["feedback"] == "cold is right"
 
 
+@pytest.mark.parametrize("note", ["scripted/one", "one"])
+def test_a_note_that_is_a_candidate_is_refused(ran: Any, evalstore: Evalstore, note: str) -> None:
+    assert evalstore("label", OSLO, "pass", "-m", note) == Ran(
+        2,
+        "",
+        f"error: the note '{note}' is the name of a candidate\n"
+        "hint: '-m' is the note here; write '--model scripted/one' for the candidate\n",
+    )
+
+
 def test_a_session_can_be_labelled_by_its_id(ran: Any, documents: Any) -> None:
     (item,) = documents("label", ran["city=Rome"][:8], "fail", "--as", "Ada")["labels"]
     assert (item["row"], item["was"], item["verdict"], item["by"]) == (
