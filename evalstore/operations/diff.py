@@ -25,7 +25,7 @@ from evalstore.operations.diff_sides import (
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.json_output import to_json
 from evalstore.operations.judgement_changes import Judgements, judgement_changes
-from evalstore.operations.prompt_names import prompt_labels
+from evalstore.operations.prompt_names import name_field, prompt_labels
 from evalstore.operations.row_ids import has_edited_rows
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.options import Location, SelectionOptions
@@ -264,6 +264,7 @@ class Diff:
             "file": shown.file,
             "row": shown.row,
             "prompt": shown.prompt,
+            **name_field(self.prompts, shown),
             "model": shown.model,
             "was": self._side(pair.was),
             "now": self._side(pair.now),
