@@ -325,3 +325,17 @@ def test_status_counts_the_labels_that_no_run_has_recorded(ran: Any, evalstore: 
     assert line() == ""
     evalstore("label", OSLO, "none", "--as", "Ada")
     assert line().startswith("1 label since")
+
+
+def test_status_names_the_labels_that_an_edit_makes_void(
+    ran: Any, workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    evalstore("run")
+    assert "no longer" not in evalstore("status").stdout
+    edit(workspace / "tests/weather.md", "must be warm", "must be mild")
+    line = "\n1 label no longer counts: tests/weather.md [city=Oslo]\n"
+    assert line in evalstore("status").stdout
+    assert line in evalstore("status").stdout  # from the cache
+    evalstore("run")
+    assert "no longer" not in evalstore("status").stdout
