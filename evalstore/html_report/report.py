@@ -82,7 +82,7 @@ def write_report(
     try:
         with temporary_file(target) as out:
             table = build_report(location, revision, out, compare=compare)
-            return WrittenReport(path, table.run, len(table.rows), out.tell())
+            return WrittenReport(path, table.run, table.case_count, out.tell())
     except OSError as error:
         raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
 
@@ -96,7 +96,7 @@ def stream_report(
         size = spool.tell()
         spool.seek(0)
         copyfileobj(spool, out)
-    return WrittenReport(STDOUT, table.run, len(table.rows), size)
+    return WrittenReport(STDOUT, table.run, table.case_count, size)
 
 
 def _require_replaceable(target: Path, path: str) -> None:

@@ -237,7 +237,9 @@ def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable
 
 
 def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) -> Iterable[Fact]:
-    yield Fact("Cases", f"{len(table.rows):,}", f"in {plural(len(table.files), 'file')}")
+    results = sum(len(row.cells) for row in table.rows)
+    places = f"in {plural(len(table.files), 'file')}; {plural(results, 'result')}"
+    yield Fact("Cases", f"{table.case_count:,}", places)
     yield Fact("Candidates", f"{len(table.models):,}", ", ".join(map(safe, table.models[:3])))
     if run.id != WORKSPACE:
         calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new judgement')}"
