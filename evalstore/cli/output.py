@@ -52,6 +52,11 @@ _FORCED = ("FORCE_COLOR", "CLICOLOR_FORCE")
 _COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 """Matches what GitHub Actions takes for a command at the start of a line."""
 
+_SENTENCES = ("(", "hint:", "note:")
+"""How the sentences for the user begin, which may be wrapped; other lines are columns."""
+_WORD = re.compile(r'(?:"evalstore [^"\n]*"|\S)+')
+"""Matches a word, or a command in quotation marks with what is attached to it."""
+
 color: bool | None = None
 """True or False when the user said so; None: as the terminal allows."""
 verbose = False
@@ -138,9 +143,26 @@ def workflow_command(text: str) -> None:
 
 
 def talk(text: str) -> None:
-    """Write a line for the user to stderr, apart from the data."""
-    if not quiet:
-        _write(_inert(text), err=True)
+    """Write a line for the user to stderr, apart from the data.
+
+    In a terminal a sentence is wrapped between words.
+    """
+    if quiet:
+        return
+    if text.startswith(_SENTENCES) and "\n" not in text and sys.stderr.isatty():
+        text = "\n".join(wrap_sentence(text, shutil.get_terminal_size((100, 24)).columns))
+    _write(_inert(text), err=True)
+
+
+def wrap_sentence(text: str, columns: int) -> list[str]:
+    """Return a sentence wrapped between words; a command in quotation marks is never broken."""
+    lines: list[str] = []
+    for word in _WORD.findall(text):
+        if lines and columns_of(lines[-1]) + 1 + columns_of(word) <= columns:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def warn(text: str) -> None:

@@ -85,6 +85,11 @@ class CaseTable:
     """The number of changed answers whose difference is left out."""
 
     @property
+    def case_count(self) -> int:
+        """Return the number of cases, however many system prompts they have."""
+        return len({(row.file, row.row) for row in self.rows})
+
+    @property
     def places(self) -> dict[tuple[str, str, int], int]:
         """Return the number of each case, by its file, its row and the number of its prompt."""
         return {

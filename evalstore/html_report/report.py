@@ -19,6 +19,7 @@ from evalstore.html_report.page import ServedPage, write_page
 from evalstore.html_report.summary import MOST_RUNS, summarise_results
 from evalstore.operations.diff import Diff, diff
 from evalstore.operations.garbage_collection import without_garbage_collection
+from evalstore.operations.open_regressions import find_open_regressions
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.reuse_savings import ReuseSavings
 from evalstore.operations.revision_results import find_marked_results, open_revision
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from evalstore.html_report.case_data import CaseTable
     from evalstore.operations.exports.writers import ByteWriter
+    from evalstore.operations.regressions import Regression
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results import Result
@@ -80,7 +82,7 @@ def write_report(
     try:
         with temporary_file(target) as out:
             table = build_report(location, revision, out, compare=compare)
-            return WrittenReport(path, table.run, len(table.rows), out.tell())
+            return WrittenReport(path, table.run, table.case_count, out.tell())
     except OSError as error:
         raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
 
@@ -94,7 +96,7 @@ def stream_report(
         size = spool.tell()
         spool.seek(0)
         copyfileobj(spool, out)
-    return WrittenReport(STDOUT, table.run, len(table.rows), size)
+    return WrittenReport(STDOUT, table.run, table.case_count, size)
 
 
 def _require_replaceable(target: Path, path: str) -> None:
@@ -131,6 +133,7 @@ def build_report(
         run, batches = find_marked_results(project, revision)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         compared = _compare(location, project, run, compare)
+        regressions = _find_regressions(project, run, compared, compare)
         stored = None if run.id == WORKSPACE else run
         data = CaseData(
             AnswerReader(project, run),
@@ -158,6 +161,7 @@ def build_report(
                 _find_trend(project.store, stored),
                 data.table,
                 savings.usd,
+                regressions,
             )
             spool.seek(0)
             write_page(out, summary, data.table, spool, MARK, served)
@@ -190,6 +194,21 @@ def _compare(location: Location, project: Project, run: Run, revision: str | Non
             return None
         revision = previous.id
     return diff(location, revision, run.id if is_stored else None)
+
+
+def _find_regressions(
+    project: Project, run: Run, compared: Diff | None, baseline: str | None
+) -> list[Regression]:
+    """Return the regressions of a stored run that broke in an earlier one."""
+    if compared is None or WORKSPACE in (compared.was, compared.now):
+        return []
+    return find_open_regressions(
+        project.store,
+        project.settings.paths["tests"],
+        run,
+        compared.broke,
+        project.store.load_run(compared.was) if baseline else None,
+    )
 
 
 def _find_trend(store: Store, run: Run | None) -> list[Run]:

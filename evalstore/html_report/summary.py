@@ -16,8 +16,10 @@ from evalstore.html_report.charts import (
     trend_chart,
     verdict_bar,
 )
+from evalstore.operations.open_regressions import regressions_text
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.verdict_changes import cell_of
+from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import SideVerdict, describe_pair, summary_lines
 from evalstore.operations.views.run_text import cost_text, scope_text
 from evalstore.planning.options import is_partial
@@ -25,6 +27,7 @@ from evalstore.planning.options import is_partial
 if TYPE_CHECKING:
     from evalstore.html_report.case_data import CaseTable
     from evalstore.operations.diff import Diff
+    from evalstore.operations.regressions import Regression
     from evalstore.operations.stats import Stats
     from evalstore.reports.comparison import Pair
     from evalstore.reports.group_totals import ResultGroup
@@ -142,11 +145,12 @@ def summarise_results(
     earlier: Sequence[Run],
     table: CaseTable,
     saved: float,
+    regressions: Sequence[Regression] = (),
 ) -> ReportSummary:
     """Return the summary of a run; `name` is that of the workspace, and `earlier` the trend.
 
     `statistics` are empty if the run has no results. `earlier` includes the run, newest first.
-    `saved` is the cost of what the run reused, in USD.
+    `saved` is the cost of what the run reused, in USD; `regressions` broke in earlier runs.
     """
     total = statistics[0].total if statistics else None
     counts = _count_words(table)
@@ -163,7 +167,7 @@ def summarise_results(
         counts=tuple((word, f"{count:,}") for word, count in counts.items() if count),
         bar=verdict_bar(counts),
         facts=tuple(_facts(run, total, table, saved)),
-        changes=_changes(diff, table) if diff else None,
+        changes=_changes(diff, table, regressions) if diff else None,
         groups=tuple(
             _group_table(stats)
             for stats in statistics
@@ -233,7 +237,9 @@ def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable
 
 
 def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) -> Iterable[Fact]:
-    yield Fact("Cases", f"{len(table.rows):,}", f"in {plural(len(table.files), 'file')}")
+    results = sum(len(row.cells) for row in table.rows)
+    places = f"in {plural(len(table.files), 'file')}; {plural(results, 'result')}"
+    yield Fact("Cases", f"{table.case_count:,}", places)
     yield Fact("Candidates", f"{len(table.models):,}", ", ".join(map(safe, table.models[:3])))
     if run.id != WORKSPACE:
         calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new judgement')}"
@@ -251,23 +257,24 @@ def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) 
 # --- changes
 
 
-def _changes(diff: Diff, table: CaseTable) -> Changes:
+def _changes(diff: Diff, table: CaseTable, regressions: Sequence[Regression]) -> Changes:
     places = table.places
     broke, fixed = len(diff.broke), len(diff.fixed)
     parts = [f"{count:,} {word}" for count, word in ((broke, "broke"), (fixed, "fixed")) if count]
+    if regressions:
+        parts.append(regressions_text(regressions, is_rest=bool(broke)))
     return Changes(
         since=diff.names[0],
         headline=", ".join(parts) or "nothing broke or was fixed",
         lines=tuple(line.text for line in summary_lines(diff)),
         lists=tuple(
-            (
-                title,
-                tuple(_changed(diff, pair, places, table) for pair in pairs[:MOST_CHANGES]),
-                rest,
+            (title, tuple(cases[:MOST_CHANGES]), max(0, len(cases) - MOST_CHANGES))
+            for title, cases in (
+                ("Broke", [_changed(diff, pair, places, table) for pair in diff.broke]),
+                ("Broke before", [_regressed(diff, each, table) for each in regressions]),
+                ("Fixed", [_changed(diff, pair, places, table) for pair in diff.fixed]),
             )
-            for title, pairs in (("Broke", diff.broke), ("Fixed", diff.fixed))
-            if pairs
-            for rest in (max(0, len(pairs) - MOST_CHANGES),)
+            if cases
         ),
         notes=tuple(map(safe, diff.notes)),
     )
@@ -285,6 +292,20 @@ def _changed(
         reason=safe(facts.reason),
         feedback="" if result.verdict == "pass" else safe(diff.feedback_of(pair.now)[:300]),
         place=places.get((result.file, result.row, result.prompt_number), -1),
+    )
+
+
+def _regressed(diff: Diff, regression: Regression, table: CaseTable) -> ChangedCase:
+    result = regression.result
+    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
+    return ChangedCase(
+        name=safe(case_name(result.file, result.row, prompt)),
+        model=safe(result.model),
+        verdicts=(SideVerdict(result.word or "answered"),),
+        attempts=table.attempts.get(cell_of(result), ""),
+        reason=f"passed in run {short(regression.passed_in)}",
+        feedback="",
+        place=table.places.get((result.file, result.row, result.prompt_number), -1),
     )
 
 

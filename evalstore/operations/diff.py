@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from evalstore.operations.diff_notes import Sessions, question_changes, selectio
 from evalstore.operations.diff_sides import (
     comparable,
     fill_older_side,
+    find_labels,
     follow_renames,
     name_gone,
     only_models,
@@ -19,12 +19,13 @@ from evalstore.operations.diff_sides import (
     require_candidate,
     run_side,
     select_cases,
+    side_of_candidates,
     workspace_side,
 )
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.json_output import to_json
 from evalstore.operations.judgement_changes import Judgements, judgement_changes
-from evalstore.operations.prompt_names import prompt_labels
+from evalstore.operations.prompt_names import name_field, prompt_labels
 from evalstore.operations.row_ids import has_edited_rows
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.options import Location, SelectionOptions
@@ -37,7 +38,6 @@ from evalstore.store.revisions import WORK
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.planning.project import Project
     from evalstore.reports.paired_tests import RateChange
     from evalstore.reports.statistics import Rate
 
@@ -82,6 +82,8 @@ class Diff:
     """The ids of the judgements that are labels of people."""
     has_edited_rows: bool = False
     """Whether rows that are new may be edited ones, which the field `rowId` would show."""
+    is_now_partial: bool = False
+    """Whether the newer side is a run of some cases, and the older one is not of the same."""
 
     @property
     def is_empty(self) -> bool:
@@ -262,6 +264,7 @@ class Diff:
             "file": shown.file,
             "row": shown.row,
             "prompt": shown.prompt,
+            **name_field(self.prompts, shown),
             "model": shown.model,
             "was": self._side(pair.was),
             "now": self._side(pair.now),
@@ -346,8 +349,9 @@ def diff(
             ),
             rules=(was.rule, now.rule),
             earlier=filled.earlier,
-            labels=_labels(project, results),
+            labels=find_labels(project, results),
             has_edited_rows=has_edited_rows(project.workspace, comparison),
+            is_now_partial=now.selection not in ("", was.selection),
         )
 
 
@@ -366,9 +370,7 @@ def diff_models(
     selection = selection or SelectionOptions()
     revision = None if revision == WORK else revision
     with open_sides(location, selection, needs_files=revision is None) as project:
-        side = (
-            run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
-        )
+        side = side_of_candidates(project, revision)
         for model in models:
             require_candidate(model, side)
         selected = select_cases(project, selection.paths, side)
@@ -390,10 +392,8 @@ def diff_models(
             project.store.find_feedback(id for result in results for id in result.evaluations),
             read_answers(project, results) if answers else {},
             prompt_labels(project, side.results),
+            list(selection_notes(side, side, side)),
             models=models,
-            labels=_labels(project, results),
+            is_now_partial=bool(side.selection),
+            labels=find_labels(project, results),
         )
-
-
-def _labels(project: Project, results: Sequence[Result]) -> frozenset[str]:
-    return project.store.find_labels_among(id for result in results for id in result.evaluations)

@@ -30,7 +30,7 @@ def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
         runs = f"runs {was.name[:8]} and {now.name[:8]}"
         yield f"{runs} covered only {_scope(was)}; only those are compared"
         return
-    for side in (was, now):
+    for side in (was, now) if was is not now else (was,):
         rest = earlier if side is was and others else "only those are compared"
         if side.selection:
             yield f"run {side.name[:8]} covered only {_scope(side)}; {rest}"

@@ -14,7 +14,7 @@ from evalstore.operations.earlier_results import EarlierRuns
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
-from evalstore.planning.options import describe_selection, leaves_out
+from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.planner import make_plan, require_sound
@@ -32,7 +32,7 @@ from evalstore.values import RECORDED, Case, CaseFile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from evalstore.planning.options import Location, SelectionOptions
+    from evalstore.planning.options import Location
     from evalstore.planning.project import Project
 
 
@@ -77,6 +77,19 @@ def workspace_side(project: Project, selection: SelectionOptions) -> Side:
     models = None if selection.models else {cell.candidate.id for cell in plan.cells}
     nodes, rule = dict(project.reading.nodes), project.settings.verdict
     return Side(WORKSPACE, results, nodes, files, models, rule=rule)
+
+
+def side_of_candidates(project: Project, revision: str | None) -> Side:
+    """Return a run, or the workspace, to compare its candidates.
+
+    A selection of candidates alone leaves out no case of theirs.
+    """
+    if revision is None:
+        return workspace_side(project, SelectionOptions())
+    side = run_side(project, revision)
+    selection = dict(project.store.load_run(side.name).selection)
+    selection.pop("models", None)
+    return replace(side, selection=describe_selection(selection) if leaves_out(selection) else "")
 
 
 def only_models(side: Side, models: tuple[str, ...]) -> Side:
@@ -313,3 +326,8 @@ def read_answers(project: Project, results: Sequence[Result]) -> dict[str, str]:
     return {
         id: answer_text(session.answer) for id, session in project.store.find_sessions(ids).items()
     }
+
+
+def find_labels(project: Project, results: Sequence[Result]) -> frozenset[str]:
+    """Return the ids of the judgements on these results that are labels of people."""
+    return project.store.find_labels_among(id for result in results for id in result.evaluations)

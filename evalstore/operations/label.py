@@ -97,10 +97,11 @@ def label(
 
     `models` selects one of several candidates, `prompt` one of several system prompts by its name
     or the first digits of its id. With `every`, all matching answers are labelled. Raises
-    `EvalstoreError` when the case has no answer or no evaluation, when several answers match, and
-    when there is no label to remove.
+    `EvalstoreError` when the case has no answer or no evaluation, when several answers match, when
+    the note is a candidate, and when there is no label to remove.
     """
     with open_project(location) as project:
+        _require_note(project, note)
         subjects = find_named(project, case, models, prompt, every=every)
         author = person or name_of_person(location.directory)
         labels = add_labels(project, subjects, verdict, note, author)
@@ -110,6 +111,16 @@ def label(
                 hint="only the person who gave a label can remove it; name them with '--as NAME'",
             )
         return labels
+
+
+def _require_note(project: Project, note: str) -> None:
+    """Raise `EvalstoreError` for a note that names a candidate: `-m` does in other commands."""
+    for candidate in project.settings.candidates:
+        if note and note in (candidate.id, candidate.id.rpartition("/")[2]):
+            raise EvalstoreError(
+                f"the note '{note}' is the name of a candidate",
+                hint=f"'-m' is the note here; write '--model {candidate.id}' for the candidate",
+            )
 
 
 def label_results(

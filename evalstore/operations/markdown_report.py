@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from evalstore.display import money, percent, plural, short
 from evalstore.operations.diff import Diff, diff
 from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
+from evalstore.operations.open_regressions import find_open_regressions, regressions_text
 from evalstore.operations.reuse_savings import sum_savings
 from evalstore.operations.stats import Stats, stats
 from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.attempts import attempts_text, find_attempts
+from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import describe_pair, summary_lines
 from evalstore.operations.views.result_changes import JudgedResult
 from evalstore.operations.views.run_text import (
@@ -23,14 +25,16 @@ from evalstore.operations.views.run_text import (
     scope_text,
     spending_text,
 )
-from evalstore.planning.open_project import open_store
-from evalstore.store.results import iterate_cases
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.store.results import find_decisive, iterate_cases, join_feedback
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
+    from evalstore.operations.regressions import Regression
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.options import Location
     from evalstore.reports.comparison import Pair
+    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
 
@@ -55,12 +59,19 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         compared = diff(location, was.id, run.id, answers=False) if was else None
         listed = [*compared.broke[:_MOST_PAIRS], *compared.fixed[:_MOST_PAIRS]] if compared else []
         attempts = _count_attempts(store, run, listed)
+        regressions: list[Regression] = []
+        if compared:
+            folder = open_workspace(location).settings.paths["tests"]
+            baseline = was if compare else None
+            regressions = find_open_regressions(store, folder, run, compared.broke, baseline)
+        feedback = _read_feedback(store, regressions[:_MOST_PAIRS])
     totals = stats(location, run.id) if any(run.verdicts.values()) else None
     return _join(
         [
-            *_headline(run, compared),
+            *_headline(run, compared, regressions),
             *_rates(run, totals),
             *(_broken(compared, attempts) if compared else ()),
+            *(_regressions(compared, regressions, feedback) if compared else ()),
             *(_noise(compared, totals) if compared else ()),
             *_costs(run, saved),
         ]
@@ -99,7 +110,14 @@ def _join(lines: Sequence[str]) -> str:
     return text
 
 
-def _headline(run: Run, compared: Diff | None) -> Iterator[str]:
+def _read_feedback(store: Store, regressions: Sequence[Regression]) -> dict[Result, str]:
+    """Return the feedback on these regressions, by result."""
+    results = [regression.result for regression in regressions]
+    feedback = store.find_feedback(find_decisive(store, results))
+    return {result: join_feedback(result.evaluations, feedback) for result in results}
+
+
+def _headline(run: Run, compared: Diff | None, regressions: Sequence[Regression]) -> Iterator[str]:
     if compared is None:
         title = "first run"
     else:
@@ -109,7 +127,10 @@ def _headline(run: Run, compared: Diff | None) -> Iterator[str]:
             (len(compared.new), "new"),
             (len(compared.gone), "gone"),
         )
-        title = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+        parts = [f"{count:,} {word}" for count, word in counts if count]
+        if regressions:
+            parts.append(regressions_text(regressions, is_rest=bool(compared.broke)))
+        title = ", ".join(parts)
     yield f"### evalstore: {title or 'nothing broke'}"
     yield ""
     scope = scope_text(run)
@@ -171,8 +192,31 @@ def _pair(
     count = attempts.get(cell_of(pair.either), "")
     failing = f", {count}" if count else ""
     yield f"- **{code_span(facts.name)}** {code_span(facts.model)}: {verdicts}{failing}{why}"
-    feedback = compared.feedback_of(pair.now)
-    if with_feedback and feedback:
+    if with_feedback:
+        yield from _feedback(compared.feedback_of(pair.now))
+
+
+def _regressions(
+    compared: Diff, regressions: Sequence[Regression], feedback: Mapping[Result, str]
+) -> Iterator[str]:
+    """Yield the regressions that broke in an earlier run, each with its feedback."""
+    if not regressions:
+        return
+    yield "#### What broke before and still fails"
+    yield ""
+    for result, passed_in in regressions[:_MOST_PAIRS]:
+        prompt = compared.prompts.get(result.file, {}).get(result.prompt)
+        name = code_span(case_name(result.file, result.row, prompt))
+        passed = f"passed in run `{short(passed_in)}`"
+        yield f"- **{name}** {code_span(result.model)}: {result.verdict} ({passed})"
+        yield from _feedback(feedback[result])
+    if len(regressions) > _MOST_PAIRS:
+        yield f"… and {len(regressions) - _MOST_PAIRS:,} more"
+    yield ""
+
+
+def _feedback(feedback: str) -> Iterator[str]:
+    if feedback:
         if len(feedback) > _LONGEST:
             feedback = f"{feedback[:_LONGEST]}… ({len(feedback) - _LONGEST:,} more characters)"
         yield ""

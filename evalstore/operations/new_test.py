@@ -28,9 +28,9 @@ description: Does it know the capital of France?
 # replacements: {country: [France, Japan]}   # a case for each value of {{country}} in the text
 ---
 
-<!-- What the model is shown. Comments are not sent. '# User' can be written for '# 👤'. -->
+<!-- What the model is shown. Comments are not sent. '# 👤' can be written for '# User'. -->
 
-# 👤
+# User
 
 What is the capital of France? Answer in one sentence.
 

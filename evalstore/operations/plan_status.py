@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from evalstore.operations.file_changes import all_new, find_file_changes
+from evalstore.operations.lost_labels import find_lost_labels
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status, other_reasons
@@ -94,6 +95,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         waiting=plan.blocked_judgements,
         waiting_asks=plan.blocked_asks,
         labels=_count_new_labels(project, plan, last[0].ended) if last else 0,
+        lost_labels=find_lost_labels(project, last[0], changes) if last else [],
         stands_until=stands_until(plan, project.settings),
     )
 

@@ -71,6 +71,15 @@ def prompt_labels(
     }
 
 
+def name_field(prompts: Mapping[str, Mapping[str | None, str]], result: Result) -> dict[str, str]:
+    """Return the name of the system prompt as a field of JSON; empty if its file has only one.
+
+    `prompts` has the names by file and id, as `prompt_labels` returns them.
+    """
+    name = prompts.get(result.file, {}).get(result.prompt)
+    return {} if name is None else {"promptName": name}
+
+
 def prompt_label(project: Project, prompt: str | None) -> str:
     """Return the current name of a system prompt, else the start of its id."""
     if prompt is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.operations.json_output import FILES, PATHS
+from evalstore.operations.prompt_names import name_field
 from evalstore.operations.verdict_changes import cell_of
 from evalstore.values import Json
 
@@ -131,6 +132,7 @@ class RunReport:
                 "file": result.file,
                 "row": result.row,
                 "prompt": result.prompt,
+                **name_field(self.totals.prompts, result),
                 "model": result.model,
                 "verdict": result.word,
                 "score": result.score,

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.deserialize import restore_case_file, restore_failure
-from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.errors import RevisionError
 from evalstore.files.fields import suggest_file
 from evalstore.operations.failures import describe_failures, find_question_places
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.side_names import WORKSPACE, side_name
-from evalstore.planning.open_project import open_project, open_workspace
+from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file
-from evalstore.planning.renames import name_in_newest_run
 from evalstore.results import Result
 from evalstore.runs import restore_run
 from evalstore.store.failures import LoggedFailure
@@ -37,41 +34,6 @@ if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
 
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
-
-
-def _name_in_runs(location: Location, store: Store, file: str) -> str:
-    """Return the path of a test file in the newest run, reading the workspace if that lacks it."""
-    runs = store.find_runs(limit=1)
-    if runs and not find_entry([runs[0].snapshot], file, store.load_nodes):
-        with suppress(EvalstoreError), open_project(location) as project:
-            return name_in_newest_run(project, file)
-    return file
-
-
-class _Changed(NamedTuple):
-    """A run in which a test file differs from the previous run."""
-
-    run: Run
-    path: str
-    node: str
-    old: str | None
-    """The previous path."""
-    before: str | None
-    """The previous node."""
-
-
-def _count_words(store: Store, changed: Sequence[_Changed]) -> dict[str, Counter[str]]:
-    """Return the verdict counts of a file, by run."""
-    roots: dict[str, set[str]] = {}
-    for change in changed:
-        roots.setdefault(change.path, set()).add(change.run.results)
-    leaves = {path: find_entry(trees, path, store.load_nodes) for path, trees in roots.items()}
-    of_runs = {change.run.id: leaves[change.path].get(change.run.results) for change in changed}
-    words: dict[str | None, Counter[str]] = {leaf: Counter() for leaf in of_runs.values()}
-    for batch in iterate_entries(store, {leaf: leaf for leaf in words if leaf}):
-        for result, _ in batch:
-            words[result.file][result.verdict or "pending"] += 1
-    return {run: words[leaf] for run, leaf in of_runs.items()}
 
 
 @dataclass

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [9, __version__]
+_FORMAT = [10, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -44,7 +44,7 @@ _MOST_LISTED = 100
 _REMEMBERED = (
     *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
-    *("may_judge_less", "labels", "has_recorded"),
+    *("may_judge_less", "labels", "has_recorded", "lost_labels"),
 )
 """Fields of a status that are stored as they are."""
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
@@ -74,6 +74,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         changes = [FileChange(**change) for change in content.pop("changes")]
         reasons = [OtherReason(**reason) for reason in content.pop("other_reasons")]
         skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
+        content["lost_labels"] = [(file, row) for file, row in content["lost_labels"]]
         status = Status(
             items=[], changes=changes, other_reasons=reasons, skipped=skipped, **content
         )

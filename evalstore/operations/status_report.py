@@ -116,6 +116,8 @@ class Status:
     """The number of answers that wait for these files to be trusted."""
     labels: int = 0
     """The number of labels that were given or removed since the last run."""
+    lost_labels: list[tuple[str, str]] = field(default_factory=list)
+    """The file and row of labels that no longer count because of an edit, one for each label."""
     refused: list[str] = field(default_factory=list)
     """Messages about keys that a run would refuse to send."""
     left_out: list[Problem] = field(default_factory=list, metadata=FILES)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest, suggest_file
+from evalstore.planning.row_labels import fits_label
 from evalstore.planning.selection import Target
 
 if TYPE_CHECKING:
@@ -74,19 +75,24 @@ def _named(
 def _with_row(
     target: Target, tests: Collection[str], files: Mapping[str, CaseFile], text: str
 ) -> Target:
-    """Return the target with the full label of its row, of which a unique part is enough."""
+    """Return the target with the label of its row.
+
+    A unique part of the label is enough, and so is the full value of one that the label cuts.
+    """
     if target.row is None:
         return target
     file = files.get(target.path)
     rows = [case.row for case in file.cases] if file else []
     if target.row in rows:
         return target
-    near = [row for row in rows if target.row.casefold() in row.casefold()]
+    full = [row for row in rows if fits_label(target.row, row)]
+    near = full or [row for row in rows if target.row.casefold() in row.casefold()]
     if len(near) == 1:
         return replace(target, row=near[0])
     if near:
         raise NothingSelectedError(
-            f"'{text}' is a part of {len(near)} rows", hint=f"name one of them: {_listed(near)}"
+            f"'{text}' {'fits' if full else 'is a part of'} {len(near)} rows",
+            hint=f"name one of them: {_listed(near)}",
         )
     if rows == [""]:
         hint = f"'{target.path}' has one row: leave out '::{target.row}'"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from evalstore.deserialize import restore_messages
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.planning import failed_work, history_filters, unknown_names
 from evalstore.planning.cell_batches import StreamedCells, Summary, summarise_cells
@@ -21,8 +22,9 @@ from evalstore.planning.cells import (
 )
 from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import files_of
+from evalstore.planning.row_labels import CUT, complete_label
 from evalstore.planning.selection import Placed, Selection, Subset
-from evalstore.values import RECORDED, Case, CaseFile, Verdict
+from evalstore.values import RECORDED, Case, CaseFile, Text, Verdict
 
 if TYPE_CHECKING:
     from evalstore.planning.age_limit import AgeLimit
@@ -61,7 +63,23 @@ def select(project: Project, selection: SelectionOptions) -> Selection:
         required_tags1=project.settings.required_tags1,
         required_tags2=project.settings.required_tags2,
         name=selection.name,
+        full_row=partial(_full_row, project),
     )
+
+
+def _full_row(project: Project, case: Case) -> str:
+    """Return the label of a case, with the long values that its messages have in full."""
+    if CUT not in case.row:
+        return case.row
+    contents = project.versions.load("test", case.tests).values()
+    texts = [
+        part.text
+        for content in contents
+        for message in restore_messages(content.get("messages", ()))
+        for part in message.parts
+        if isinstance(part, Text)
+    ]
+    return complete_label(case.row, "\n".join(texts))
 
 
 def require_sound(

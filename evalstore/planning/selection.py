@@ -43,6 +43,8 @@ class Selection:
     required_tags2: tuple[str, ...] = ()
     name: str | None = None
     """Words with `and`, `or`, `not` and brackets; a word matches a part of `file::row`."""
+    full_row: Callable[[Case], str] = lambda case: case.row
+    """Returns the label of a case, for `name`; long values that its text has are in full."""
 
     def matcher(self) -> Callable[[str, Case], bool]:
         """Return a function that returns whether a case is selected."""
@@ -59,7 +61,7 @@ class Selection:
             return (
                 all(tags & set(tag_list) for tag_list in lists)
                 and not tags & prohibited
-                and (by_name is None or by_name(f"{file}::{case.row}"))
+                and (by_name is None or by_name(f"{file}::{self.full_row(case)}"))
                 and self._is_target(file, case)
             )
 

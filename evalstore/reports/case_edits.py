@@ -39,9 +39,14 @@ def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case
 def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator[Difference]:
     """Yield the differences between two versions of a case; `was` is None for a new case."""
     if was is None:
-        yield Difference(f"row {now.row or now.key} is new")
+        yield Difference(f"{_row_name(now)} is new")
     elif was != now:
         yield from differ_cases(was, now, find, name)
+
+
+def _row_name(case: Case) -> str:
+    """Return the name of a row; the only row of a file has no label."""
+    return f"row {case.row}" if case.row else "the only row"
 
 
 def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
@@ -49,7 +54,7 @@ def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
     kept = {case.key for case in now.cases} | {case.row for case in now.cases}
     for case in was.cases:
         if case.key not in kept and case.row not in kept:
-            yield Difference(f"row {case.row or case.key} is gone")
+            yield Difference(f"{_row_name(case)} is gone")
     for setting in _SETTINGS:
         yield from _differ(setting, was, now)
 

@@ -36,6 +36,11 @@ class Pair:
         """Return whether it was judged on the first side and is pending on the second."""
         return bool(self.was and self.now and self.was.verdict and self.now.is_missing)
 
+    @property
+    def is_pending(self) -> bool:
+        """Return whether it is pending on both sides."""
+        return bool(self.was and self.now and self.was.is_missing and self.now.is_missing)
+
     def swapped(self) -> Pair:
         """Return the pair with the sides exchanged."""
         return Pair(self.now, self.was)

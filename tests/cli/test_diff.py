@@ -48,6 +48,36 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
     assert evalstore("diff", *value, "--exit-code").exit_code == 1
 
 
+def test_a_comparison_in_a_partial_run_names_the_workspace(two: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "tests/weather.md::city=Oslo")
+    value = ("--model", "scripted/one", "--vs", "scripted/two")
+    compared = evalstore("diff", *value)
+    assert compared.stdout.startswith(
+        "note: run <short> covered only tests/weather.md::city=Oslo (2 results); "
+        "only those are compared\n"
+    )
+    assert compared.stderr.startswith(
+        '(use "evalstore diff @work --model scripted/one --vs scripted/two" to compare all cases)\n'
+    )
+    whole = evalstore("diff", "@work", *value, "--stat")
+    assert whole == Ran(
+        0,
+        "scripted/one -> scripted/two in the workspace\n"
+        "scripted/two: 1 better, 0 equal\n"
+        "1 result is pending for both candidates\n"
+        "pass rate 0.0% -> 100.0% (1 result in 1 file, judged on both sides)\n"
+        "+100.0 points; the pass rate of one file changed: too few for a significance test\n",
+        "",
+    )
+
+
+def test_a_run_of_both_candidates_is_not_partial(two: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-m", "scripted/one", "-m", "scripted/two")
+    compared = evalstore("diff", "--model", "scripted/one", "--vs", "scripted/two", "--stat")
+    assert compared.stderr == ""
+    assert compared.stdout.startswith("scripted/one -> scripted/two in run <short>\n")
+
+
 def test_the_document_names_both(two: Path, documents: Any) -> None:
     run = documents("run")["run"]
     document = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")

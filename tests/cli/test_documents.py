@@ -11,6 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.builders import tree
+from tests.cli.test_label_named import FILES
 from tests.cli.test_run import edit
 
 SCHEMA = json.loads(
@@ -124,3 +126,20 @@ def test_references_are_valid_addresses() -> None:
     references = re.findall(r'"\$ref": "([^"]*)"', text)
     assert references
     assert [name for name in references if not re.fullmatch(r"#/\$defs/[A-Za-z]+", name)] == []
+
+
+def test_results_name_one_of_several_system_prompts(workspace: Path, documents: Any) -> None:
+    tree(workspace, FILES)
+    document = documents("run", "--yes")
+    jsonschema.Draft202012Validator(schema_of(["run"])).validate(document)
+    late = [case for case in document["cases"] if case["file"] == "tests/late.md"]
+    assert [case["promptName"] for case in late] == ["brief", "friendly", "no prompt"]
+    assert not [case for case in document["cases"] if case not in late and "promptName" in case]
+    edit(workspace / "tests/late.md", "Hi", "Hello")
+    compared = documents("diff")
+    jsonschema.Draft202012Validator(schema_of(["diff"])).validate(compared)
+    assert {pair["promptName"] for pair in compared["changed"]} == {
+        "no prompt",
+        "brief",
+        "friendly",
+    }

@@ -49,6 +49,7 @@ def test_a_row_has_the_values_that_other_commands_show(
     ]
     oslo = next(row for row in rows if row["row"] == "city=Oslo")
     assert (oslo["answer"], oslo["tags"], oslo["attempts"]) == ("Cold.", ["weather"], 1)
+    assert oslo["question"] == "How is Oslo?"
     assert (oslo["run"], oslo["prompt"], oslo["schemaVersion"]) == (report["run"], None, 1)
     total = sum(row["cost"] + row["judgingCost"] for row in rows)
     stats = documents("stats")["groups"][0]

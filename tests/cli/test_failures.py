@@ -239,3 +239,26 @@ def test_a_failure_that_a_later_call_has_mended_says_so(
     ]
     assert ran.stderr == ""
     assert [entry["resolved"] for entry in documents("log", "--failures")["failures"]] == [True] * 2
+
+
+def test_show_says_why_a_case_is_pending_whose_checks_passed(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    (workspace / "models/judge.yaml").write_text(
+        "id: scripted/judge\nprovider: scripted\n"
+        "responses:\n  - {error: {status: 401, message: bad key}}\n"
+    )
+    edit(
+        workspace / "tests/weather.md",
+        "must be warm.",
+        "must be warm.\n\n~~~checks\n- contains: Warm\n~~~",
+    )
+    evalstore("run")
+    shown = evalstore("show", "tests/weather.md::city=Rome").stdout
+    assert (
+        "pending  tests/weather.md [city=Rome]  scripted/one\n"
+        "An answer or a judgement is missing.\n"
+        "  The call failed: scripted/judge: the server answered 401: bad key\n"
+        "  hint: check the key"
+    ) in shown
+    assert "pass  by checks" in shown

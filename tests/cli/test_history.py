@@ -43,13 +43,50 @@ def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) ->
     evalstore("run")
     assert evalstore("log", "tests/weather.md").stdout == (
         "run <id>  <when>\n"
-        "    complete: 2 new answers, 0 reused, 2 new judgements, $0.0600\n"
         "    1 pass, 1 fail\n"
         "    edit: message 1 line 1 in [city=Oslo] and 1 other row: "
         "How is Oslo? -> Tell me how is Oslo?\n"
         "\n"
         "run <id>  <when>\n"
-        "    complete: 2 new answers, 0 reused, 2 new judgements, $0.0600\n"
+        "    1 pass, 1 fail\n"
+        "    edit: new\n"
+    )
+
+
+def test_log_of_a_file_shows_an_edit_with_the_run_that_judged_it(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    tree(workspace, {"tests/other.md": "# 👤\n\nHi\n\n---\n\nE\n"})
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    evalstore("run", "tests/other.md")
+    assert evalstore("log", "tests/weather.md").stdout.startswith(
+        "run <id>  <when>\n"
+        "    arguments: tests/other.md (1 of 3 cases)\n"
+        "    the run did not cover this file\n"
+        "    edit: instructions changed"
+    )
+    judged = documents("run")["run"]
+    evalstore("run")
+    newest, first = documents("log", "tests/weather.md")["runs"]
+    assert (newest["run"], newest["verdicts"]["pass"]) == (judged, 2)
+    assert newest["edits"][0]["what"] == "instructions changed: line 1"
+    assert first["edits"][0]["what"] == "new"
+
+
+def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    evalstore("label", "tests/weather.md::city=Oslo", "pass")
+    evalstore("run")
+    evalstore("run")
+    assert evalstore("log", "tests/weather.md").stdout == (
+        "run <id>  <when>\n"
+        "    2 pass\n"
+        "    no edit: only verdicts changed\n"
+        "\n"
+        "run <id>  <when>\n"
         "    1 pass, 1 fail\n"
         "    edit: new\n"
     )
@@ -150,7 +187,10 @@ def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore
         "pass rate 50.0% -> 50.0% (2 results in 1 file, judged on both sides)\n",
         "",
     )
-    assert evalstore("diff", "@~1", "@").stdout.startswith(f"{about}only those are compared\n1 ")
+    compared = evalstore("diff", "@~1", "@")
+    assert compared.stdout.startswith(f"{about}only those are compared\n1 ")
+    assert compared.stderr == '(use "evalstore diff <short>" to compare all cases)\n'
+    assert evalstore("diff", "@~1").stdout.startswith("2 unchanged\n")
 
 
 def test_diff_compares_a_case_that_the_last_run_left_pending_with_the_run_that_judged_it(

@@ -48,6 +48,16 @@ def test_the_word_of_a_person_decides(ran: Any, documents: Any, evalstore: Evals
     assert document["cases"][0]["feedback"] == "cold is right"
 
 
+@pytest.mark.parametrize("note", ["scripted/one", "one"])
+def test_a_note_that_is_a_candidate_is_refused(ran: Any, evalstore: Evalstore, note: str) -> None:
+    assert evalstore("label", OSLO, "pass", "-m", note) == Ran(
+        2,
+        "",
+        f"error: the note '{note}' is the name of a candidate\n"
+        "hint: '-m' is the note here; write '--model scripted/one' for the candidate\n",
+    )
+
+
 def test_a_session_can_be_labelled_by_its_id(ran: Any, documents: Any) -> None:
     (item,) = documents("label", ran["city=Rome"][:8], "fail", "--as", "Ada")["labels"]
     assert (item["row"], item["was"], item["verdict"], item["by"]) == (
@@ -315,3 +325,17 @@ def test_status_counts_the_labels_that_no_run_has_recorded(ran: Any, evalstore: 
     assert line() == ""
     evalstore("label", OSLO, "none", "--as", "Ada")
     assert line().startswith("1 label since")
+
+
+def test_status_names_the_labels_that_an_edit_makes_void(
+    ran: Any, workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    evalstore("run")
+    assert "no longer" not in evalstore("status").stdout
+    edit(workspace / "tests/weather.md", "must be warm", "must be mild")
+    line = "\n1 label no longer counts: tests/weather.md [city=Oslo]\n"
+    assert line in evalstore("status").stdout
+    assert line in evalstore("status").stdout  # from the cache
+    evalstore("run")
+    assert "no longer" not in evalstore("status").stdout

@@ -25,6 +25,11 @@ def test_a_new_test_says_how_to_run_it(workspace: Path, evalstore: Evalstore) ->
     assert (workspace / "tests/shop/hello.md").read_text(encoding="utf-8") == TEMPLATE
 
 
+def test_a_new_test_has_the_headings_of_the_documentation() -> None:
+    assert "\n# User\n" in TEMPLATE
+    assert "\n# 👤\n" not in TEMPLATE
+
+
 def test_a_new_test_passes_check(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("new", "tests/hello.md")
     assert evalstore("check", "tests/hello.md") == Ran(0, "1 test file, 1 case: no errors\n", "")

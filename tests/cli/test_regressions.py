@@ -43,6 +43,36 @@ def test_the_gate_fails_again_until_the_case_passes(broken: Evalstore) -> None:
     assert broken(*GATE).stdout.endswith("gate passed\n")
 
 
+def test_the_reports_name_what_broke_in_an_earlier_run(
+    broken: Evalstore, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    page = tmp_path_factory.mktemp("report") / "report.html"
+    assert broken("report", "--markdown").stdout.startswith("### evalstore: 1 broke\n")
+    broken(*GATE)
+    text = broken("report", "--markdown").stdout
+    assert text.startswith("### evalstore: 1 regression: passed in run <short>\n")
+    assert (
+        "#### What broke before and still fails\n\n"
+        "- **tests/t.md** scripted/one: fail (passed in run `<short>`)\n\n"
+        "  ```text\n  '10 euros' is not in '20 euros'\n  ```\n"
+    ) in text.replace("`tests/t.md`", "tests/t.md")
+    broken("report", "-o", str(page))
+    assert "1 regression: passed in run" in page.read_text(encoding="utf-8")
+    assert "<h3>Broke before</h3>" in page.read_text(encoding="utf-8")
+    text = broken("report", "--markdown", "--compare", "@~1").stdout
+    assert text.startswith("### evalstore: nothing broke\n")
+
+
+def test_a_report_has_no_regressions_in_a_file_that_reaches_its_threshold(
+    broken: Evalstore,
+) -> None:
+    path = Path("tests/t.md")
+    path.write_text(f"---\nthreshold: 0\n---\n{path.read_text()}")
+    broken(*GATE)
+    assert broken(*GATE).stdout.endswith("gate passed\n")
+    assert broken("report", "--markdown").stdout.startswith("### evalstore: nothing broke\n")
+
+
 def test_no_number_of_runs_makes_a_regression_pass(
     broken: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

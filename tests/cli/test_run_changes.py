@@ -67,7 +67,7 @@ def test_all_lists_the_failures_that_are_as_before_behind_the_new_ones(history: 
     write_case("e", "no")
     assert [line for line in history("run", "--all").stdout.splitlines() if "tests/" in line] == [
         "fail       tests/e.md  scripted/one  <short>  (new)",
-        "fail       tests/d.md  scripted/one  <short>",
+        "fail       tests/d.md  scripted/one  <short>  (still fails)",
         "fail       tests/c.md  scripted/one  <short>",
     ]
     listed = history("run", "--all").stdout
@@ -97,7 +97,7 @@ def test_a_failure_that_was_judged_again_is_shown_with_its_new_feedback(history:
     check_for("c", "never")
     printed = history("run").stdout
     assert printed.startswith(
-        "fail       tests/c.md  scripted/one  <short>\n"
+        "fail       tests/c.md  scripted/one  <short>  (still fails)\n"
         "           'never' is not in 'no c'\n"
         "… and 1 that failed before (--all lists it)\n"
     )

@@ -21,6 +21,8 @@ from tests.importers.lve.repository import definition, instance
 OPTIONAL = {
     *("diff.models", "log.runs[].edits", "log --failures.file"),
     *(f"diff.{group}[].answers" for group in ("broke", "fixed", "changed", "new", "gone")),
+    *(f"diff.{group}[].promptName" for group in ("broke", "fixed", "changed", "new", "gone")),
+    *(f"{name}.cases[].promptName" for name in ("run", "judge")),
     *("show.related", "show.failedChecks", "show.history", "show.others"),
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
     "ls runs.runs[].gitCommit",
@@ -191,6 +193,7 @@ def test_every_field_is_printed(
 
     monkeypatch.setenv("EVALSTORE_TRUST_FILE", str(workspace.parent / "trusted"))
     tree(workspace, FILES)
+    edit(workspace / "tests/weather.md", "tags:", "systemPrompts: [brief, null]\ntags:")
     monkeypatch.setattr("evalstore.operations.run.read_user_name", lambda _folder: "Ada")
     monkeypatch.setattr(
         "evalstore.operations.run.git_state", lambda _folder: RunCommit("a" * 40, False)
@@ -210,12 +213,14 @@ def test_every_field_is_printed(
     show("judge")
     show("log", "--failures", "tests/weather.md")
     edit(workspace / "tests/weather.md", "must be warm and short", "must be warm")
-    tree(workspace, {"tests/new.md": "# 👤\n\nHi\n\n---\n\nE\n"})
+    several = "---\nsystemPrompts: [brief, null]\n---\n"
+    tree(workspace, {"tests/new.md": f"{several}# 👤\n\nHi\n\n---\n\nE\n"})
     show("run", "--yes")
     for sides in (("@~1", "@"), ("@", "@~1"), ("@~3", "@"), ("@", "@~3")):
         show("diff", *sides, "--answers")
     show("diff", "--model", "scripted/one", "--vs", "scripted/one")
-    show("label", "tests/weather.md::city=Oslo", "fail", "--as", "Ada")
+    oslo = ("tests/weather.md::city=Oslo", "--prompt", "brief")
+    show("label", *oslo, "fail", "--as", "Ada")
     show("log", "tests/weather.md")
     show("show", run["cases"][0]["session"])
     for text in ("Warm", "zebra"):

@@ -85,12 +85,21 @@ def test_the_summary_of_a_first_run(root: Path) -> None:
         "first run",
         "There is no earlier run to compare with.",
         "Cases",
-        "1 in 1 file",
+        "1 in 1 file; 2 results",
         "Candidates",
         "2 first, second",
         "Cost of this run",
         "$0 2 new answers, 2 new judgements",
     ]
+
+
+def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
+    prompts = {f"prompts/{name}.md": f"---\nid: {name}\n---\n\nBe {name}.\n" for name in ("a", "b")}
+    test = "---\nsystemPrompts: [a, b]\n---\n\n# 👤\n\nHello\n\n---\n\nBe kind.\n"
+    root = make_workspace(tmp_path / "desk", {**prompts, "tests/hello.md": test})
+    assert call(root, "run", "--fail-on", "none") == 0
+    summary = summary_of(report(root))
+    assert summary[summary.index("Cases") + 1] == "1 in 1 file; 4 results"
 
 
 def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:

@@ -105,6 +105,12 @@ def test_rows_that_are_new_or_gone_are_named() -> None:
     assert differences_of(CaseFile((CASE, other)), FILE) == ["row b is gone"]
 
 
+def test_a_row_without_a_label_is_the_only_one() -> None:
+    alone = CaseFile((replace(CASE, row="", key="l"),))
+    assert differences_of(alone, FILE) == ["row a is new", "the only row is gone"]
+    assert differences_of(FILE, alone) == ["the only row is new", "row a is gone"]
+
+
 @pytest.mark.parametrize(
     ("was", "now", "expected"),
     [

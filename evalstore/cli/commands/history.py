@@ -162,7 +162,8 @@ def log(
 ) -> None:
     """List runs, newest first, or the history of one test.
 
-    With FILE: the runs that changed it, and the edits.
+    With FILE: the runs that first judged an edit of it, with the edits, and those in which only
+    its verdicts changed; the verdicts are those of the file.
     With --failures: failed calls and how to fix them; with FILE, those of its cases.
     """
     from evalstore.cli.render.history import print_log

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines, print_wrapped
 from evalstore.operations.file_edits import by_subject
+from evalstore.operations.side_names import side_name
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import (
     CHANGES,
@@ -21,6 +23,7 @@ from evalstore.operations.views.diff_text import (
 from evalstore.operations.views.run_text import cost_text, run_counts_text, scope_text
 from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
@@ -42,16 +45,27 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
     for note in diff.notes:
         output.line(f"note: {output.safe(note)}")
     if diff.models:
-        output.line(f"{' -> '.join(map(output.safe, diff.models))} in run {diff.was[:8]}")
+        output.line(f"{' -> '.join(map(output.safe, diff.models))} in {side_name(diff.was)}")
     if not stat:
         _print_edits(diff)
         for change in CHANGES:
             _print_pairs(diff, change, getattr(diff.comparison, change), answers=answers)
     print_lines(summary_lines(diff))
+    if diff.is_now_partial:
+        output.talk(f'(use "{output.safe(_whole_command(diff))}" to compare all cases)')
     if not stat and any(getattr(diff.comparison, change) for change in CHANGES):
         output.talk('(use "evalstore show ID" to read an answer)')
         if diff.has_edited_rows:
             output.talk(f"({ROW_ID_HINT})")
+
+
+def _whole_command(diff: Diff) -> str:
+    """Return the command that compares all cases of the workspace in place of a partial run."""
+    if diff.models is None:
+        return f"evalstore diff {output.short(diff.was)}"
+    return shlex.join(
+        ["evalstore", "diff", WORK, "--model", diff.models[0], "--vs", diff.models[1]]
+    )
 
 
 def _print_edits(diff: Diff) -> None:
@@ -166,9 +180,14 @@ def print_log(log: Log, *, oneline: bool) -> None:
             output.line(f"    {message}")
         if selection:
             output.line(f"    arguments: {selection}")
-        output.line(f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}")
+        if log.file is None:
+            output.line(f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}")
         if verdicts:
             output.line(f"    {verdicts}")
+        elif log.file is not None:
+            output.line("    the run did not cover this file")
+        if log.file is not None and not entry.edits:
+            output.line("    no edit: only verdicts changed")
         for edit in entry.edits:
             first, *values = edit_lines(edit, width=output.width() - 14, indent=10)
             output.line(f"    edit: {first.spans[0].text}")

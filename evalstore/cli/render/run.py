@@ -27,6 +27,7 @@ from evalstore.operations.views.status_text import (
     change_text,
     labels_text,
     left_text,
+    lost_labels_text,
     nothing_text,
     plan_text,
     skipped_text,
@@ -68,6 +69,8 @@ def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> Non
     is_listed = is_explained or status.other_reasons
     if status.changes or status.skipped or is_listed or status.last_run is None:
         output.line()
+    if lost := lost_labels_text(status):
+        output.line(lost)
     if labels := labels_text(status):
         output.line(
             f'{labels} (use "evalstore run" to record {"it" if status.labels == 1 else "them"})'

@@ -130,10 +130,13 @@
 
   const number = (count) => count.toLocaleString("en");
 
+  const countCases = (group) => new Set(group.map((row) => row.file + " " + row.label)).size;
+  const total = countCases(rows);
+
   function say() {
     $("count").textContent = listed.length === rows.length
-      ? number(rows.length) + (rows.length === 1 ? " case" : " cases")
-      : number(listed.length) + " of " + number(rows.length) + " cases match";
+      ? number(total) + (total === 1 ? " case" : " cases")
+      : number(countCases(listed)) + " of " + number(total) + " cases match";
   }
 
   // --- filters

@@ -54,6 +54,9 @@ COLUMNS = (
     ExportColumn("evaluation", "text", "id", "the version of the evaluation"),
     ExportColumn("sessions", "list of texts", "ids", "the answers, for `evalstore show`"),
     ExportColumn("evaluations", "list of texts", "ids", "the judgements, for `evalstore show`"),
+    ExportColumn(
+        "question", "text", "", "the last user message; of several conversations, of the first"
+    ),
 )
 """All columns, in the order in which they are written."""
 NAMES = tuple(column.name for column in COLUMNS)

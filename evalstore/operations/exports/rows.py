@@ -13,6 +13,7 @@ from evalstore.operations.measured_results import CostReader
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.revision_results import find_marked_results, open_revision
+from evalstore.operations.views.last_messages import read_last_messages
 from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
             **{id: answer.spent for id, answer in answers.items()},
             **store.find_spent(id for cell, _ in batch for id in cell.sessions[1:]),
         }
+        questions = read_last_messages(
+            project.versions.load("test", [cell.test for cell, _ in batch])
+        )
         feedback = {id: cost.feedback for id, cost in judgements.items() if cost.feedback}
         for cell, case in batch:
             spendings = [spent[id] for id in cell.sessions if id in spent]
@@ -96,6 +100,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
                 "evaluation": cell.evaluation,
                 "sessions": list(cell.sessions),
                 "evaluations": list(cell.evaluations),
+                "question": questions.get(cell.test),
             }
 
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import deserialize, hashing
 from evalstore.display import short
 from evalstore.errors import EvalstoreError
-from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
 from evalstore.operations.views.answer_images import images_of
+from evalstore.operations.views.call_failures import failure_texts, failures_of_answer
 from evalstore.operations.views.last_messages import find_last_messages
 from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
@@ -31,11 +31,8 @@ if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.session_details import SessionDetails
     from evalstore.planning.options import Location
-    from evalstore.results import Failure, Result, Session
+    from evalstore.results import Result, Session
     from evalstore.store import Store
-
-MOST_FAILURES = 3
-"""The most failed calls that are shown for one result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +185,7 @@ def read_answer(
         judgements=judgements,
         criteria=_read_criteria(location, contents, _in_order(judged.current, judgements)),
         together=_together(store, together),
-        failures=()
-        if any(not judgement.why_not for judgement in judgements)
-        else _failures(store, (), {id, *map(hashing.subject_of, judged.subjects)}),
+        failures=failures_of_answer(store, judged),
         request_settings=describe_request(contents, question.test, model),
         facts=session_facts(session, is_free=model.get("provider") == SCRIPTED),
         ids=tuple(
@@ -246,7 +241,7 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
                 location, contents, [result.evaluation] if result.evaluation else []
             ),
             together=(),
-            failures=_failures(store, questions, ()),
+            failures=failure_texts(store, questions, ()),
             request_settings=describe_request(contents, result.test, {}),
             facts=None,
             ids=tuple(
@@ -317,23 +312,6 @@ def _together(store: Store, sessions: Sequence[str]) -> tuple[MemberAnswer, ...]
         else MemberAnswer(id, "[not in the store]", "")
         for id in sessions
     )
-
-
-def _failures(
-    store: Store, questions: Collection[str], subjects: Collection[str]
-) -> tuple[str, ...]:
-    """Return the messages of the newest failures, each once, with hints."""
-    messages: dict[str, None] = {}
-    for _, failure in store.find_failures_of(questions, subjects):
-        messages.setdefault(failure_text(failure))
-    return tuple(messages)[:MOST_FAILURES]
-
-
-def failure_text(failure: Failure) -> str:
-    """Return the message of a failed call with its hint."""
-    hint = hint_for(failure.kind, failure.status, failure.message)
-    model = f"{failure.model}: " if failure.model else ""
-    return f"{model}{failure.message}" + (f"\nhint: {hint}" if hint else "")
 
 
 def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:

@@ -41,6 +41,8 @@ def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
         yield from text_lines("There is no answer yet.", "pending")
     elif is_judged and all(judgement.why_not for judgement in view.judgements):
         yield from text_lines("It is not judged yet.", "pending")
+    elif any(place.word in ("pending", "no reply") for place in view.places):
+        yield from text_lines("An answer or a judgement is missing.", "pending")
     else:
         return
     for text in view.failures:

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 from evalstore.operations.prompt_names import reference_names
 from evalstore.operations.rendering import answer_text, references_of
 from evalstore.operations.views.answer import (
-    MOST_FAILURES,
     Criteria,
     SessionFacts,
     TurnView,
     describe_criteria,
     describe_request,
-    failure_text,
     read_conversation,
     session_facts,
 )
 from evalstore.operations.views.attempts import Attempt, find_attempts
+from evalstore.operations.views.call_failures import MOST_FAILURES, failure_text
 from evalstore.operations.views.failed_results import (
     Place,
     judged_subjects,

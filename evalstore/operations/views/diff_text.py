@@ -56,8 +56,14 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
         if count
     ]
     whose = (StyledSpan(f"{safe(diff.models[1])}: "),) if diff.models else ()
-    unchanged = f"{len(comparison.unchanged):,} {change_name(diff, 'unchanged')}{hint}"
+    pending = sum(1 for pair in comparison.unchanged if diff.models and pair.is_pending)
+    unchanged = f"{len(comparison.unchanged) - pending:,} {change_name(diff, 'unchanged')}{hint}"
     yield StyledLine((*whose, *spans, StyledSpan(unchanged)))
+    if pending:
+        verb = "is" if pending == 1 else "are"
+        yield from text_lines(
+            f"{plural(pending, 'result')} {verb} pending for both candidates", "pending"
+        )
     before, after = comparison.rates()
     if not before.judged:
         yield from text_lines("no result is judged on both sides", "pending")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore import deserialize
@@ -12,6 +12,7 @@ from evalstore.planning.open_project import open_store
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.store import Store
+    from evalstore.values import Json
 
 
 def last_user_messages(location: Location, tests: Sequence[str]) -> dict[str, str]:
@@ -22,7 +23,11 @@ def last_user_messages(location: Location, tests: Sequence[str]) -> dict[str, st
 
 def find_last_messages(store: Store, tests: Collection[str]) -> dict[str, str]:
     """Return the same from an open store."""
-    contents = store.load_contents("test", tests)
+    return read_last_messages(store.load_contents("test", tests))
+
+
+def read_last_messages(contents: Mapping[str, Json]) -> dict[str, str]:
+    """Return the last user message of each of these test versions, by id."""
     messages: dict[str, str] = {}
     for id, content in contents.items():
         for message in deserialize.restore_messages(content.get("messages", ())):

@@ -22,6 +22,8 @@ MOST_CHANGED = 5
 """The most changed results that pass and are listed; more are only counted."""
 _MOST_NAMED = 3
 """The most unchanged failures that are named."""
+STILL_FAILS = "still fails"
+"""The mark of a failure that was judged again and failed before."""
 Extent = Literal["news", "failures", "results"]
 """The listed results: failures that are new or judged again, all failures, or all results."""
 
@@ -33,7 +35,8 @@ class ListedResult(NamedTuple):
     feedback: str
     change: str
     """`broke`, `fixed`, `changed`, or `new` for a failing result without an earlier verdict; for
-    another regression the run in which it passed; else empty."""
+    another regression the run in which it passed; for a failure that was judged again and failed
+    before, `still fails`; else empty."""
     attempts: str = ""
     """How many attempts fail, if there are several and one does."""
 
@@ -92,8 +95,9 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[L
         for each in report.regressions or ()
     }
     regressed = set(marks)
-    marks |= changes.marks() if changes else {}
     again = {cell_of(result) for result in changes.failed_again} if changes else set()
+    marks = {**dict.fromkeys(again, STILL_FAILS), **marks}
+    marks |= changes.marks() if changes else {}
     if changes:
         marks |= {cell_of(result): "changed" for result in changes.changed}
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.display import likely_price, plural, safe, short
+from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.reports.version_diff import Difference, focus
 
@@ -21,6 +22,9 @@ KIND_TITLES = {
     "judge": "Would judge",
 }
 """The kinds of planned items in the order in which they are shown, and their titles."""
+
+_CASES = 3
+"""The most cases that are listed in one line."""
 
 
 def work_text(status: Status) -> str:
@@ -101,6 +105,17 @@ def labels_text(status: Status) -> str:
 def unrecorded_text(status: Status) -> str:
     """Return `1 label to record`."""
     return f"{plural(status.labels, 'label')} to record"
+
+
+def lost_labels_text(status: Status) -> str:
+    """Return how many labels no longer count, and the first cases; empty if there are none."""
+    cases = list(dict.fromkeys(status.lost_labels))
+    if not cases:
+        return ""
+    verb = "counts" if len(status.lost_labels) == 1 else "count"
+    more = [f"{len(cases) - _CASES:,} more"] if len(cases) > _CASES else []
+    listed = ", ".join([*(safe(case_name(*case)) for case in cases[:_CASES]), *more])
+    return f"{plural(len(status.lost_labels), 'label')} no longer {verb}: {listed}"
 
 
 def waiting_text(status: Status) -> str:

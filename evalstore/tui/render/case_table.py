@@ -46,9 +46,9 @@ def case_title(
     if listing.cases is None or listing.filtered is None:
         yield READING
         return
-    total = len(listing.cases.rows)
-    part = f"{listing.row_count:,} of " if listing.row_count < total else ""
-    yield f"{part}{plural(total, 'case')}"
+    is_filtered = len(listing.matching) < len(listing.cases.rows)
+    part = f"{listing.case_count:,} of " if is_filtered else ""
+    yield f"{part}{plural(listing.total, 'case')}"
     yield progress
     yield from (message for message, _ in listing.filtered.complaints(query))
     yield verdict_counts(listing.verdicts)

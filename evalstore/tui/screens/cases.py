@@ -176,7 +176,7 @@ class CasesPage(CaseActionsPage):
         columns, cells = self.figures.columns(), self.figures.cells
         grid.show(columns, len(listing.lines), cells, cursor=cursor)
         grid.marked = listing.marked
-        is_empty = not listing.row_count
+        is_empty = not listing.case_count
         self.set_empty(self.filter.why_empty(listing.filtered) if is_empty else "")
         self.query_one("#panels").display = not is_empty
         self.show_title()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.tui.state.case_filter import ORDERS
@@ -38,8 +38,10 @@ class CaseListing:
         self.lines: list[CaseRow | CaseGroup] = []
         self.order = ORDERS[0]
         self.grouping = _GROUPINGS[0]
-        self.row_count = 0
-        """How many cases match the filter; with groups by tag, some of them have several lines."""
+        self.case_count = 0
+        """How many cases match the filter; one has a line for each system prompt and each tag."""
+        self.total = 0
+        """How many cases there are."""
         self.verdicts: Mapping[str, int] = {}
         """How many results of these cases have each verdict."""
         self.only_file = ""
@@ -58,6 +60,7 @@ class CaseListing:
     def load(self, cases: Cases, filtered: FilteredCases) -> None:
         """Take cases that were read again."""
         self.cases, self.filtered = cases, filtered
+        self.total = count_cases(cases.rows)
         self._matched = self.matching
 
     def count_lost(self) -> int:
@@ -117,7 +120,7 @@ class CaseListing:
             cursor = next(at_start, None)
         if cursor is None:
             cursor = 1 if self.grouping and len(self.lines) > 1 else 0
-        self.row_count = len(rows)
+        self.case_count = count_cases(rows)
         self.only_file = only_file(row.file for row in rows)
         self.verdicts = self.filtered.count(numbers, query)
         return cursor
@@ -161,3 +164,9 @@ class CaseListing:
         model, others = models[picked], [*models[picked + 1 :], *models[:picked]]
         shared = self.filtered.shared(model)
         return model, sorted(others, key=lambda other: not shared.get(other))
+
+
+def count_cases(rows: Sequence[CaseRow]) -> int:
+    """Return the number of cases; one with several system prompts has a row for each of them."""
+    with_prompt = [(row.file, row.row) for row in rows if row.prompt]
+    return len(rows) - len(with_prompt) + len(set(with_prompt))

@@ -1,0 +1,68 @@
+"""Finds the regressions of a run that broke in an earlier one, and names them for its reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from evalstore.display import plural, short
+from evalstore.operations.regressions import find_regressions
+from evalstore.operations.verdict_changes import cell_of
+from evalstore.store.path_trees import read_tree
+from evalstore.store.results import iterate_results
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from evalstore.operations.regressions import Regression
+    from evalstore.reports.comparison import Pair
+    from evalstore.runs import Run
+    from evalstore.store import Store
+
+_MOST_RUNS = 3
+"""The most runs that are named."""
+
+
+def find_open_regressions(
+    store: Store, folder: str, run: Run, broke: Iterable[Pair], baseline: Run | None = None
+) -> list[Regression]:
+    """Return the regressions of a run, as its gate counts them, apart from those that broke now.
+
+    Files that reach their own threshold have none. `folder` is that of the test files.
+    """
+    known = {cell_of(pair.either) for pair in broke}
+    regressions = [
+        regression
+        for regression in find_regressions(store, folder, run, baseline)
+        if cell_of(regression.result) not in known
+    ]
+    accepted = _find_accepted(store, run, {regression.result.file for regression in regressions})
+    return [regression for regression in regressions if regression.result.file not in accepted]
+
+
+def _find_accepted(store: Store, run: Run, files: set[str]) -> set[str]:
+    """Return the files that reach their own thresholds in a run."""
+    if not files:
+        return set()
+    nodes = read_tree(run.snapshot, store.load_nodes)
+    cases = store.load_case_files(list({nodes[file] for file in files}))
+    accepted: set[str] = set()
+    for file in files:
+        threshold = cases[nodes[file]].threshold
+        if threshold is None:
+            continue
+        batches = iterate_results(store, run, file)
+        words = Counter(result.verdict for batch in batches for result in batch if result.verdict)
+        if words["pass"] / words.total() >= threshold:
+            accepted.add(file)
+    return accepted
+
+
+def regressions_text(regressions: Sequence[Regression], *, is_rest: bool) -> str:
+    """Return `2 regressions: passed in run 4dc1d29b`; with `is_rest`, `2 other regressions: …`."""
+    runs = list(dict.fromkeys(short(regression.passed_in) for regression in regressions))
+    more = len(runs) - _MOST_RUNS
+    named = [*runs[:_MOST_RUNS], *([plural(more, "other")] if more > 0 else [])]
+    listed = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    count = plural(len(regressions), "other regression" if is_rest else "regression")
+    return f"{count}: passed in run{'s' * (len(runs) > 1)} {listed}"
