@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
 
-_MOST_RUNS = 3
+_NAMED = 3
 """The most runs that are named."""
 
 
@@ -61,8 +61,8 @@ def _find_accepted(store: Store, run: Run, files: set[str]) -> set[str]:
 def regressions_text(regressions: Sequence[Regression], *, is_rest: bool) -> str:
     """Return `2 regressions: passed in run 4dc1d29b`; with `is_rest`, `2 other regressions: …`."""
     runs = list(dict.fromkeys(short(regression.passed_in) for regression in regressions))
-    more = len(runs) - _MOST_RUNS
-    named = [*runs[:_MOST_RUNS], *([plural(more, "other")] if more > 0 else [])]
+    more = len(runs) - _NAMED
+    named = [*runs[:_NAMED], *([plural(more, "other")] if more > 0 else [])]
     listed = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
     count = plural(len(regressions), "other regression" if is_rest else "regression")
     return f"{count}: passed in run{'s' * (len(runs) > 1)} {listed}"

@@ -21,7 +21,7 @@ from evalstore.operations.show import ShownItem
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import TextBlock
 from evalstore.runs import restore_run
-from evalstore.values import URGENCY, Json, Message, Usage, order_counts
+from evalstore.values import URGENCY, VERDICTS, Json, Message, Usage, order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
@@ -112,14 +112,11 @@ def _by_urgency(item: ShownItem) -> list[Json]:
     )
 
 
-_FAILED = ("fail", "error", "undecided")
-"""The verdicts of which `show` explains the first."""
-
-
 def _suggest_failure(item: ShownItem) -> None:
     """Name the command that explains the most urgent result of a file, if it failed."""
     results = _by_urgency(item)
-    if not results or results[0]["verdict"] not in _FAILED or not results[0]["sessions"]:
+    failed = results and results[0]["verdict"] in VERDICTS and results[0]["verdict"] != "pass"
+    if not failed or not results[0]["sessions"]:
         return
     first, run = results[0], item.related.get("run")
     place = f"{output.short(run) if run else '@work'}:{first['file']}::{first['row']}"
