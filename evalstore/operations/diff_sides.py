@@ -17,9 +17,7 @@ from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.path_targets import find_targets
-from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.renames import known_ids, same_leaf
-from evalstore.planning.results import as_result, compute_results
 from evalstore.planning.selection import Selection
 from evalstore.reports.comparison import Comparison, Pair, ResultIndex
 from evalstore.reports.file_pairs import pair_alike, pair_files
@@ -71,6 +69,9 @@ def run_side(project: Project, revision: str) -> Side:
 
 def workspace_side(project: Project, selection: SelectionOptions) -> Side:
     """Return the workspace, with the results of its cases from stored answers and judgements."""
+    from evalstore.planning.planner import make_plan  # two runs are compared without it
+    from evalstore.planning.results import as_result, compute_results
+
     plan = make_plan(project, selection)
     results = [as_result(result) for result in compute_results(plan, project.settings.verdict)]
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
@@ -316,6 +317,8 @@ def open_sides(
             yield project
         return
     with open_project(location) as project:
+        from evalstore.planning.planner import require_sound
+
         require_sound(project, selection)
         yield project
 
