@@ -33,7 +33,7 @@ replacements:
   language: [English, French]
 ---
 
-# 👤
+# User
 
 Say hello in `{{language}}`.
 

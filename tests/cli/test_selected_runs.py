@@ -49,7 +49,7 @@ def selected(workspace: Path, evalstore: Evalstore) -> Path:
 def test_log_shows_the_arguments(selected: Path, evalstore: Evalstore, documents: Any) -> None:
     assert f"<when>\n    arguments: {ONE} (1 of 2 cases)\n    complete: " in evalstore("log").stdout
     assert evalstore("log").stdout.count("arguments:") == 1
-    assert f"({ONE} (1 of 2 cases))" in evalstore("log", "--oneline").stdout
+    assert f"  only {ONE} (1 of 2 cases)\n" in evalstore("log", "--oneline").stdout
     assert f"    arguments: {ONE} (1 of 2 cases)\n" in evalstore("show").stdout
     assert [run["selection"] for run in documents("log")["runs"]] == [ONE, None]
     assert [run["selection"] for run in documents("ls", "runs")["runs"]] == [ONE, None]
@@ -65,7 +65,7 @@ def test_log_and_ls_say_who_ran_how_many_cases_on_which_commit(
     evalstore("run", ONE)
     assert "<when>  git <short> + changes  by Ada\n" in evalstore("log").stdout
     assert evalstore("log", "--oneline").stdout == (
-        f"<short>  <when>  1 fail  ({ONE} (1 of 2 cases))  by Ada  git <short>\n"
+        f"<short>  <when>  1 fail  only {ONE} (1 of 2 cases)  by Ada  git <short>\n"
     )
     header, row = evalstore("ls", "runs").stdout.splitlines()
     assert header.split()[-3:] == ["AUTHOR", "GITCOMMIT", "MESSAGE"]

@@ -160,7 +160,7 @@ def print_log(log: Log, *, oneline: bool) -> None:
                         output.short(run.id),
                         when,
                         verdicts,
-                        f"({selection})" if selection else "",
+                        f"only {selection}" if selection else "",
                         f"by {output.safe(run.author)}" if run.author else "",
                         f"git {run.git.commit[:8]}" if run.git else "",
                         "; ".join(map(output.safe, map(str, entry.edits))) or message,
