@@ -11,7 +11,7 @@ from evalstore.api.result_reader import ResultReader
 if TYPE_CHECKING:
     from evalstore.api.options import StrPath
     from evalstore.html_report.report import WrittenReport
-    from evalstore.operations.export import Format
+    from evalstore.operations.exports.formats import Format
     from evalstore.runs import Run
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.exports import (
@@ -22,22 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from evalstore.operations.exports.formats import Format
     from evalstore.operations.exports.writers import ByteWriter, FolderWriter, Writer
     from evalstore.planning.options import Location
 
-Format = Literal[
-    "jsonl",
-    "csv",
-    "parquet",
-    "json",
-    "md",
-    "junit",
-    "otlp",
-    "inspect",
-    "langbite",
-    "every-eval-ever",
-]
-FORMATS: tuple[Format, ...] = get_args(Format)
 _WRITERS: dict[Format, Writer] = {
     "jsonl": writers.write_json_lines,
     "csv": writers.write_csv,

@@ -6,6 +6,7 @@ import json
 from html.parser import HTMLParser
 
 import pytest
+from textual.color import Color
 
 from evalstore import Workspace, init
 from evalstore.notebooks.html_tables import (
@@ -18,6 +19,7 @@ from evalstore.notebooks.html_tables import (
     table,
     word,
 )
+from evalstore.tui.contrast import TEXT_CONTRAST, contrast
 from tests.builders import tree
 
 BAD = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\x1b[31m\u202e\"'"
@@ -110,17 +112,9 @@ def test_values_are_shown_with_all_texts_escaped(workspace: Workspace) -> None:
     assert "pass rate 0.0% → 100.0%" in page.text
 
 
-def luminance(colour: str) -> float:
-    parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
 @pytest.mark.parametrize("colour", [*dict.fromkeys(COLOURS.values()), OTHER_COLOUR])
 def test_white_words_can_be_read_on_their_colours(colour: str) -> None:
-    assert 1.05 / (luminance(colour) + 0.05) >= 4.5
+    assert contrast(Color.parse("#ffffff"), Color.parse(colour)) >= TEXT_CONTRAST
 
 
 def test_nothing_but_words_on_a_background_has_a_colour_of_its_own() -> None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.cli.main import main
-from evalstore.operations.export import FORMATS
 from evalstore.operations.exports.cells import csv_cell
 from evalstore.operations.exports.columns import COLUMNS, NAMES
+from evalstore.operations.exports.formats import FORMATS
 from evalstore.store import connection
 from tests.builders import tree
 

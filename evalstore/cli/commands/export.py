@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from evalstore.cli import options, output, streams
 from evalstore.cli.app import app, here
 from evalstore.errors import EvalstoreError
+from evalstore.operations.exports.formats import FORMATS, Format
 
 
 @app.command()
@@ -22,24 +23,11 @@ def export(
         ),
     ] = None,
     format: Annotated[
-        Literal[
-            "jsonl",
-            "csv",
-            "parquet",
-            "json",
-            "md",
-            "junit",
-            "otlp",
-            "inspect",
-            "langbite",
-            "every-eval-ever",
-        ]
-        | None,
+        Format | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="As jsonl, csv, parquet, json, md, junit, otlp, inspect, langbite or "
-            "every-eval-ever (default: by the suffix; jsonl).",
+            help=f"As {', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: by the suffix; jsonl).",
         ),
     ] = None,
 ) -> None:

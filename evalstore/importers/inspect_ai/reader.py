@@ -52,7 +52,8 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     write_conversations(conversations, imported)
     if not imported.files and not imported.left:
         raise EvalstoreError(
-            "there are no samples of Inspect here", hint="name a log ('.eval' or '.json')"
+            "the sources contain no samples of Inspect",
+            hint="name a log of Inspect ('.eval' or '.json')",
         )
     return imported
 

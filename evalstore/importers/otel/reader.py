@@ -62,7 +62,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     write_conversations(conversations, imported)
     if not imported.files and not imported.left:
         raise EvalstoreError(
-            "there are no spans of models here",
+            "the sources contain no spans of model calls",
             hint="name a file of OTLP in JSON, with 'resourceSpans' and attributes 'gen_ai.…'",
         )
     return imported

@@ -313,5 +313,5 @@ def test_too_many_models_are_an_error(tmp_path: Path) -> None:
 
 
 def test_a_file_without_spans_of_models_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(EvalstoreError, match="no spans of models"):
+    with pytest.raises(EvalstoreError, match="no spans of model calls"):
         made_of(tmp_path)
