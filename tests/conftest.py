@@ -51,6 +51,8 @@ def _use_memory() -> None:
 
 
 _use_memory()
+_GARBAGE = 7_000, 20, 20
+"""Thresholds of the search for garbage: with Python's own it takes one of twenty seconds."""
 _numbers = count()
 _homes: list[Path] = []
 _folders = pytest.StashKey[list[Path]]()
@@ -99,6 +101,7 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(*_GARBAGE)
         gc.enable()
 
 

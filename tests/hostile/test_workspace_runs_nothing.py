@@ -20,11 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from evalstore.cli.main import commands, main
 from tests.builders import tree
-from tests.mcp.connected_client import connected
+from tests.mcp.connected_client import connected_process
 
 ROOT = Path(__file__).parents[2]
 READING = [
@@ -330,13 +329,9 @@ def test_commands_that_call_and_write_run_nothing(trapped: Path, outside: Path) 
 
 
 def test_the_tools_for_agents_run_nothing(trapped: Path, outside: Path) -> None:
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-P", "-c", DRIVER, json.dumps([SERVING])],
-        env={**_variables(), "NOTES": str(outside / "notes.json")},
-        cwd=trapped,
-    )
-    with connected(stdio_client(server)) as agent:
+    arguments = ["-P", "-c", DRIVER, json.dumps([SERVING])]
+    environment = {**_variables(), "NOTES": str(outside / "notes.json")}
+    with connected_process(arguments, trapped, environment) as agent:
         failed = [
             name for name in agent.tools() if agent.call(name, **TOOLS.get(name, {})).is_error
         ]

@@ -1,17 +1,21 @@
-"""The SDK's own client, called without `await`."""
+"""The SDK's own client, called without `await`; the SDK is loaded when it is used."""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from mcp import Client
-from mcp_types import TextContent, Tool
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import Tool
 
 _RESULT = re.compile(r"(?P<notice>.*)\n<data-(?P<code>\w+)>\n(?P<json>.*)\n</data-(?P=code)>")
 
@@ -64,7 +68,7 @@ class ConnectedClient:
 
         result = self._portal.call(call)
         (content,) = result.content
-        assert isinstance(content, TextContent)
+        assert content.type == "text"
         assert result.structured_content is None
         return Called(bool(result.is_error), content.text)
 
@@ -72,6 +76,8 @@ class ConnectedClient:
 @contextmanager
 def connected(target: Any) -> Iterator[ConnectedClient]:
     """Connect to a server in this process, or through a transport."""
+    from mcp import Client
+
     with start_blocking_portal() as portal:
         connection = portal.wrap_async_context_manager(Client(target))
         client = connection.__enter__()
@@ -79,3 +85,17 @@ def connected(target: Any) -> Iterator[ConnectedClient]:
             yield ConnectedClient(client, portal)
         finally:  # a group of tasks would wrap the error of a test
             connection.__exit__(None, None, None)
+
+
+@contextmanager
+def connected_process(
+    arguments: list[str], folder: Path, environment: dict[str, str]
+) -> Iterator[ConnectedClient]:
+    """Connect to a server that Python starts in a folder with these arguments."""
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    server = StdioServerParameters(
+        command=sys.executable, args=arguments, env=environment, cwd=folder
+    )
+    with connected(stdio_client(server)) as client:
+        yield client

@@ -10,12 +10,10 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 
 from evalstore import Workspace
 from evalstore.mcp import read_tools
 from evalstore.mcp.run_budget import RunBudget
-from evalstore.mcp.server import _end_on_signals, make_server
 from evalstore.mcp.tool_table import READ_TOOLS, RUN, input_schema
 from evalstore.planning.options import Location
 from tests.builders import tree
@@ -29,6 +27,13 @@ FREE = ONE[: ONE.index("costs:")]
 @pytest.fixture
 def location(folder: Path) -> Location:
     return Location(tree(folder, WEATHER_WORKSPACE))
+
+
+def make_server(location: Location, budget: RunBudget | None = None) -> Any:
+    """A server, for which the SDK is loaded."""
+    from evalstore.mcp import server
+
+    return server.make_server(location, budget)
 
 
 def call(location: Location, name: str, budget: float | None = None, **arguments: Any) -> Any:
@@ -199,6 +204,8 @@ def test_a_cancelled_run_is_stopped_and_recorded(location: Location) -> None:
     budget = RunBudget(100)
 
     async def cancel() -> None:
+        from mcp import Client
+
         async with Client(make_server(location, budget)) as client:
             with anyio.CancelScope() as scope:
 
@@ -237,6 +244,8 @@ def test_a_signal_ends_the_server_after_its_run(
     monkeypatch.setattr("os._exit", codes.put)
 
     async def send() -> None:
+        from evalstore.mcp.server import _end_on_signals
+
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_end_on_signals, budget)
             await anyio.wait_all_tasks_blocked()

@@ -5,18 +5,16 @@ The tests share one server and its only run.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.builders import tree
 from tests.cli.conftest import JUDGE, SETTINGS, WEATHER
-from tests.mcp.connected_client import ConnectedClient, connected
+from tests.mcp.connected_client import ConnectedClient, connected_process
 
 pytestmark = pytest.mark.xdist_group("mcp stdio")
 
@@ -57,13 +55,9 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Conne
             "tests/weather.md": WEATHER,
         },
     )
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-P", "-m", "evalstore", "mcp", "--allow-run", "--max-cost", str(BUDGET)],
-        env={"HOME": str(folder.parent), "PYTHONPATH": str(Path(__file__).parents[2])},
-        cwd=folder,
-    )
-    with connected(stdio_client(server)) as client:
+    arguments = ["-P", "-m", "evalstore", "mcp", "--allow-run", "--max-cost", str(BUDGET)]
+    environment = {"HOME": str(folder.parent), "PYTHONPATH": str(Path(__file__).parents[2])}
+    with connected_process(arguments, folder, environment) as client:
         progress: list[tuple[float, float | None]] = []
         before = client.call("status").data
         report = client.watch("run", lambda *counts: progress.append(counts)).data
