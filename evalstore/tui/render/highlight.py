@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ _LANGUAGES = frozenset(
 )
 """Languages that are coloured: a model's word loads no other lexer, and these take no long time."""
 _JSON = "json"
+_GAP = re.compile(r"\n(?:[ \t\f\v\r]*\n){30}")
+"""Empty lines of which no code has so many; the lexers of C look at all of them at each of them."""
 _COLOURS = (
     ("Token.Comment", "faint"),
     ("Token.Keyword", "code-keyword"),
@@ -50,7 +53,8 @@ def code_lines(code: str, language: str, indent: int = 0) -> list[StyledLine]:
 
 def _pieces(code: str, language: str) -> Sequence[tuple[str, str]]:
     """Split a text into parts with the names of their colours."""
-    if language not in _LANGUAGES or (len(code) > _LONGEST and language != _JSON):
+    is_long = language != _JSON and (len(code) > _LONGEST or _GAP.search(code))
+    if language not in _LANGUAGES or is_long:
         return [("code", code)]
     from pygments.lexers import get_lexer_by_name  # few need it
 

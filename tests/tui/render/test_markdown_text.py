@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pygments.lexers import get_lexer_by_name
 
 from evalstore.display import safe
 from evalstore.operations.views.markdown_tokens import _MARKUP, LONGEST, _is_sign, _parser
@@ -194,12 +195,16 @@ def test_no_answer_takes_long_to_be_rendered(part: str) -> None:
     assert time.process_time() - begun < 5
 
 
-@pytest.mark.parametrize("language", sorted(_LANGUAGES))
+_BY_LEXER = {get_lexer_by_name(language).name: language for language in sorted(_LANGUAGES)}
+"""A language for each lexer: several names mean the same one."""
+
+
+@pytest.mark.parametrize("language", _BY_LEXER.values())
 def test_no_code_takes_long_to_be_coloured(language: str) -> None:
-    for part in ("a ", "\n", "a.", '"', "/*", "#{"):
+    for part in ("a ", "\n", "\n" * 30 + "a", " \n", "a.", '"', "/*", "#{"):
         begun = time.process_time()
         code_lines((part * 4_000)[:3_999] + "\x00", language)
-        assert time.process_time() - begun < 5
+        assert time.process_time() - begun < 3
 
 
 @given(st.text(max_size=200), st.sampled_from(sorted(_LANGUAGES)))
