@@ -6,10 +6,11 @@ import gc
 import os
 import shutil
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -91,6 +92,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGro
 def pytest_configure(config: pytest.Config) -> None:
     """Hand out the tests in the order of `pytest_collection_modifyitems`."""
     config.option.loadscopereorder = False
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let a worker report its tests, but not each step of those that pass: there are thousands."""
+    for plugin in session.config.pluginmanager.get_plugins():
+        if hasattr(plugin, "sendevent"):
+            plugin.sendevent = partial(_send_event, plugin.sendevent)
+
+
+def _send_event(send: Callable[..., None], name: str, **event: Any) -> None:
+    report = event.get("data", {})
+    is_step = report.get("when") in ("setup", "teardown") and report["outcome"] == "passed"
+    if not (name in ("logstart", "logfinish") or is_step):
+        send(name, **event)
 
 
 @pytest.hookimpl(wrapper=True)
