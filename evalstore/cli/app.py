@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 
 from evalstore.cli import output
 from evalstore.cli.help import SectionedCommand, write_options
+from evalstore.cli.plain_values import read_plain_values
 from evalstore.cli.resources import explain_resources
 from evalstore.cli.usage_errors import explain_usage, unknown_command
 from evalstore.errors import EvalstoreError
@@ -78,6 +79,7 @@ class _Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the shared options; raises `EvalstoreError` for a wrong one."""
+        read_plain_values(self.get_params(ctx))
         try:
             return super().parse_args(ctx, args)
         except TyperException as error:

@@ -8,6 +8,7 @@ from typing import Any
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from evalstore.cli.plain_values import read_plain_values
 from evalstore.cli.usage_errors import explain_usage
 
 SELECTION = "Selection"
@@ -30,6 +31,7 @@ class SectionedCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; raises `EvalstoreError` for a wrong one."""
+        read_plain_values(self.get_params(ctx))
         try:
             return super().parse_args(ctx, args)
         except TyperException as error:

@@ -24,6 +24,7 @@ from tests.importers.ai_tester.test_project import PROJECT
 
 SLOW = (
     "litellm",
+    "pydantic",
     "textual",
     "sqlmodel",
     "sqlalchemy",
