@@ -40,7 +40,10 @@ def hello(name: str = "you") -> None:
 app()
 """
 """The smallest program with such an interface."""
-_HEAVY = ("litellm", "textual", "alembic", "sqlmodel", "pydantic", "jsonschema", "jinja2", "aiohttp")
+_HEAVY = (
+    *("litellm", "textual", "alembic", "sqlmodel"),
+    *("pydantic", "jsonschema", "jinja2", "aiohttp"),
+)
 """Packages that should be imported only where they are needed."""
 
 
