@@ -12,6 +12,7 @@ import pytest
 from evalstore.errors import EvalstoreError
 from evalstore.importers.base import ImportOptions
 from evalstore.importers.otel import read
+from evalstore.importers.registry import guess_format
 from evalstore.importers.source_files import reading_from
 from tests.builders import tree
 from tests.importers.importing import Made, imported, lines
@@ -145,6 +146,137 @@ def test_each_form_of_the_messages_is_read(tmp_path: Path, attributes: dict[str,
     made = made_of(tmp_path, span(**attributes))
     assert made.messages(FILE) == [[("system", "Be brief."), ("user", "Hi")]]
     assert made.recorded(FILE) == ["Yo"]
+
+
+OPENINFERENCE = {
+    "openinference.span.kind": "LLM",
+    "llm.model_name": "gpt-4o",
+    "llm.provider": "openai",
+    "session.id": "s1",
+    "llm.token_count.prompt": 12,
+    "llm.token_count.completion": 3,
+    "input.value": '{"messages": []}',
+    "input.mime_type": "application/json",
+    "llm.input_messages.10.message.content": "Hi",
+    "llm.input_messages.10.message.role": "user",
+    "llm.input_messages.2.message.role": "system",
+    "llm.input_messages.2.message.contents.0.message_content.type": "text",
+    "llm.input_messages.2.message.contents.0.message_content.text": "Be brief.",
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": "Yo",
+}
+PHOENIX = {
+    "name": "ChatCompletion",
+    "context": {"trace_id": "t1", "span_id": "a1"},
+    "start_time": "2023-11-14T22:13:20+00:00",
+    "end_time": "2023-11-14T22:13:21.5Z",
+    "attributes": OPENINFERENCE,
+}
+
+
+def nested(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes as mappings and lists in each other, as Phoenix shows them."""
+    message = {"role": "user", "content": "Hi"}
+    system = {
+        "role": "system",
+        "contents": [{"message_content": {"type": "text", "text": "Be brief."}}],
+    }
+    answer = {"role": "assistant", "content": "Yo"}
+    return {
+        **{name: value for name, value in attributes.items() if "_messages" not in name},
+        "llm": {
+            "input_messages": [{"message": system}, {"message": message}],
+            "output_messages": [{"message": answer}],
+        },
+    }
+
+
+def snake(span: dict[str, Any]) -> dict[str, Any]:
+    """A span as Phoenix returns it from 'spans/otlpv1'."""
+    return {
+        "trace_id": "t1",
+        "span_id": "a1",
+        "start_time_unix_nano": 1700000000000000000,
+        "end_time_unix_nano": 1700000001500000000,
+        "attributes": [
+            {"key": name, "value": {"int_value": None, "string_value": value}}
+            if isinstance(value, str)
+            else {"key": name, "value": {"int_value": value}}
+            for name, value in span["attributes"].items()
+        ],
+    }
+
+
+def otlp(attributes: dict[str, Any]) -> dict[str, Any]:
+    return request({**span(), "attributes": pairs_of(attributes)})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(otlp(OPENINFERENCE)),
+        json.dumps({"data": [PHOENIX], "next_cursor": None}),
+        json.dumps({"data": [snake(PHOENIX)]}),
+        json.dumps([{"traceId": "t1", "spans": [PHOENIX]}]),
+        lines(PHOENIX, PHOENIX),
+        json.dumps(PHOENIX | {"attributes": nested(OPENINFERENCE)}),
+    ],
+    ids=["OTLP", "page", "page of OTLP", "traces", "lines", "nested"],
+)
+def test_openinference_is_read_from_otlp_and_from_phoenix(tmp_path: Path, text: str) -> None:
+    made = imported(tmp_path, "otel", {"t.json": text})
+    assert made.messages(FILE) == [[("system", "Be brief."), ("user", "Hi")]]
+    assert made.recorded(FILE) == ["Yo"]
+    assert json.loads(made.text("tests/gpt-4o.jsonl"))["recorded"] == {
+        "model": "gpt-4o",
+        "provider": "openai",
+        "usage": {"input_tokens": 12, "output_tokens": 3},
+        "conversation": "s1",
+        "trace": "t1",
+        "started": "2023-11-14T22:13:20+00:00",
+        "latency": 1.5,
+    }
+    assert guess_format(tmp_path / "source/t.json") == "otel"
+
+
+def test_openinference_calls_of_tools_are_texts_and_other_spans_are_passed_over(
+    tmp_path: Path,
+) -> None:
+    function = "llm.input_messages.11.message.tool_calls.0.tool_call.function"
+    called = {
+        **OPENINFERENCE,
+        "llm.input_messages.11.message.role": "assistant",
+        f"{function}.name": "add",
+        f"{function}.arguments": '{"x": 1}',
+        "llm.input_messages.12.message.role": "tool",
+        "llm.input_messages.12.message.content": "2",
+    }
+    chain = {"openinference.span.kind": "CHAIN", "input.value": "Hi", "output.value": "Yo"}
+    completion = chain | {"openinference.span.kind": "LLM", "llm.model_name": "gpt-4o"}
+    spans = [
+        {**span(id), "attributes": pairs_of(attributes)}
+        for id, attributes in (("a", called), ("b", chain), ("c", completion))
+    ]
+    made = made_of(tmp_path, *spans)
+    assert [texts[2:] for texts in made.messages(FILE)] == [
+        [("assistant", '[calls add({"x": 1})]'), ("user", "[result] 2")],
+        [],
+    ]
+    assert made.messages(FILE)[1] == [("user", "Hi")]
+    assert made.warnings == ["calls of tools and their results are shown as texts (span a)"]
+    assert made.left == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\n\x8a\x01\n\x1f\n\x1d\n\x0cservice.name\x12\r", b"\x00\x00\x00\x10\n\x0e\n\x00\x12\n\xff"],
+    ids=["a message", "messages with lengths"],
+)
+def test_protocol_buffers_are_named_as_what_is_not_read(tmp_path: Path, data: bytes) -> None:
+    made = imported(tmp_path, "otel", {"t.json": data})
+    ((name, line, reason),) = made.left
+    assert (name, line) == ("t.json", None)
+    assert reason.startswith("binary data, such as protocol buffers; write the traces as JSON")
 
 
 def record(name: str, body: Any, id: str = "a1") -> dict[str, Any]:
