@@ -114,7 +114,7 @@ def _list_responses(answered: AnsweredResult) -> Iterator[tuple[str, str]]:
 
 
 def _sum_up(counts: Counter[str]) -> tuple[Json, ...]:
-    """Return how many passed, failed and could not be judged; the shares of those judged, and these."""
+    """Return the numbers of results by verdict, the shares of pass and fail, and their total."""
     passed, failed = counts["Passed"], counts["Failed"]
     total = passed + failed
     shares = (passed / total, failed / total) if total else (0, 0)
