@@ -22,7 +22,9 @@ _RULES = {
     "warning": ("file-warning", "A file has something that is probably not meant."),
 }
 """Maps severities to the id of a rule and its description."""
-_HELP = "`evalstore check` prints the same problems with their hints. Correct the file at this line."
+_HELP = (
+    "`evalstore check` prints the same problems with their hints. Correct the file at this line."
+)
 """GitHub requires a help text and a full description for each rule."""
 
 

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.importers.coerce import as_mapping, parse_json
+from evalstore.importers.errors import UnusableError
 from evalstore.importers.otel.openinference import follows_openinference, read_openinference
-from evalstore.importers.recorded_messages import UnusableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import EvalstoreError
 from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.coerce import as_mapping
+from evalstore.importers.errors import UnusableError
 from evalstore.importers.json_documents import find_sources, read_documents
 from evalstore.importers.otel.messages import DETAILS, SpanMessages, read_messages
 from evalstore.importers.otel.openinference import follows_openinference
@@ -26,7 +27,6 @@ from evalstore.importers.recorded_conversations import (
 )
 from evalstore.importers.recorded_messages import (
     TOOLS_AS_TEXT,
-    UnusableError,
     read_answer,
     read_conversation,
     shows_tools,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64decode, b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -239,7 +241,7 @@ def test_openinference_is_read_from_otlp_and_from_phoenix(tmp_path: Path, text: 
     assert guess_format(tmp_path / "source/t.json") == "otel"
 
 
-def test_openinference_calls_of_tools_are_texts_and_other_spans_are_passed_over(
+def test_openinference_has_calls_of_tools_and_pictures_and_spans_that_are_passed_over(
     tmp_path: Path,
 ) -> None:
     function = "llm.input_messages.11.message.tool_calls.0.tool_call.function"
@@ -251,11 +253,20 @@ def test_openinference_calls_of_tools_are_texts_and_other_spans_are_passed_over(
         "llm.input_messages.12.message.role": "tool",
         "llm.input_messages.12.message.content": "2",
     }
+    contents = "llm.input_messages.0.message.contents"
+    picture = {
+        **{name: value for name, value in OPENINFERENCE.items() if "_messages.2" not in name},
+        f"{contents}.0.message_content.type": "text",
+        f"{contents}.0.message_content.text": "This?",
+        f"{contents}.1.message_content.type": "image",
+        f"{contents}.1.message_content.image.image.url": "https://a.example/b.png",
+    }
     chain = {"openinference.span.kind": "CHAIN", "input.value": "Hi", "output.value": "Yo"}
     completion = chain | {"openinference.span.kind": "LLM", "llm.model_name": "gpt-4o"}
+    calls: list[dict[str, Any]] = [called, chain, completion, picture]
     spans = [
         {**span(id), "attributes": pairs_of(attributes)}
-        for id, attributes in (("a", called), ("b", chain), ("c", completion))
+        for id, attributes in zip("abcd", calls, strict=True)
     ]
     made = made_of(tmp_path, *spans)
     assert [texts[2:] for texts in made.messages(FILE)] == [
@@ -263,6 +274,9 @@ def test_openinference_calls_of_tools_are_texts_and_other_spans_are_passed_over(
         [],
     ]
     assert made.messages(FILE)[1] == [("user", "Hi")]
+    assert made.shown("tests/gpt-4o-pictures.md") == [
+        [("This?", "https://a.example/b.png"), ("Hi", None)]
+    ]
     assert made.warnings == ["calls of tools and their results are shown as texts (span a)"]
     assert made.left == []
 
@@ -366,6 +380,56 @@ CALL = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "argument
 PICTURE = {"role": "user", "parts": [{"type": "uri", "uri": "https://a/b.png"}]}
 
 
+PNG = b64encode(b"\x89PNG\r\n\x1a\n").decode()
+DATA_URL = f"data:image/png;base64,{PNG}"
+ADDRESS = "https://a.example/b.png"
+NAME = f"pictures/{sha256(b64decode(PNG)).hexdigest()[:16]}.png"
+
+
+@pytest.mark.parametrize(
+    ("part", "path"),
+    [
+        ({"type": "blob", "modality": "image", "mime_type": "image/png", "content": PNG}, NAME),
+        ({"type": "binary", "media_type": "image/png", "content": PNG}, NAME),
+        ({"type": "image_url", "image_url": {"url": DATA_URL}}, NAME),
+        (
+            {
+                "type": "image",
+                "source": {"type": "base64", "media_type": "image/png", "data": PNG},
+            },
+            NAME,
+        ),
+        ({"type": "uri", "modality": "image", "uri": ADDRESS}, ADDRESS),
+        ({"type": "input_image", "image_url": ADDRESS}, ADDRESS),
+        ({"type": "image", "source": {"type": "url", "url": ADDRESS}}, ADDRESS),
+    ],
+)
+def test_a_picture_of_a_conversation_is_an_address_or_a_file_beside_the_test(
+    tmp_path: Path, part: dict[str, Any], path: str
+) -> None:
+    text = {"type": "text", "content": "What {{ is }} it?\n---"}
+    asked = [{"role": "user", "parts": [text, part]}]
+    made = made_of(
+        tmp_path,
+        span("a", input__messages=asked, output__messages=YO),
+        span("b", input__messages=HI, output__messages=YO),
+    )
+    assert (made.left, made.recorded(FILE)) == ([], ["Yo"])
+    assert made.shown("tests/gpt-4o-pictures.md") == [[("What {{ is }} it?\n---", path)]]
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": ADDRESS}}
+IMAGE_FILE = {"type": "image", "image": "/etc/passwd"}
+CUT = {"type": "image", "image": f"{DATA_URL[:-1]}…"}
+SVG = {"type": "image", "image": "data:image/svg+xml;base64,PHN2Zz4="}
+
+
+def test_several_pictures_are_shown_one_after_the_other(tmp_path: Path) -> None:
+    asked = [{"role": "user", "content": [IMAGE, {"type": "text", "text": "Same?"}, IMAGE]}]
+    made = made_of(tmp_path, span(input__messages=asked, output__messages=YO))
+    assert made.shown("tests/gpt-4o-pictures.md") == [[("Same?", ADDRESS), ("", ADDRESS)]]
+
+
 @pytest.mark.parametrize(
     ("attributes", "reason"),
     [
@@ -383,6 +447,32 @@ PICTURE = {"role": "user", "parts": [{"type": "uri", "uri": "https://a/b.png"}]}
         (
             {"input__messages": [PICTURE], "output__messages": YO},
             "a message has a part of the type 'uri'",
+        ),
+        (
+            {
+                "input__messages": [{"role": "user", "content": [IMAGE_FILE]}],
+                "output__messages": YO,
+            },
+            "a picture is a file that the source does not contain",
+        ),
+        (
+            {"input__messages": [{"content": [CUT]}], "output__messages": YO},
+            "the content of a picture was cut off, or not recorded",
+        ),
+        (
+            {"input__messages": [{"content": [SVG]}], "output__messages": YO},
+            "a picture has no media type, or one that is not supported",
+        ),
+        (
+            {
+                "input__messages": [{"role": "system", "content": [IMAGE]}, *HI],
+                "output__messages": YO,
+            },
+            "a message of the role 'system' shows a picture",
+        ),
+        (
+            {"input__messages": HI, "output__messages": [{"content": [IMAGE]}]},
+            "the answer has a picture",
         ),
         (
             {"input__messages": [{"role": "x", "content": "y"}], "output__messages": YO},
