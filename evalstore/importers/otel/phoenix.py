@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.coerce import as_list, as_mapping
+from evalstore.importers.otel.times import to_nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evalstore.values import Json
-
-_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 def find_phoenix_spans(document: Json) -> Iterator[dict[str, Any]]:
@@ -32,22 +30,12 @@ def _context(span: dict[str, Any]) -> dict[str, Any]:
 
 def _as_otlp(span: dict[str, Any]) -> dict[str, Any]:
     ids = span | _context(span)
+    start, end = to_nanoseconds(span.get("start_time")), to_nanoseconds(span.get("end_time"))
     return {
         "traceId": ids.get("trace_id"),
         "spanId": ids.get("span_id"),
-        "startTimeUnixNano": span.get("start_time_unix_nano", _nanoseconds(span.get("start_time"))),
-        "endTimeUnixNano": span.get("end_time_unix_nano", _nanoseconds(span.get("end_time"))),
+        "startTimeUnixNano": span.get("start_time_unix_nano", start),
+        "endTimeUnixNano": span.get("end_time_unix_nano", end),
         "attributes": span["attributes"],
         "events": span.get("events"),
     }
-
-
-def _nanoseconds(time: Json) -> int | None:
-    """Return a time of ISO 8601 in nanoseconds since 1970."""
-    try:
-        moment = datetime.fromisoformat(str(time))
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        return None
-    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000

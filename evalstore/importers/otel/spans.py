@@ -1,4 +1,4 @@
-"""Spans in OTLP JSON or from Phoenix: their attributes and events as plain values."""
+"""Spans in OTLP JSON, from Phoenix or Langfuse: their attributes and events as plain values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.coerce import as_list, as_mapping
+from evalstore.importers.otel.langfuse import find_generations
 from evalstore.importers.otel.phoenix import find_phoenix_spans
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ _LAST = 253_402_300_799
 
 
 def find_spans(document: Json) -> Iterator[dict[str, Any]]:
-    """Yield the spans of a request, or of an answer of Phoenix, in their order."""
+    """Yield the spans of a request, or of an export of Phoenix or Langfuse, in their order."""
     yield from find_phoenix_spans(document)
+    yield from find_generations(document)
     for resource in as_list(as_mapping(document).get("resourceSpans")):
         for scope in as_list(as_mapping(resource).get("scopeSpans")):
             yield from (

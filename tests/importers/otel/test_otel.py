@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from base64 import b64decode, b64encode
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ import pytest
 from evalstore.errors import EvalstoreError
 from evalstore.importers.base import ImportOptions
 from evalstore.importers.otel import read
-from evalstore.importers.registry import guess_format
 from evalstore.importers.source_files import reading_from
 from tests.builders import tree
 from tests.importers.importing import Made, imported, lines
@@ -150,137 +147,6 @@ def test_each_form_of_the_messages_is_read(tmp_path: Path, attributes: dict[str,
     assert made.recorded(FILE) == ["Yo"]
 
 
-OPENINFERENCE = {
-    "openinference.span.kind": "LLM",
-    "llm.model_name": "gpt-4o",
-    "llm.provider": "openai",
-    "session.id": "s1",
-    "llm.token_count.prompt": 12,
-    "llm.token_count.completion": 3,
-    "input.value": '{"messages": []}',
-    "input.mime_type": "application/json",
-    "llm.input_messages.10.message.content": "Hi",
-    "llm.input_messages.10.message.role": "user",
-    "llm.input_messages.2.message.role": "system",
-    "llm.input_messages.2.message.contents.0.message_content.type": "text",
-    "llm.input_messages.2.message.contents.0.message_content.text": "Be brief.",
-    "llm.output_messages.0.message.role": "assistant",
-    "llm.output_messages.0.message.content": "Yo",
-}
-PHOENIX = {
-    "name": "ChatCompletion",
-    "context": {"trace_id": "t1", "span_id": "a1"},
-    "start_time": "2023-11-14T22:13:20+00:00",
-    "end_time": "2023-11-14T22:13:21.5Z",
-    "attributes": OPENINFERENCE,
-}
-
-
-def nested(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes as mappings and lists in each other, as Phoenix shows them."""
-    message = {"role": "user", "content": "Hi"}
-    system = {
-        "role": "system",
-        "contents": [{"message_content": {"type": "text", "text": "Be brief."}}],
-    }
-    answer = {"role": "assistant", "content": "Yo"}
-    return {
-        **{name: value for name, value in attributes.items() if "_messages" not in name},
-        "llm": {
-            "input_messages": [{"message": system}, {"message": message}],
-            "output_messages": [{"message": answer}],
-        },
-    }
-
-
-def snake(span: dict[str, Any]) -> dict[str, Any]:
-    """A span as Phoenix returns it from 'spans/otlpv1'."""
-    return {
-        "trace_id": "t1",
-        "span_id": "a1",
-        "start_time_unix_nano": 1700000000000000000,
-        "end_time_unix_nano": 1700000001500000000,
-        "attributes": [
-            {"key": name, "value": {"int_value": None, "string_value": value}}
-            if isinstance(value, str)
-            else {"key": name, "value": {"int_value": value}}
-            for name, value in span["attributes"].items()
-        ],
-    }
-
-
-def otlp(attributes: dict[str, Any]) -> dict[str, Any]:
-    return request({**span(), "attributes": pairs_of(attributes)})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps(otlp(OPENINFERENCE)),
-        json.dumps({"data": [PHOENIX], "next_cursor": None}),
-        json.dumps({"data": [snake(PHOENIX)]}),
-        json.dumps([{"traceId": "t1", "spans": [PHOENIX]}]),
-        lines(PHOENIX, PHOENIX),
-        json.dumps(PHOENIX | {"attributes": nested(OPENINFERENCE)}),
-    ],
-    ids=["OTLP", "page", "page of OTLP", "traces", "lines", "nested"],
-)
-def test_openinference_is_read_from_otlp_and_from_phoenix(tmp_path: Path, text: str) -> None:
-    made = imported(tmp_path, "otel", {"t.json": text})
-    assert made.messages(FILE) == [[("system", "Be brief."), ("user", "Hi")]]
-    assert made.recorded(FILE) == ["Yo"]
-    assert json.loads(made.text("tests/gpt-4o.jsonl"))["recorded"] == {
-        "model": "gpt-4o",
-        "provider": "openai",
-        "usage": {"input_tokens": 12, "output_tokens": 3},
-        "conversation": "s1",
-        "trace": "t1",
-        "started": "2023-11-14T22:13:20+00:00",
-        "latency": 1.5,
-    }
-    assert guess_format(tmp_path / "source/t.json") == "otel"
-
-
-def test_openinference_has_calls_of_tools_and_pictures_and_spans_that_are_passed_over(
-    tmp_path: Path,
-) -> None:
-    function = "llm.input_messages.11.message.tool_calls.0.tool_call.function"
-    called = {
-        **OPENINFERENCE,
-        "llm.input_messages.11.message.role": "assistant",
-        f"{function}.name": "add",
-        f"{function}.arguments": '{"x": 1}',
-        "llm.input_messages.12.message.role": "tool",
-        "llm.input_messages.12.message.content": "2",
-    }
-    contents = "llm.input_messages.0.message.contents"
-    picture = {
-        **{name: value for name, value in OPENINFERENCE.items() if "_messages.2" not in name},
-        f"{contents}.0.message_content.type": "text",
-        f"{contents}.0.message_content.text": "This?",
-        f"{contents}.1.message_content.type": "image",
-        f"{contents}.1.message_content.image.image.url": "https://a.example/b.png",
-    }
-    chain = {"openinference.span.kind": "CHAIN", "input.value": "Hi", "output.value": "Yo"}
-    completion = chain | {"openinference.span.kind": "LLM", "llm.model_name": "gpt-4o"}
-    calls: list[dict[str, Any]] = [called, chain, completion, picture]
-    spans = [
-        {**span(id), "attributes": pairs_of(attributes)}
-        for id, attributes in zip("abcd", calls, strict=True)
-    ]
-    made = made_of(tmp_path, *spans)
-    assert [texts[2:] for texts in made.messages(FILE)] == [
-        [("assistant", '[calls add({"x": 1})]'), ("user", "[result] 2")],
-        [],
-    ]
-    assert made.messages(FILE)[1] == [("user", "Hi")]
-    assert made.shown("tests/gpt-4o-pictures.md") == [
-        [("This?", "https://a.example/b.png"), ("Hi", None)]
-    ]
-    assert made.warnings == ["calls of tools and their results are shown as texts (span a)"]
-    assert made.left == []
-
-
 @pytest.mark.parametrize(
     "data",
     [b"\n\x8a\x01\n\x1f\n\x1d\n\x0cservice.name\x12\r", b"\x00\x00\x00\x10\n\x0e\n\x00\x12\n\xff"],
@@ -380,56 +246,6 @@ CALL = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "argument
 PICTURE = {"role": "user", "parts": [{"type": "uri", "uri": "https://a/b.png"}]}
 
 
-PNG = b64encode(b"\x89PNG\r\n\x1a\n").decode()
-DATA_URL = f"data:image/png;base64,{PNG}"
-ADDRESS = "https://a.example/b.png"
-NAME = f"pictures/{sha256(b64decode(PNG)).hexdigest()[:16]}.png"
-
-
-@pytest.mark.parametrize(
-    ("part", "path"),
-    [
-        ({"type": "blob", "modality": "image", "mime_type": "image/png", "content": PNG}, NAME),
-        ({"type": "binary", "media_type": "image/png", "content": PNG}, NAME),
-        ({"type": "image_url", "image_url": {"url": DATA_URL}}, NAME),
-        (
-            {
-                "type": "image",
-                "source": {"type": "base64", "media_type": "image/png", "data": PNG},
-            },
-            NAME,
-        ),
-        ({"type": "uri", "modality": "image", "uri": ADDRESS}, ADDRESS),
-        ({"type": "input_image", "image_url": ADDRESS}, ADDRESS),
-        ({"type": "image", "source": {"type": "url", "url": ADDRESS}}, ADDRESS),
-    ],
-)
-def test_a_picture_of_a_conversation_is_an_address_or_a_file_beside_the_test(
-    tmp_path: Path, part: dict[str, Any], path: str
-) -> None:
-    text = {"type": "text", "content": "What {{ is }} it?\n---"}
-    asked = [{"role": "user", "parts": [text, part]}]
-    made = made_of(
-        tmp_path,
-        span("a", input__messages=asked, output__messages=YO),
-        span("b", input__messages=HI, output__messages=YO),
-    )
-    assert (made.left, made.recorded(FILE)) == ([], ["Yo"])
-    assert made.shown("tests/gpt-4o-pictures.md") == [[("What {{ is }} it?\n---", path)]]
-
-
-IMAGE = {"type": "image_url", "image_url": {"url": ADDRESS}}
-IMAGE_FILE = {"type": "image", "image": "/etc/passwd"}
-CUT = {"type": "image", "image": f"{DATA_URL[:-1]}…"}
-SVG = {"type": "image", "image": "data:image/svg+xml;base64,PHN2Zz4="}
-
-
-def test_several_pictures_are_shown_one_after_the_other(tmp_path: Path) -> None:
-    asked = [{"role": "user", "content": [IMAGE, {"type": "text", "text": "Same?"}, IMAGE]}]
-    made = made_of(tmp_path, span(input__messages=asked, output__messages=YO))
-    assert made.shown("tests/gpt-4o-pictures.md") == [[("Same?", ADDRESS), ("", ADDRESS)]]
-
-
 @pytest.mark.parametrize(
     ("attributes", "reason"),
     [
@@ -447,32 +263,6 @@ def test_several_pictures_are_shown_one_after_the_other(tmp_path: Path) -> None:
         (
             {"input__messages": [PICTURE], "output__messages": YO},
             "a message has a part of the type 'uri'",
-        ),
-        (
-            {
-                "input__messages": [{"role": "user", "content": [IMAGE_FILE]}],
-                "output__messages": YO,
-            },
-            "a picture is a file that the source does not contain",
-        ),
-        (
-            {"input__messages": [{"content": [CUT]}], "output__messages": YO},
-            "the content of a picture was cut off, or not recorded",
-        ),
-        (
-            {"input__messages": [{"content": [SVG]}], "output__messages": YO},
-            "a picture has no media type, or one that is not supported",
-        ),
-        (
-            {
-                "input__messages": [{"role": "system", "content": [IMAGE]}, *HI],
-                "output__messages": YO,
-            },
-            "a message of the role 'system' shows a picture",
-        ),
-        (
-            {"input__messages": HI, "output__messages": [{"content": [IMAGE]}]},
-            "the answer has a picture",
         ),
         (
             {"input__messages": [{"role": "x", "content": "y"}], "output__messages": YO},
