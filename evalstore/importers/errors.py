@@ -27,6 +27,10 @@ class NotTakenError(Exception):
         self.file = file
 
 
+class UnusableError(Exception):
+    """A recorded conversation cannot be imported, for this reason."""
+
+
 def line_of(text: str, place: tuple[str, ...]) -> int | None:
     """Return the line of the last of these nested keys in a JSON text; None without keys."""
     at = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import FileProblem
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.values import Json
+
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
+_BEGINNING = 4096
 
 
 class SourceDocument(NamedTuple):
@@ -34,8 +38,13 @@ def find_sources(paths: Iterable[Path], suffixes: tuple[str, ...]) -> Iterator[P
             yield path
 
 
-def read_documents(path: Path, left: list[SkippedItem]) -> Iterator[SourceDocument]:
-    """Yield the documents of a file; what cannot be read is added to `left` with the reason."""
+def read_documents(
+    path: Path, left: list[SkippedItem], *, binary: str = "not JSON, but binary data"
+) -> Iterator[SourceDocument]:
+    """Yield the documents of a file; what cannot be read is added to `left` with the reason.
+
+    `binary` is the reason for data that no text has.
+    """
     try:
         data = read_unpacked(path)
     except FileProblem as problem:
@@ -53,7 +62,8 @@ def read_documents(path: Path, left: list[SkippedItem]) -> Iterator[SourceDocume
                 number or None, parse_json(text, parse_constant=_none, parse_float=_finite)
             )
         except ValueError as error:
-            left.append(SkippedItem(str(path), f"not JSON: {error}", number or None))
+            reason = binary if _BINARY.search(text[:_BEGINNING]) else f"not JSON: {error}"
+            left.append(SkippedItem(str(path), reason, number or None))
 
 
 def _parse(text: bytes) -> Json:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
@@ -16,6 +16,12 @@ from evalstore.importers.base import SkippedItem
 from evalstore.importers.coerce import as_mapping, parse_json
 from evalstore.importers.ideal_answers import instructions_of
 from evalstore.importers.json_lines import JsonLinesRow, write_rows
+from evalstore.importers.recorded_pictures import (
+    PictureShape,
+    picture_shape,
+    place_pictures,
+    write_messages,
+)
 from evalstore.importers.template_writer import safe_file_name, write_test
 
 if TYPE_CHECKING:
@@ -34,6 +40,7 @@ class RecordedConversation:
 
     id: str
     messages: list[dict[str, Json]]
+    """Each has `role` and `content`; `image` is the URL of a picture."""
     answer: str
     model: str
     """Its name; empty if it was not recorded."""
@@ -54,6 +61,10 @@ class RecordedConversation:
             "recorded": {"model": self.model, **details},
         }
         return as_mapping(encodable(row))
+
+    def with_files(self, folder: str, imported: Imported) -> RecordedConversation:
+        """Return this with names of files for pictures, which are added below a folder."""
+        return replace(self, messages=place_pictures(self.messages, folder, imported.files))
 
 
 @dataclass
@@ -80,14 +91,20 @@ class SkippedConversations:
 
 
 def write_conversations(conversations: Iterable[RecordedConversation], imported: Imported) -> None:
-    """Add a test with its dataset for each model; raises `EvalstoreError` for too many models."""
-    for name, group in name_models(conversations).items():
+    """Add a test with its dataset for each model; raises `EvalstoreError` for too many models.
+
+    Conversations with pictures have tests of their own.
+    """
+    for name, (shape, group) in name_groups(conversations).items():
         ids = UniqueNames()
-        rows = [JsonLinesRow(0, row.row(ids.take(row.id))) for row in group]
+        rows = [
+            JsonLinesRow(0, row.with_files("tests", imported).row(ids.take(row.id)))
+            for row in group
+        ]
         front: dict[str, Json] = {
             "dataset": f"{name}.jsonl",
             "rowId": "id",
-            "messages": "{{ item.input }}",
+            "messages": write_messages(shape, "input"),
             "answer": "{{ item.answer }}",
         }
         imported.files[f"tests/{name}.md"] = write_test(front, instructions=instructions_of(rows))
@@ -95,13 +112,29 @@ def write_conversations(conversations: Iterable[RecordedConversation], imported:
         imported.rows += len(rows)
 
 
-def name_models(
+def name_groups(
+    conversations: Iterable[RecordedConversation],
+) -> dict[str, tuple[PictureShape, list[RecordedConversation]]]:
+    """Group conversations by model and by the places of pictures, each with a unique name.
+
+    A conversation that is recorded twice is taken once. Raises `EvalstoreError` if there are too
+    many models.
+    """
+    models = _name_models(conversations)
+    names = UniqueNames(models)
+    groups: dict[str, tuple[PictureShape, list[RecordedConversation]]] = {}
+    for model, group in models.items():
+        shapes: dict[PictureShape, list[RecordedConversation]] = {}
+        for conversation in group:
+            shapes.setdefault(picture_shape(conversation.messages), []).append(conversation)
+        for shape, alike in shapes.items():
+            groups[names.take(f"{model}-pictures") if shape else model] = shape, alike
+    return groups
+
+
+def _name_models(
     conversations: Iterable[RecordedConversation],
 ) -> dict[str, list[RecordedConversation]]:
-    """Group conversations by model, with a unique file name for each model.
-
-    A conversation that is recorded twice is taken once. Raises `EvalstoreError` for too many.
-    """
     by_model: dict[str, dict[str, RecordedConversation]] = {}
     for conversation in conversations:
         key = json.dumps([conversation.id, conversation.messages, conversation.answer])
@@ -122,8 +155,8 @@ def name_models(
 class UniqueNames:
     """Makes names that are safe, and unique in any case of letters."""
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {name.lower() for name in taken}
         self._counts: Counter[str] = Counter()
 
     def take(self, text: str) -> str:

@@ -6,13 +6,15 @@ Calls of tools and their results have no role here: they are written into the te
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.display import shorten
 from evalstore.importers.coerce import as_list, as_mapping
+from evalstore.importers.errors import UnusableError
+from evalstore.importers.recorded_pictures import read_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from evalstore.values import Json
 
@@ -30,13 +32,11 @@ _ROLES = {
 """Maps the roles of other tools to those of a test."""
 _HIDDEN = frozenset({"reasoning", "thinking", "redacted_thinking"})
 """Types of parts that no other participant is shown."""
+_CALLS = ("tool_call", "tool_use", "server_tool_call")
+"""Types of parts that are calls of tools."""
 
 
 TOOLS_AS_TEXT = "calls of tools and their results are shown as texts"
-
-
-class UnusableError(Exception):
-    """A conversation cannot be imported, for this reason."""
 
 
 def read_conversation(
@@ -44,11 +44,16 @@ def read_conversation(
 ) -> list[dict[str, Json]]:
     """Return the messages with roles of a test; raises `UnusableError`.
 
-    A message has its text in `content`, or in `parts`, which may be a list of typed parts.
-    `attachments` are texts that other texts name as `attachment://KEY`.
+    A message has its text in `content`, or in `parts`, which may be a list of typed parts. A
+    picture is the `image` of its message; further ones are messages without a text. `attachments`
+    are texts that other texts name as `attachment://KEY`.
     """
-    shown = [_read_message(as_mapping(message), attachments or {}) for message in messages]
-    shown = [message for message in shown if message["content"]]
+    shown = [
+        shown_message
+        for message in messages
+        for shown_message in _read_message(as_mapping(message), attachments or {})
+        if shown_message["content"] or "image" in shown_message
+    ]
     if not any(message["role"] == "user" for message in shown):
         raise UnusableError("the conversation has no message of the user")
     if shown[-1]["role"] == "assistant":
@@ -59,7 +64,9 @@ def read_conversation(
 def read_answer(message: Json, attachments: Mapping[str, Any] | None = None) -> str:
     """Return the text of an answer; raises `UnusableError` if it has none, as a call of a tool."""
     fields = as_mapping(message)
-    texts, calls = _texts_and_calls(fields, attachments or {})
+    texts, calls, pictures = _read_parts(fields, attachments or {})
+    if pictures:
+        raise UnusableError("the answer has a picture")
     if not calls and fields.get("parts", fields.get("content")) is None:
         raise UnusableError("the answer has no text")
     if calls and not "".join(texts).strip():
@@ -70,31 +77,55 @@ def read_answer(message: Json, attachments: Mapping[str, Any] | None = None) -> 
 def shows_tools(messages: Iterable[Json]) -> bool:
     """Return whether a conversation has calls of tools or their results."""
     return any(
-        fields.get("role") in ("tool", "function") or _texts_and_calls(fields, {})[1]
+        fields.get("role") in ("tool", "function") or _calls_tools(fields)
         for fields in map(as_mapping, messages)
     )
 
 
-def _read_message(fields: dict[str, Any], attachments: Mapping[str, Any]) -> dict[str, Json]:
+def _calls_tools(fields: dict[str, Any]) -> bool:
+    content = fields.get("parts", fields.get("content"))
+    kinds = [as_mapping(part).get("type") for part in as_list(content)]
+    return bool(as_list(fields.get("tool_calls"))) or any(kind in _CALLS for kind in kinds)
+
+
+def _read_message(
+    fields: dict[str, Any], attachments: Mapping[str, Any]
+) -> Iterator[dict[str, Json]]:
     role = fields.get("role", "user")
     if not isinstance(role, str) or role not in _ROLES:
         raise UnusableError(f"a message has the role {shorten(str(role))}")
-    texts, calls = _texts_and_calls(fields, attachments)
+    texts, calls, pictures = _read_parts(fields, attachments)
+    if pictures and _ROLES[role] != "user":
+        raise UnusableError(f"a message of the role '{_ROLES[role]}' shows a picture")
     if role in ("tool", "function"):
         name = fields.get("function") or fields.get("name")
         of = f" of {name}" if isinstance(name, str) else ""
         texts = [text if text.startswith("[result") else f"[result{of}] {text}" for text in texts]
-    return {"role": _ROLES[role], "content": _checked("\n\n".join([*texts, *calls]))}
+    message: dict[str, Json] = {
+        "role": _ROLES[role],
+        "content": _checked("\n\n".join([*texts, *calls])),
+    }
+    yield message | ({"image": pictures[0]} if pictures else {})
+    for picture in pictures[1:]:
+        yield message | {"content": "", "image": picture}
 
 
-def _texts_and_calls(
-    fields: Mapping[str, Any], attachments: Mapping[str, Any]
-) -> tuple[list[str], list[str]]:
-    """Return the texts of a message and its calls of tools, as texts."""
+class _Parts(NamedTuple):
+    """What a message consists of."""
+
+    texts: list[str]
+    calls: list[str]
+    """Calls of tools, as texts."""
+    pictures: list[str]
+    """URLs."""
+
+
+def _read_parts(fields: Mapping[str, Any], attachments: Mapping[str, Any]) -> _Parts:
     content = fields.get("parts", fields.get("content"))
     parts = content if isinstance(content, list) else [content]
     texts: list[str] = []
     calls: list[str] = []
+    pictures: list[str] = []
     for part in parts:
         if part is None:
             continue
@@ -105,13 +136,19 @@ def _texts_and_calls(
         kind = str(part.get("type", "text"))
         if kind in _HIDDEN:
             continue
-        if kind in ("tool_call", "tool_use", "server_tool_call"):
+        attached = {
+            name: _attached(value, attachments) if isinstance(value, str) else value
+            for name, value in part.items()
+        }
+        if kind in _CALLS:
             calls.append(_call(part.get("name"), part.get("arguments", part.get("input"))))
         elif kind in ("tool_call_response", "tool_result"):
             result = next(
                 (part[name] for name in ("response", "result", "content") if name in part), None
             )
             texts.append(f"[result] {_as_text(result)}")
+        elif picture := read_picture(attached):
+            pictures.append(picture)
         elif isinstance(text := part.get("content", part.get("text")), str) and "text" in kind:
             texts.append(_attached(text, attachments))
         else:
@@ -120,7 +157,7 @@ def _texts_and_calls(
         function = call.get("function")
         called = function if isinstance(function, dict) else {"name": function, **call}
         calls.append(_call(called.get("name"), called.get("arguments")))
-    return [text for text in texts if text], calls
+    return _Parts([text for text in texts if text], calls, pictures)
 
 
 def _call(name: Json, arguments: Json) -> str:

@@ -48,7 +48,7 @@ _TYPICAL = {
 
 
 _CONTENT = {
-    "otel": re.compile(rb'"resourceSpans"\s*:'),
+    "otel": re.compile(rb'"resourceSpans"\s*:|"openinference[."]|"type"\s*:\s*"GENERATION"'),
     "inspect": re.compile(rb'"eval"\s*:\s*\{\s*"(?:eval_id|run_id|created|task)"\s*:'),
     "promptfoo": re.compile(rb'"(?:evalId|promptIdx|componentResults)"\s*:'),
 }

@@ -22,6 +22,10 @@ _RULES = {
     "warning": ("file-warning", "A file has something that is probably not meant."),
 }
 """Maps severities to the id of a rule and its description."""
+_HELP = (
+    "`evalstore check` prints the same problems with their hints. Correct the file at this line."
+)
+"""GitHub requires a help text and a full description for each rule."""
 
 
 def sarif_log(problems: Iterable[Problem], root: Path) -> dict[str, Any]:
@@ -34,6 +38,8 @@ def sarif_log(problems: Iterable[Problem], root: Path) -> dict[str, Any]:
         {
             "id": id,
             "shortDescription": {"text": text},
+            "fullDescription": {"text": text},
+            "help": {"text": _HELP},
             "defaultConfiguration": {"level": severity},
         }
         for severity, (id, text) in _RULES.items()

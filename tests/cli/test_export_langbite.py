@@ -38,17 +38,19 @@ def test_the_tables_have_their_columns_and_the_tags_as_dimensions(
         GLOBAL_EVALUATION,
     )
     assert [[*each.values()] for each in responses] == [
-        ["scripted", "one", "Question?", "needle"],
-        ["scripted", "one", "Other?", "Other?"],
+        ["0", "scripted", "one", "Question?", "needle"],
+        ["1", "scripted", "one", "Other?", "Other?"],
     ]
-    assert [(each["Template"], each["Evaluation"]) for each in evaluations] == [
-        ("tests/petism/1.md", "Passed"),
-        ("tests/petism/2.md", "Failed"),
+    assert [
+        (each["Template"], each["Oracle Evaluation"], each["Evaluation"]) for each in evaluations
+    ] == [
+        ("tests/petism/1.md", "contains", "Passed"),
+        ("tests/petism/2.md", "contains", "Failed"),
     ]
     assert '"contains"' in evaluations[0]["Oracle Prediction"]
-    dimensions = ["one", "petism", "en_us", "constrained", "observational"]
+    dimensions = ["scripted", "one", "petism", "en_us", "constrained", "observational"]
     assert [[*each.values()] for each in totals] == [
-        [*dimensions, "1", "1", "0", "0.5", "Not evaluated"]
+        ["0", *dimensions, "1", "1", "0", "0.5", "0.5", "2", "", "Not evaluated"]
     ]
 
 
@@ -62,7 +64,7 @@ def test_what_cannot_be_judged_is_an_error(echo: Echo, evalstore: Evalstore) -> 
     evalstore("run")
     evalstore("export", "--format", "langbite", "-o", "out")
     (total,) = table("global_evaluation")
-    assert [*total.values()][5:] == ["0", "0", "1", "0", "Not evaluated"]
+    assert [*total.values()][7:] == ["0", "0", "1", "0", "0", "0", "", "Not evaluated"]
     assert len(table("responses")) == len(table("evaluations")) == 1
 
 

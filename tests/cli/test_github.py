@@ -124,15 +124,19 @@ def test_check_annotates_problems_of_the_settings(
 
 SARIF_RULES = [
     {
-        "id": "file-error",
-        "shortDescription": {"text": "A file has an error, so its tests cannot run."},
-        "defaultConfiguration": {"level": "error"},
-    },
-    {
-        "id": "file-warning",
-        "shortDescription": {"text": "A file has something that is probably not meant."},
-        "defaultConfiguration": {"level": "warning"},
-    },
+        "id": id,
+        "shortDescription": {"text": text},
+        "fullDescription": {"text": text},
+        "help": {
+            "text": "`evalstore check` prints the same problems with their hints. "
+            "Correct the file at this line."
+        },
+        "defaultConfiguration": {"level": level},
+    }
+    for id, level, text in (
+        ("file-error", "error", "A file has an error, so its tests cannot run."),
+        ("file-warning", "warning", "A file has something that is probably not meant."),
+    )
 ]
 
 

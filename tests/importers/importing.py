@@ -55,6 +55,17 @@ class Made:
             for case in reading.files[path].cases
         ]
 
+    def shown(self, path: str) -> list[list[tuple[str, str | None]]]:
+        """The texts of each case, with the path or the address of the picture behind it."""
+        reading = self.read()
+        return [
+            [
+                _text_and_picture(message["content"])
+                for message in json.loads(reading.contents[case.tests[0]][1])["messages"]
+            ]
+            for case in reading.files[path].cases
+        ]
+
     def instructions(self, path: str) -> list[str]:
         """Return the judge's instructions of each case."""
         reading = self.read()
@@ -85,6 +96,12 @@ class Made:
     def verdict(self, path: str, reply: Reply | str, row: int = 0) -> str:
         """The verdict of the checks alone."""
         return self.checked(path, reply, row).verdict
+
+
+def _text_and_picture(content: Any) -> tuple[str, str | None]:
+    parts = [{"text": content}] if isinstance(content, str) else content
+    paths = [part["path"] for part in parts if "path" in part]
+    return "".join(part.get("text", "") for part in parts), next(iter(paths), None)
 
 
 def _evaluation(reading: Reading, case: Case) -> dict[str, Any]:

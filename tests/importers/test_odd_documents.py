@@ -20,6 +20,7 @@ from tests.importers.inspect_ai.test_inspect import EVALUATION
 from tests.importers.inspect_ai.test_inspect import SAMPLE as SAMPLED
 from tests.importers.nemo.test_nemo import CONTAINS, ROW, TOOL, job, judge
 from tests.importers.otel.test_otel import request, span
+from tests.importers.otel.test_other_programs import GENERATION, PHOENIX
 from tests.importers.promptfoo.test_promptfoo_results import RESULT
 
 ODD: tuple[Json, ...] = (None, 7, "x", "{{ a", [], {}, [None], {"a": [1]}, True)
@@ -103,6 +104,7 @@ DOCUMENTS: list[tuple[str, str, Any, dict[str, Any]]] = [
     ("openai-evals", "data/s.jsonl", SAMPLE, {"evals/e.yaml": EVAL, "modelgraded/s.yaml": SPEC}),
     ("evalsone", "s.jsonl", SAMPLE, {}),
     ("otel", "t.json", request(CALL, EVENTS), {}),
+    ("otel", "t.json", [PHOENIX, GENERATION], {}),
     ("inspect", "l.json", {"eval": EVALUATION, "samples": [INSPECTED]}, {}),
     ("promptfoo", "promptfooconfig.json", {"results": {"results": [RESULT]}}, {}),
 ]

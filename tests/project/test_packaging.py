@@ -160,6 +160,13 @@ def test_the_image_installs_extras_that_exist_and_runs_as_nobody_in_particular()
     assert ("ENTRYPOINT", '["evalstore"]') in steps
 
 
+def test_the_page_about_installing_lists_every_extra() -> None:
+    page = (PROJECT / "docs/install.md").read_text(encoding="utf-8")
+    table = page.partition("## Extras")[2].partition("\n\n## ")[0]
+    extras = SETTINGS["project"]["optional-dependencies"].keys() - {"dev"}
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == extras
+
+
 def test_no_file_names_an_index_of_packages() -> None:
     address = re.compile(r"index-url|find-links|pythonhosted|/simple\b|trusted-host")
     names = ["pyproject.toml", "constraints.txt", "Dockerfile", "Makefile", ".ci/run", *PAGES]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.coerce import as_list, as_mapping
+from evalstore.importers.errors import UnusableError
 from evalstore.importers.inspect_ai.archives import EvalArchive
 from evalstore.importers.json_documents import find_sources, read_documents
 from evalstore.importers.recorded_conversations import (
@@ -18,7 +19,6 @@ from evalstore.importers.recorded_conversations import (
 )
 from evalstore.importers.recorded_messages import (
     TOOLS_AS_TEXT,
-    UnusableError,
     read_answer,
     read_conversation,
     shows_tools,

@@ -1,4 +1,4 @@
-"""The messages of spans, in the current form of the GenAI conventions and in older ones."""
+"""The messages of spans, by the GenAI conventions, their older versions or OpenInference."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.importers.coerce import as_mapping, parse_json
-from evalstore.importers.recorded_messages import UnusableError
+from evalstore.importers.errors import UnusableError
+from evalstore.importers.otel.openinference import follows_openinference, read_openinference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +40,12 @@ def read_messages(
         first: list[Json] = [{"role": "system", "parts": instructions}] if instructions else []
         return SpanMessages([*first, *inputs], outputs)
     from_events = _read_events(events)
-    return from_events if any(from_events) else _read_numbered(attributes)
+    if any(from_events):
+        return from_events
+    numbered = _read_numbered(attributes)
+    if any(numbered) or not follows_openinference(attributes):
+        return numbered
+    return SpanMessages(*read_openinference(attributes))
 
 
 def _read_list(attributes: Mapping[str, Json], name: str) -> list[Json]:

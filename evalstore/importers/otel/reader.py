@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import EvalstoreError
 from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.coerce import as_mapping
+from evalstore.importers.errors import UnusableError
 from evalstore.importers.json_documents import find_sources, read_documents
 from evalstore.importers.otel.messages import DETAILS, SpanMessages, read_messages
+from evalstore.importers.otel.openinference import follows_openinference
 from evalstore.importers.otel.spans import (
     collect_events,
     find_spans,
@@ -25,7 +27,6 @@ from evalstore.importers.recorded_conversations import (
 )
 from evalstore.importers.recorded_messages import (
     TOOLS_AS_TEXT,
-    UnusableError,
     read_answer,
     read_conversation,
     shows_tools,
@@ -42,9 +43,22 @@ _SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")
 _CALLS = ("chat", "generate_content", "text_completion", None)
 """Operations that are calls of a model; older spans do not name theirs."""
 _TOKENS = {
-    "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
-    "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+    "input_tokens": (
+        *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        "llm.token_count.prompt",
+    ),
+    "output_tokens": (
+        *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+        "llm.token_count.completion",
+    ),
 }
+_PROTOBUF = (
+    "binary data, such as protocol buffers; write the traces as JSON, as the Collector's file "
+    "exporter does by default"
+)
+_MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+_PROVIDER = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
+_CONVERSATION = ("gen_ai.conversation.id", "session.id")
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
@@ -52,7 +66,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     imported = Imported()
     conversations: list[RecordedConversation] = []
     files = {
-        path: [document.value for document in read_documents(path, imported.left)]
+        path: [each.value for each in read_documents(path, imported.left, binary=_PROTOBUF)]
         for path in find_sources(paths, _SUFFIXES)
     }
     events = collect_events(document for documents in files.values() for document in documents)
@@ -63,7 +77,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     if not imported.files and not imported.left:
         raise EvalstoreError(
             "the sources contain no spans of model calls",
-            hint="name a file of OTLP in JSON, with 'resourceSpans' and attributes 'gen_ai.…'",
+            hint="name a file of OTLP in JSON, whose spans have attributes 'gen_ai.…' or 'llm.…'",
         )
     return imported
 
@@ -98,7 +112,8 @@ def _place(span: dict[str, Any]) -> str:
 
 def _messages_of(attributes: dict[str, Json], events: list[SpanEvent]) -> SpanMessages | None:
     """Return the messages of a span; None for one that is not about a model."""
-    if not any(name.startswith("gen_ai.") for name in attributes):
+    is_genai = any(name.startswith("gen_ai.") for name in attributes)
+    if not is_genai and not follows_openinference(attributes):
         return None
     messages = read_messages(attributes, events)
     if attributes.get("gen_ai.operation.name") not in _CALLS:
@@ -133,12 +148,12 @@ def _read_choices(
             f"{id if isinstance(id, str) else 'span'}{suffix}",
             conversation,
             read_answer(output),
-            _text(attributes, "gen_ai.response.model", "gen_ai.request.model") or "",
+            _text(attributes, *_MODEL) or "",
             details={
-                "provider": _text(attributes, "gen_ai.provider.name", "gen_ai.system"),
+                "provider": _text(attributes, *_PROVIDER),
                 "usage": token_counts(attributes, _TOKENS),
                 "finish_reason": _finish_reason(attributes, output, number),
-                "conversation": _text(attributes, "gen_ai.conversation.id"),
+                "conversation": _text(attributes, *_CONVERSATION),
                 "trace": _text(span, "traceId"),
                 **read_times(span),
             },

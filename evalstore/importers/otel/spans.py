@@ -1,4 +1,4 @@
-"""Spans in OTLP JSON: their attributes and events as plain values."""
+"""Spans in OTLP JSON, from Phoenix or Langfuse: their attributes and events as plain values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.coerce import as_list, as_mapping
+from evalstore.importers.otel.langfuse import find_generations
+from evalstore.importers.otel.phoenix import find_phoenix_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +23,9 @@ _LAST = 253_402_300_799
 
 
 def find_spans(document: Json) -> Iterator[dict[str, Any]]:
-    """Yield the spans of a request in their order."""
+    """Yield the spans of a request, or of an export of Phoenix or Langfuse, in their order."""
+    yield from find_phoenix_spans(document)
+    yield from find_generations(document)
     for resource in as_list(as_mapping(document).get("resourceSpans")):
         for scope in as_list(as_mapping(resource).get("scopeSpans")):
             yield from (
@@ -88,6 +92,9 @@ def _nanoseconds(span: dict[str, Any], name: str) -> int | None:
 
 
 def _read_pairs(pairs: Json) -> dict[str, Json]:
+    """Return attributes by name; Phoenix has them as a mapping already, maybe a nested one."""
+    if isinstance(pairs, dict):
+        return dict(_flatten(pairs))
     return {
         pair["key"]: _read_value(pair.get("value"))
         for pair in map(as_mapping, as_list(pairs))
@@ -95,13 +102,27 @@ def _read_pairs(pairs: Json) -> dict[str, Json]:
     }
 
 
+def _flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Json]]:
+    """Yield nested attributes by names such as `llm.input_messages.0.message.role`."""
+    for name, value in values.items():
+        inner = value
+        if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+            inner = {str(number): each for number, each in enumerate(value)}
+        if isinstance(inner, dict):
+            yield from _flatten(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", inner
+
+
 def _read_value(value: Json) -> Json:
     for kind, content in as_mapping(value).items():
-        if kind == "arrayValue":
+        if content is None:
+            continue
+        if kind in ("arrayValue", "array_value"):
             return [_read_value(inner) for inner in as_list(as_mapping(content).get("values"))]
-        if kind == "kvlistValue":
+        if kind in ("kvlistValue", "kvlist_value"):
             return _read_pairs(as_mapping(content).get("values"))
-        if kind == "intValue" and isinstance(content, str) and len(content) <= 20:
+        if kind in ("intValue", "int_value") and isinstance(content, str) and len(content) <= 20:
             return int(content) if content.lstrip("-").isdecimal() else None
         return content
     return None

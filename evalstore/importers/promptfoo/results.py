@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evalstore.files.access import LARGEST_DOCUMENT
 from evalstore.importers.coerce import as_list, as_mapping, parse_json
+from evalstore.importers.errors import UnusableError
 from evalstore.importers.json_documents import SourceDocument, read_documents
 from evalstore.importers.promptfoo.assertion_reader import Assertion, Assertions, read_number
 from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
@@ -21,15 +23,15 @@ from evalstore.importers.recorded_conversations import (
     UniqueNames,
     encodable,
     finite,
-    name_models,
+    name_groups,
     token_counts,
 )
 from evalstore.importers.recorded_messages import (
     TOOLS_AS_TEXT,
-    UnusableError,
     read_conversation,
     shows_tools,
 )
+from evalstore.importers.recorded_pictures import write_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,16 +151,20 @@ def _conversation(result: dict[str, Any], messages: list[Json]) -> RecordedConve
     )
 
 
+def _picture(image: str | None) -> list[Json]:
+    return [] if image is None else [{"type": "image", "image": image}]
+
+
 def _messages(result: dict[str, Any]) -> list[Json]:
     """Return the messages of a filled prompt, which is JSON, YAML or the text of the user."""
     raw = as_mapping(result.get("prompt")).get("raw")
     if not isinstance(raw, str):
         raise UnusableError("the result has no text of the prompt")
     if _YAML.match(raw):
-        turns = list(read_turns(raw))
-        if any(image is not None for _, _, image in turns):
-            raise UnusableError("the prompt shows a picture")
-        return [{"role": role, "content": content} for role, content, _ in turns]
+        return [
+            {"role": role, "content": [content, *_picture(image)]}
+            for role, content, image in read_turns(raw)
+        ]
     try:
         messages = parse_json(raw) if raw.lstrip().startswith("[") else None
     except ValueError:
@@ -176,13 +182,16 @@ def _index(result: dict[str, Any], name: str) -> int:
 
 def _write(answers: list[_Answer], prefix: str, imported: Imported) -> None:
     names = UniqueNames()
+    folder = posixpath.dirname(f"tests/{prefix}x")
     cases = {id(answer.conversation): answer.case for answer in answers}
-    for model, conversations in name_models(answer.conversation for answer in answers).items():
+    by_name = name_groups(answer.conversation for answer in answers)
+    for model, (shape, conversations) in by_name.items():
         ids = UniqueNames()
         columns = _free_columns(cases[id(each)] for each in conversations)
         filled = []
         for conversation in conversations:
-            case, row = cases[id(conversation)], conversation.row(ids.take(conversation.id))
+            case = cases[id(conversation)]
+            row = conversation.with_files(folder, imported).row(ids.take(conversation.id))
             recorded = {columns[name]: row[name] for name in _COLUMNS}
             filled.append(replace(case, values={**case.values, **recorded}))
         groups = group(filled, imported)
@@ -192,7 +201,7 @@ def _write(answers: list[_Answer], prefix: str, imported: Imported) -> None:
             front: dict[str, Json] = {
                 "dataset": f"{name}.jsonl",
                 "rowId": columns["id"],
-                "messages": f"{{{{ item.{columns['input']} }}}}",
+                "messages": write_messages(shape, columns["input"]),
                 "answer": f"{{{{ item.{columns['answer']} }}}}",
             }
             data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -16,6 +16,7 @@ from uuid import UUID
 from evalstore.clock import now
 from evalstore.files.atomic_write import temporary_file, write_whole
 from evalstore.operations.exports.answers import read_answers
+from evalstore.operations.exports.eval_models import UNKNOWN, describe_eval_model
 from evalstore.operations.exports.eval_samples import SCHEMA_VERSION, describe_sample
 from evalstore.operations.exports.folder_names import FileNames
 from evalstore.operations.exports.writers import make_encoder
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from evalstore.operations.exports.rows import Export
     from evalstore.values import Json
 
-_UNKNOWN = "unknown"
 _MICROSECONDS = 1_000_000
 
 
@@ -42,7 +42,7 @@ def write_every_eval_ever(export: Export, folder: Path) -> None:
             model = answered.result.model
             if model not in models:
                 developer, _, code = model.rpartition("/")
-                parent = FileNames().make(developer or _UNKNOWN)
+                parent = FileNames().make(developer or UNKNOWN)
                 name = names.setdefault(parent.casefold(), FileNames()).make(code)
                 path = folder / "data" / collection / parent / name
                 path.mkdir(parents=True)
@@ -69,7 +69,7 @@ class _ModelFiles:
     def __init__(
         self, export: Export, model: str, file: BinaryIO, document: Path, samples: str
     ) -> None:
-        self._run, self._model = export.run, model
+        self._run, self._model, self._store = export.run, model, export.project.store
         self._collection = export.project.workspace.root.resolve().name
         self._retrieved = str(now() // _MICROSECONDS)
         self._id = f"{self._collection}/{model}/{self._retrieved}"
@@ -77,6 +77,8 @@ class _ModelFiles:
         self._encode, self._hash = make_encoder(), sha256()
         self._counts: dict[str, list[int]] = {}
         """Passed and judged answers by test file."""
+        self._temperatures: dict[str, set[float | None]] = {}
+        """By test file."""
 
     def add(self, answered: AnsweredResult, answer: AnsweredAttempt) -> None:
         """Add an answer; nothing is written for one that is not judged."""
@@ -86,6 +88,7 @@ class _ModelFiles:
         counts = self._counts.setdefault(name, [0, 0])
         counts[0] += answer.verdict == "pass"
         counts[1] += 1
+        self._temperatures.setdefault(name, set()).add(answer.session.question.temperature)
         line = self._encode(describe_sample(answered, answer, self._id)) + b"\n"
         self._hash.update(line)
         self._file.write(line)
@@ -105,19 +108,12 @@ class _ModelFiles:
             "source_metadata": {
                 "source_name": "evalstore",
                 "source_type": "evaluation_run",
-                "source_organization_name": _UNKNOWN,
+                "source_organization_name": UNKNOWN,
                 "evaluator_relationship": "other",
                 "additional_details": {"run": self._run.id, "status": self._run.status},
             },
             "eval_library": {"name": "evalstore", "version": self._run.version or __version__},
-            "model_info": {
-                "name": self._model,
-                "id": self._model,
-                "additional_details": {
-                    "deployment_type": _UNKNOWN,
-                    "model_availability": _UNKNOWN,
-                },
-            },
+            "model_info": describe_eval_model(self._model, self._load_model()),
             "evaluation_results": [
                 self._describe_file(name, *counts) for name, counts in self._counts.items()
             ],
@@ -130,9 +126,20 @@ class _ModelFiles:
             },
         }
 
+    def _load_model(self) -> dict[str, Json]:
+        """Return the description of the model version; an empty one if the run has none."""
+        candidate = self._run.find_candidate(self._model)
+        if candidate is None:
+            return {}
+        found = self._store.load_contents("model", [candidate.model])
+        return found.get(candidate.model) or {}
+
     def _describe_file(self, name: str, passed: int, judged: int) -> dict[str, Json]:
         """Return the pass rate of a test file, with its 95 % Wilson score interval."""
         rate = wilson(passed, judged)
+        temperatures = self._temperatures[name]
+        same = next(iter(temperatures)) if len(temperatures) == 1 else None
+        options: dict[str, Json] = {} if same is None else {"temperature": same}
         return {
             "evaluation_result_id": f"{self._id}/{name}",
             "evaluation_name": name,
@@ -160,4 +167,5 @@ class _ModelFiles:
                     "num_samples": judged,
                 },
             },
+            **({"generation_config": {"generation_args": options}} if options else {}),
         }

@@ -1,4 +1,7 @@
-"""Writes results as three tables like those of LangBiTe: responses, evaluations, and totals.
+"""Writes results as the three tables of LangBiTe: responses, evaluations, and totals.
+
+The columns are those of its classes `ResponseView`, `EvaluationView` and `GlobalEvaluation`, behind
+a column without a name for the number of the row.
 
 The tags of a test that `import langbite` made are its concern, language, input type and reflection
 type. They are stored in alphabetical order, so they are recognised by their words; the concern is
@@ -10,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import ExitStack
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.files.atomic_write import temporary_file
@@ -28,12 +32,17 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.values import Json
 
-RESPONSES = ("Provider", "Model", "Instance", "Response")
-_DIMENSIONS = ("Model", "Concern", "Language", "Input Type", "Reflection Type")
-EVALUATIONS = ("Provider", *_DIMENSIONS, "Template", "Oracle Prediction", "Evaluation")
+_NUMBER = ""
+RESPONSES = (_NUMBER, "Provider", "Model", "Instance", "Response")
+_DIMENSIONS = ("Provider", "Model", "Concern", "Language", "Input Type", "Reflection Type")
+EVALUATIONS = (
+    *(_NUMBER, *_DIMENSIONS),
+    *("Template", "Oracle Evaluation", "Oracle Prediction", "Evaluation"),
+)
 GLOBAL_EVALUATION = (
-    *_DIMENSIONS,
-    *("Passed Nr", "Failed Nr", "Error Nr", "Passed Pct", "Tolerance Evaluation"),
+    *(_NUMBER, *_DIMENSIONS),
+    *("Passed Nr", "Failed Nr", "Error Nr", "Passed Pct", "Failed Pct", "Total"),
+    *("Tolerance", "Tolerance Evaluation"),
 )
 _LANGUAGE = re.compile(r"[a-z]{2}_[a-z]{2}")
 _INPUT_TYPES = ("constrained", "verbose")
@@ -46,6 +55,7 @@ _NO_TOLERANCE = "Not evaluated"
 class _Dimensions(NamedTuple):
     """By what LangBiTe groups its results."""
 
+    provider: str
     model: str
     concern: str
     language: str
@@ -56,34 +66,35 @@ class _Dimensions(NamedTuple):
 def write_langbite(export: Export, folder: Path) -> None:
     """Write the three tables; only the totals are in memory together."""
     totals: dict[_Dimensions, Counter[str]] = {}
-    find_prediction = _PredictionReader(export.project.store)
+    find_oracle = _OracleReader(export.project.store)
     with ExitStack() as stack:
 
         def open_table(name: str, columns: tuple[str, ...]) -> RecordWriter:
             file = stack.enter_context(temporary_file(folder / name, durable=False))
             write_record = make_record_writer(file)
             write_record(columns)
-            return write_record
+            numbers = count()
+            return lambda values: write_record([next(numbers), *values])
 
         write_response = open_table("responses.csv", RESPONSES)
         write_evaluation = open_table("evaluations.csv", EVALUATIONS)
         for answered in read_answers(export, turns=True):
-            provider, dimensions = _split(answered)
+            dimensions = _split(answered)
             for instance, response in _list_responses(answered):
-                write_response([provider, dimensions.model, instance, response])
+                write_response([dimensions.provider, dimensions.model, instance, response])
             word = _WORDS.get(answered.result.verdict or "")
             if word is None:
                 continue
             totals.setdefault(dimensions, Counter())[word] += 1
-            prediction = find_prediction(answered.result.evaluation)
-            write_evaluation([provider, *dimensions, answered.result.file, prediction, word])
+            oracle = find_oracle(answered.result.evaluation)
+            write_evaluation([*dimensions, answered.result.file, *oracle, word])
         write_total = open_table("global_evaluation.csv", GLOBAL_EVALUATION)
         for dimensions, counts in sorted(totals.items()):
-            write_total([*dimensions, *_sum_up(counts), _NO_TOLERANCE])
+            write_total([*dimensions, *_sum_up(counts), None, _NO_TOLERANCE])
 
 
-def _split(answered: AnsweredResult) -> tuple[str, _Dimensions]:
-    """Return the provider of a result, and its dimensions."""
+def _split(answered: AnsweredResult) -> _Dimensions:
+    """Return the dimensions of a result."""
     provider, _, model = answered.result.model.rpartition("/")
     tags = [tag for tag in answered.case.tags if tag not in SPECIAL_TAGS]
     language = next(filter(_LANGUAGE.fullmatch, tags), "")
@@ -92,7 +103,7 @@ def _split(answered: AnsweredResult) -> tuple[str, _Dimensions]:
     concerns = [tag for tag in tags if tag not in (language, input_type, reflection_type)]
     folders = answered.result.file.split("/")
     concern = next((tag for tag in concerns if tag in folders), next(iter(concerns), ""))
-    return provider, _Dimensions(model, concern, language, input_type, reflection_type)
+    return _Dimensions(provider, model, concern, language, input_type, reflection_type)
 
 
 def _list_responses(answered: AnsweredResult) -> Iterator[tuple[str, str]]:
@@ -103,24 +114,28 @@ def _list_responses(answered: AnsweredResult) -> Iterator[tuple[str, str]]:
 
 
 def _sum_up(counts: Counter[str]) -> tuple[Json, ...]:
-    """Return how many passed, failed and could not be judged, and the share that passed."""
+    """Return the numbers of results by verdict, the shares of pass and fail, and their total."""
     passed, failed = counts["Passed"], counts["Failed"]
-    share = passed / (passed + failed) if passed + failed else 0
-    return passed, failed, counts["Error"], share
+    total = passed + failed
+    shares = (passed / total, failed / total) if total else (0, 0)
+    return passed, failed, counts["Error"], *shares, total
 
 
-class _PredictionReader:
-    """Reads the checks of evaluation versions; neighbours mostly have the same."""
+class _OracleReader:
+    """Reads what evaluation versions judge by; neighbours mostly have the same."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._last: tuple[str | None, Json] = (None, None)
+        self._last: tuple[str | None, tuple[Json, Json]] = (None, (None, None))
 
-    def __call__(self, evaluation: str | None) -> Json:
-        """Return the checks, which a cell shows as JSON; None without checks."""
+    def __call__(self, evaluation: str | None) -> tuple[Json, Json]:
+        """Return the types of the checks, and the checks, which a cell shows as JSON."""
         if evaluation is None:
-            return None
+            return None, None
         if self._last[0] != evaluation:
             content = self._store.load_contents("evaluation", [evaluation]).get(evaluation, {})
-            self._last = evaluation, content.get("checks") or None
+            checks = content.get("checks") or []
+            types = dict.fromkeys(str(check["type"]) for check in checks)
+            judged = ["instructions"] if content.get("instructions") else []
+            self._last = evaluation, (", ".join([*types, *judged]) or None, checks or None)
         return self._last[1]

@@ -100,6 +100,20 @@ def test_attachments_stand_in_the_texts_that_name_them(tmp_path: Path) -> None:
     assert made_of(tmp_path, sample).messages(FILE) == [[("user", "A long question?")]]
 
 
+def test_a_picture_may_be_an_attachment(tmp_path: Path) -> None:
+    picture = {"type": "image", "image": "attachment://k", "detail": "auto"}
+    content = [{"type": "text", "text": "Which city?"}, picture]
+    sample = {
+        **SAMPLE,
+        "messages": [{"role": "user", "content": content}, ANSWER],
+        "attachments": {"k": "data:image/jpeg;base64,/9j/4A=="},
+    }
+    made = made_of(tmp_path, sample)
+    (((text, path),),) = made.shown("tests/mockllm-model-pictures.md")
+    assert (text, path and path.endswith(".jpg")) == ("Which city?", True)
+    assert made.imported.files[f"tests/{path}"] == b"\xff\xd8\xff\xe0"
+
+
 def test_an_agent_is_judged_by_its_last_answer(tmp_path: Path) -> None:
     call = {**ANSWER, "content": "", "tool_calls": [{"function": "add", "arguments": {"x": 1}}]}
     result = {"role": "tool", "content": "2", "function": "add"}

@@ -147,6 +147,18 @@ def test_each_form_of_the_messages_is_read(tmp_path: Path, attributes: dict[str,
     assert made.recorded(FILE) == ["Yo"]
 
 
+@pytest.mark.parametrize(
+    "data",
+    [b"\n\x8a\x01\n\x1f\n\x1d\n\x0cservice.name\x12\r", b"\x00\x00\x00\x10\n\x0e\n\x00\x12\n\xff"],
+    ids=["a message", "messages with lengths"],
+)
+def test_protocol_buffers_are_named_as_what_is_not_read(tmp_path: Path, data: bytes) -> None:
+    made = imported(tmp_path, "otel", {"t.json": data})
+    ((name, line, reason),) = made.left
+    assert (name, line) == ("t.json", None)
+    assert reason.startswith("binary data, such as protocol buffers; write the traces as JSON")
+
+
 def record(name: str, body: Any, id: str = "a1") -> dict[str, Any]:
     """A log record that belongs to a span."""
     return {"eventName": name, "body": value_of(body), "traceId": "t1", "spanId": id}

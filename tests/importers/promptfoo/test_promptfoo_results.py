@@ -122,6 +122,20 @@ def test_a_prompt_is_read_as_it_was_sent(
     assert made.warnings == [shown] * ("tool" in raw)
 
 
+@pytest.mark.parametrize("in_yaml", [True, False])
+def test_a_prompt_with_a_picture_has_a_test_of_its_own(tmp_path: Path, in_yaml: bool) -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
+    content = [{"type": "text", "text": "Where?"}, image]
+    raw = f"- role: user\n  content: {json.dumps(content)}\n"
+    if not in_yaml:
+        raw = json.dumps([{"role": "user", "content": content}])
+    values = {"input": "Oslo"}
+    made = made_of(tmp_path, {**RESULT, "prompt": {"raw": raw}, "vars": values}, RESULT)
+    path = "tests/openai-gpt-4o-pictures.md"
+    assert made.shown(path) == [[("Where?", "https://a.example/b.png")]]
+    assert made.recorded(path) == made.recorded(FILE) == ["In Norway, Oslo."]
+
+
 def test_variables_keep_their_names(tmp_path: Path) -> None:
     values = {"Answer": "Oslo", "id": 7}
     test = {"assert": [{"type": "contains", "value": "{{Answer}}"}]}
