@@ -59,6 +59,7 @@ docs: .venv/.installed-dev ## Write docs/cli.md, the contents, tables and pictur
 
 site: .venv/.installed-dev .venv-site/.installed ## Build the docs site in build/site
 	$(BIN)/python -m tools.site_source build
+	$(BIN)/python -m tools.example_report build
 	PYTHONPATH=. NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict --quiet -f build/mkdocs.yml
 	@echo "build/site/index.html is the first page."
 

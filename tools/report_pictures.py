@@ -12,10 +12,9 @@ from base64 import b64decode
 from pathlib import Path
 from typing import NamedTuple
 
-from evalstore.cli.main import main as evalstore
 from evalstore.files.atomic_write import write_whole
 from tests.tui.chromium import Tab, opened, until
-from tools.example_history import build_history, edit
+from tools.example_report import make_report
 
 
 class Scene(NamedTuple):
@@ -42,17 +41,6 @@ def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         page = make_report(Path(made))
         asyncio.run(_photograph(page, Path(made) / "profile", folder))
-
-
-def make_report(folder: Path) -> Path:
-    """Run the example several times with edits in between, and write its report."""
-    root = build_history(folder)
-    edit(root, "late.md", "two hours", "three hours")
-    quiet = ["-q", "-C", str(root), "--color", "never"]
-    evalstore([*quiet, "run", "--fail-on", "none"])
-    page = folder / "report.html"
-    evalstore([*quiet, "report", "-o", str(page)])
-    return page
 
 
 async def _photograph(page: Path, profile: Path, folder: Path) -> None:

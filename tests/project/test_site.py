@@ -6,7 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tools.contents import anchors
+from tools.example_report import PAGE, add_report
 from tools.site_source import PAGES, PROJECT, navigation, slug, write
 
 FENCED = re.compile(r"^(`{3,}|~{3,}).*?^\1$", re.DOTALL | re.MULTILINE)
@@ -48,6 +51,19 @@ def test_a_link_to_a_file_that_the_site_does_not_have_is_its_words(tmp_path: Pat
     assert "](../example" in (PROJECT / "docs/failures.md").read_text(encoding="utf-8")
     write(tmp_path)
     assert "](../example" not in (tmp_path / "source/docs/failures.md").read_text(encoding="utf-8")
+
+
+def test_the_page_about_reports_links_to_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "made.html"
+    made.write_text("a report")
+    monkeypatch.setattr("tools.example_report.make_report", lambda _folder: made)
+    write(tmp_path)
+    add_report(tmp_path)
+    page = tmp_path / "source" / PAGE
+    [report] = [page.parent / target for target, _ in links_of(page) if target.endswith(".html")]
+    assert report.read_text() == "a report"
 
 
 def test_the_settings_name_every_section(tmp_path: Path) -> None:
