@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from shutil import copyfileobj
 from typing import TYPE_CHECKING, BinaryIO
 
 from evalstore import __version__
 from evalstore.display import safe
+from evalstore.html_report.case_table import count_cases
 from evalstore.html_report.charts import Drawing
 from evalstore.html_report.embedding import content_policy
 from evalstore.html_report.templates import read_asset, render
 from evalstore.operations.views.verdict_order import SIGNS
 
 if TYPE_CHECKING:
-    from evalstore.html_report.case_data import CaseTable, TableRow
+    from evalstore.html_report.case_table import CaseTable, TableRow
     from evalstore.html_report.summary import ReportSummary
 
 MOST_ROWS = 200
-"""The most cases in the table that is shown without JavaScript."""
+"""The most rows of the table that is shown without JavaScript; a case has one for each prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def write_page(
 ) -> None:
     """Write the page; `data` has the elements with the data of the script."""
     script, style = read_asset("report.js"), read_asset("report.css")
-    rows = sorted(table.rows, key=lambda row: row.urgency)[:MOST_ROWS]
+    rows = choose_rows(table.rows)
     out.write(mark)
     out.write(
         render(
@@ -67,12 +70,27 @@ def write_page(
             version=__version__,
             models=list(map(safe, table.models)),
             rows=[_static_row(row, table) for row in rows],
-            total=len(table.rows),
+            case_count=count_cases(rows),
+            total=table.case_count,
             signs=SIGNS,
         )
     )
     copyfileobj(data, out)
     out.write(b"<script>" + script.encode() + b"</script>\n</body>\n</html>\n")
+
+
+def choose_rows(rows: Iterable[TableRow]) -> list[TableRow]:
+    """Return the rows of whole cases, of those first that need attention, most urgent first."""
+    urgent = sorted(rows, key=lambda row: row.urgency)
+    sizes = Counter(row.case for row in urgent)
+    chosen: set[tuple[int, str]] = set()
+    free = MOST_ROWS
+    for case in dict.fromkeys(row.case for row in urgent):
+        if chosen and sizes[case] > free:
+            break
+        chosen.add(case)
+        free -= sizes[case]
+    return [row for row in urgent if row.case in chosen]
 
 
 def _static_row(row: TableRow, table: CaseTable) -> StaticRow:

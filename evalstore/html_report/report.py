@@ -20,6 +20,7 @@ from evalstore.html_report.summary import MOST_RUNS, summarise_results
 from evalstore.operations.diff import Diff, diff
 from evalstore.operations.garbage_collection import without_garbage_collection
 from evalstore.operations.open_regressions import find_open_regressions
+from evalstore.operations.output_paths import require_writable
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.reuse_savings import ReuseSavings
 from evalstore.operations.revision_results import find_marked_results, open_revision
@@ -36,7 +37,7 @@ from evalstore.planning.options import is_partial
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.html_report.case_data import CaseTable
+    from evalstore.html_report.case_table import CaseTable
     from evalstore.operations.exports.writers import ByteWriter
     from evalstore.operations.regressions import Regression
     from evalstore.planning.options import Location
@@ -74,13 +75,13 @@ def write_report(
 ) -> WrittenReport:
     """Write the report of a run into a file, whole or not at all.
 
-    `path` is relative to the current folder. A file that exists is replaced only if it is a
-    report. Raises `EvalstoreError`.
+    `path` is relative to the current folder, and a link is followed. A file that exists is
+    replaced only if it is a report. Raises `EvalstoreError`.
     """
     target = location.directory / path
     _require_replaceable(target, path)
     try:
-        with temporary_file(target) as out:
+        with temporary_file(target.resolve()) as out:
             table = build_report(location, revision, out, compare=compare)
             return WrittenReport(path, table.run, table.case_count, out.tell())
     except OSError as error:
@@ -100,9 +101,8 @@ def stream_report(
 
 
 def _require_replaceable(target: Path, path: str) -> None:
-    """Raise `EvalstoreError` if the place of a report has something else."""
-    if target.is_dir():
-        raise EvalstoreError(f"'{path}' is a folder", hint="name a file, such as report.html")
+    """Raise `EvalstoreError` if no report can be written at a place, or something else is there."""
+    require_writable(target, path)
     try:
         with target.open("rb") as file:
             start = file.read(len(MARK))

@@ -25,7 +25,7 @@ from evalstore.operations.views.run_text import cost_text, scope_text
 from evalstore.planning.options import is_partial
 
 if TYPE_CHECKING:
-    from evalstore.html_report.case_data import CaseTable
+    from evalstore.html_report.case_table import CaseTable
     from evalstore.operations.diff import Diff
     from evalstore.operations.regressions import Regression
     from evalstore.operations.stats import Stats

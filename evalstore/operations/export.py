@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
@@ -17,6 +16,7 @@ from evalstore.operations.exports import (
 )
 from evalstore.operations.exports.rows import open_export
 from evalstore.operations.garbage_collection import without_garbage_collection
+from evalstore.operations.output_paths import require_new_folder, require_writable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ def require_exports(
     """Return the formats of files; raises `EvalstoreError` when one cannot be written."""
     formats = [find_format(path, format) for path in paths]
     for path, chosen in zip(paths, formats, strict=True):
-        require = _require_new_folder if chosen in _FOLDER_WRITERS else require_writable
+        require = require_new_folder if chosen in _FOLDER_WRITERS else require_writable
         require(location.directory / path, path)
     return formats
 
@@ -101,35 +101,6 @@ def write_export(location: Location, revision: str, format: Format, file: ByteWr
         parquet.require_pyarrow()
     with without_garbage_collection(), open_export(location, revision) as export:
         _WRITERS[format](export, file)
-
-
-def require_writable(path: Path, name: Path) -> None:
-    """Raise `EvalstoreError` when no file can be made at a path."""
-    if path.exists() and not path.is_file():
-        reason = "it is a folder" if path.is_dir() else "it is not a regular file"
-    elif not path.resolve().parent.is_dir():
-        reason = f"there is no folder '{name.parent}'"
-    else:
-        return
-    raise EvalstoreError(f"'{name}' cannot be written: {reason}", hint="name another file")
-
-
-def _require_new_folder(path: Path, name: Path) -> None:
-    """Raise `EvalstoreError` when a folder cannot be made at a path, or is not empty."""
-    target = path.resolve()
-    try:
-        if target.is_dir():
-            reason = "the folder is not empty" if any(target.iterdir()) else ""
-        elif os.path.lexists(target):
-            reason = "it is not a folder"
-        else:
-            reason = "" if target.parent.is_dir() else f"there is no folder '{name.parent}'"
-    except OSError as error:
-        reason = error.strerror or str(error)
-    if reason:
-        raise EvalstoreError(
-            f"'{name}' cannot be written: {reason}", hint="name a folder that does not exist yet"
-        )
 
 
 def _write_file(location: Location, revision: str, path: Path, format: Format) -> None:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.html_report.page import ServedPage
 from evalstore.html_report.report import build_report
@@ -128,12 +129,17 @@ class BuiltPages:
         started = time.monotonic()
         newest, state = self.read_state()
         path = Path(self._folder.name) / f"{next(self._numbers)}.html"
-        with temporary_file(path) as out:
-            table = build_report(
-                self._location,
-                WORK if run == WORKSPACE else run,
-                out,
-                served=ServedPage(self._base, newest, state),
-            )
+        try:
+            with temporary_file(path) as out:
+                table = build_report(
+                    self._location,
+                    WORK if run == WORKSPACE else run,
+                    out,
+                    served=ServedPage(self._base, newest, state),
+                )
+        except OSError as error:
+            raise EvalstoreError(
+                f"the page cannot be written to '{path.parent}': {error.strerror or error}"
+            ) from error
         ended = time.monotonic()
         return BuiltPage(path, table.places, state, ended, ended - started)

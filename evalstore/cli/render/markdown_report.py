@@ -12,8 +12,8 @@ from evalstore.errors import EvalstoreError
 def write_markdown_report(revision: str, compare: str | None, file: Path | None) -> None:
     """Print the report of a run, or write it to a file in one step; raises `EvalstoreError`."""
     from evalstore.files.atomic_write import write_whole
-    from evalstore.operations.export import require_writable
     from evalstore.operations.markdown_report import markdown_report
+    from evalstore.operations.output_paths import require_writable
 
     location = here()
     if file is not None:

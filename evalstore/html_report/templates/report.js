@@ -207,6 +207,7 @@
 
   // --- a case
 
+  const [escapedFiles, escapedRows] = data.escaped;
   const encodePath = (path) => path.split("/").map(encodeURIComponent).join("/");
 
   function section(title, ...children) {
@@ -307,7 +308,8 @@
     dialog.replaceChildren(
       make("div", {class: "bar"},
         make("h2", {id: "case-title", tabindex: "-1", text: true}, row.name),
-        base ? make("a", {href: base + "/case/" + encodePath(data.files[row.file]) + "::" + encodeURIComponent(row.label)}, "Newest result") : null,
+        base ? make("a", {href: base + "/case/" + encodePath(escapedFiles[row.file] ?? data.files[row.file]) +
+          "::" + encodeURIComponent(escapedRows[row.number] ?? row.label)}, "Newest result") : null,
         make("div", {class: "buttons"}, step("Previous case", index > 0 ? listed[index - 1] : null),
           step("Next case", index >= 0 ? listed[index + 1] : null), toggle,
           make("button", {type: "button", click: () => dialog.close()}, "Close"))),
