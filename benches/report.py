@@ -50,7 +50,7 @@ new Promise(resolve => {
     scrollTo(0, end * (1 - Math.abs(1 - 2 * gaps.length / most)));
     requestAnimationFrame(step);
   };
-  requestAnimationFrame(step);
+  requestIdleCallback(() => requestAnimationFrame(step));
 })"""
 """Scrolls to the end and back, and measures the time between frames."""
 

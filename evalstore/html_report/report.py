@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
@@ -35,8 +36,6 @@ from evalstore.operations.views.verdict_explanation import (
 from evalstore.planning.options import is_partial
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from evalstore.html_report.case_table import CaseTable
     from evalstore.operations.exports.writers import ByteWriter
     from evalstore.operations.regressions import Regression
@@ -102,7 +101,7 @@ def stream_report(
 
 def _require_replaceable(target: Path, path: str) -> None:
     """Raise `EvalstoreError` if no report can be written at a place, or something else is there."""
-    require_writable(target, path)
+    require_writable(target, Path(path))
     try:
         with target.open("rb") as file:
             start = file.read(len(MARK))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
@@ -11,46 +11,50 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def require_writable(path: Path, name: str | Path) -> None:
-    """Raise `EvalstoreError` when no file can be made at a path; `name` is the path as given.
+def require_writable(path: Path, name: Path) -> None:
+    """Raise `EvalstoreError` when no file can be made at a path, which was given as `name`.
 
     A regular file may be there, or a link to one.
     """
     try:
-        target = path.resolve()
-        if target.exists() and not target.is_file():
-            reason = "it is a folder" if target.is_dir() else "it is not a regular file"
+        mode = _mode_of(path)
+        if mode is None:
+            reason = _missing_folder(path, name)
+        elif S_ISREG(mode):
+            reason = ""
         else:
-            reason = "" if target.parent.is_dir() else f"there is no folder '{_folder_of(name)}'"
-    except (OSError, RuntimeError) as error:  # Python 3.11 and 3.12 raise the latter for a loop
-        reason = _reason_of(error)
+            reason = "it is a folder" if S_ISDIR(mode) else "it is not a regular file"
+    except OSError as error:
+        reason = error.strerror or str(error)
     if reason:
         raise EvalstoreError(f"'{name}' cannot be written: {reason}", hint="name another file")
 
 
-def require_new_folder(path: Path, name: str | Path) -> None:
+def require_new_folder(path: Path, name: Path) -> None:
     """Raise `EvalstoreError` when a folder cannot be made at a path, or is not empty."""
     try:
-        target = path.resolve()
-        if target.is_dir():
-            reason = "the folder is not empty" if any(target.iterdir()) else ""
-        elif os.path.lexists(target):
-            reason = "it is not a folder"
+        mode = _mode_of(path)
+        if mode is None:
+            reason = _missing_folder(path, name)
+        elif S_ISDIR(mode):
+            reason = "the folder is not empty" if any(path.iterdir()) else ""
         else:
-            reason = "" if target.parent.is_dir() else f"there is no folder '{_folder_of(name)}'"
-    except (OSError, RuntimeError) as error:
-        reason = _reason_of(error)
+            reason = "it is not a folder"
+    except OSError as error:
+        reason = error.strerror or str(error)
     if reason:
         raise EvalstoreError(
             f"'{name}' cannot be written: {reason}", hint="name a folder that does not exist yet"
         )
 
 
-def _folder_of(name: str | Path) -> str:
-    return os.path.dirname(name)  # noqa: PTH120 - of a name that need not be a `Path`
+def _mode_of(path: Path) -> int | None:
+    """Return what is at a path, links followed; None if nothing is."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
-def _reason_of(error: Exception) -> str:
-    if isinstance(error, RuntimeError):
-        return "its links go in a circle"
-    return getattr(error, "strerror", None) or str(error)
+def _missing_folder(path: Path, name: Path) -> str:
+    return "" if path.resolve().parent.is_dir() else f"there is no folder '{name.parent}'"

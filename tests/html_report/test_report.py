@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -57,6 +58,12 @@ def summary_of(path: Path) -> list[str]:
     return [re.sub(r"\b(?=[a-f]*\d)[0-9a-f]{8}\b", "#", line) for line in reader.lines]
 
 
+def shown_names(page: str) -> list[str]:
+    """The cases in the table of a page without JavaScript."""
+    table = page.partition('id="matrix"')[2].partition("</table>")[0]
+    return re.findall(r'<tr><th scope="row"><span dir="auto">(.*?)</span>', table)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A workspace after a run in which one of two candidates fails."""
@@ -97,9 +104,23 @@ def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
     prompts = {f"prompts/{name}.md": f"---\nid: {name}\n---\n\nBe {name}.\n" for name in ("a", "b")}
     test = "---\nsystemPrompts: [a, b]\n---\n\n# 👤\n\nHello\n\n---\n\nBe kind.\n"
     root = make_workspace(tmp_path / "desk", {**prompts, "tests/hello.md": test})
-    assert call(root, "run", "--fail-on", "none") == 0
+    edit(root, "Hello", "Hello {{n}}")
+    edit(
+        root,
+        "systemPrompts",
+        f"replacements: {{n: [{', '.join(map(str, range(110)))}]}}\nsystemPrompts",
+    )
+    assert call(root, "run", "--fail-on", "none", "--yes") == 0
     summary = summary_of(report(root))
-    assert summary[summary.index("Cases") + 1] == "1 in 1 file; 4 results"
+    assert summary[summary.index("Cases") + 1] == "110 in 1 file; 440 results"
+    text = (root / "report.html").read_text(encoding="utf-8")
+    assert "the first 100 of 110 cases, those that need attention first" in text
+    names = shown_names(text)
+    assert len(names) == 200
+    assert names.count("tests/hello.md [n=99] (a)") == names.count("tests/hello.md [n=99] (b)") == 1
+    for by in ("model", "prompt", "file"):
+        table = text.partition(f'<section id="by-{by}"')[2].partition("</section>")[0]
+        assert table.count('<svg class="interval-chart"') == (1 if by == "file" else 2), by
 
 
 def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
@@ -258,12 +279,7 @@ def test_the_table_without_javascript_has_the_problems_first(tmp_path: Path) -> 
     )
     assert call(root, "run", "--fail-on", "none", "--yes") == 0
     text = report(root).read_text(encoding="utf-8")
-    body = (
-        text.partition("<tbody>")[2] if "matrix" not in text else text.partition('id="matrix"')[2]
-    )
-    names = re.findall(
-        r'<tr><th scope="row"><span dir="auto">(.*?)</span>', body.partition("</table>")[0]
-    )
+    names = shown_names(text)
     assert len(names) == 200
     assert names[:3] == ["tests/hello.md [n=149]", "tests/other.md [n=149]", "tests/hello.md [n=0]"]
     assert "the first 200 of 300 cases, those that need attention first" in text
@@ -279,10 +295,38 @@ def test_a_report_is_replaced_and_nothing_else(root: Path, evalstore: Evalstore)
         "hint: name another file; only a report is replaced by a report\n"
     )
     assert (root / "notes.html").read_text() == "<p>mine"
-    result = evalstore("-C", str(root), "report", "-o", "tests", exit_code=2)
-    assert result.stderr == ("error: 'tests' is a folder\nhint: name a file, such as report.html\n")
-    result = evalstore("-C", str(root), "report", "-o", "no/report.html", exit_code=2)
-    assert result.stderr == "error: 'no/report.html' cannot be written: No such file or directory\n"
+
+
+def test_a_link_to_a_report_is_followed(root: Path) -> None:
+    (root / "link.html").symlink_to("linked.html")
+    for _ in range(2):  # the second time there is a report
+        report(root, name="link.html")
+        assert (root / "link.html").is_symlink()
+        assert not (root / "linked.html").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("tests", "it is a folder"),
+        ("no/report.html", "there is no folder 'no'"),
+        ("pipe.html", "it is not a regular file"),
+        ("circle.html", "Too many levels of symbolic links"),
+        (f"{'x' * 300}.html", "File name too long"),
+    ],
+    ids=["folder", "no folder", "pipe", "circle", "long"],
+)
+@pytest.mark.parametrize("kind", ["html", "markdown"])
+def test_a_place_where_no_file_can_be_is_refused(
+    root: Path, evalstore: Evalstore, name: str, problem: str, kind: str
+) -> None:
+    os.mkfifo(root / "pipe.html")  # opening one waits for a writer
+    (root / "circle.html").symlink_to("circle.html")
+    options = ["--markdown"] if kind == "markdown" else []
+    result = evalstore("-C", str(root), "report", *options, "-o", name, exit_code=2)
+    assert (
+        result.stderr == f"error: '{name}' cannot be written: {problem}\nhint: name another file\n"
+    )
 
 
 def test_a_failed_report_leaves_nothing(root: Path, evalstore: Evalstore) -> None:
