@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from evalstore.display import safe
 from evalstore.operations.views.verdict_order import SIGNS
@@ -77,11 +78,15 @@ class CaseTable:
     def content(self) -> Json:
         """Return the table as JSON, in which a cell is a list that begins with its candidate.
 
-        `escaped` has the true names of files and rows that are shown with escapes, by number.
+        `addresses` has what stands in an address for the files and rows that are shown with
+        escapes, by their number.
         """
         return {
             "files": list(map(safe, self.files)),
-            "escaped": [_escaped(self.files), _escaped(row.row for row in self.rows)],
+            "addresses": [
+                _addresses(self.files),
+                _addresses((row.row for row in self.rows), separator=""),
+            ],
             "models": list(map(safe, self.models)),
             "tags": list(map(safe, self.tags)),
             "words": URGENCY,
@@ -115,5 +120,9 @@ def count_cases(rows: Iterable[TableRow]) -> int:
     return len({row.case for row in rows})
 
 
-def _escaped(names: Iterable[str]) -> dict[str, Json]:
-    return {str(number): name for number, name in enumerate(names) if safe(name) is not name}
+def _addresses(names: Iterable[str], separator: str = "/") -> dict[str, Json]:
+    return {
+        str(number): quote(name, safe=separator)
+        for number, name in enumerate(names)
+        if safe(name) is not name
+    }

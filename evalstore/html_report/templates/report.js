@@ -207,8 +207,11 @@
 
   // --- a case
 
-  const [escapedFiles, escapedRows] = data.escaped;
-  const encodePath = (path) => path.split("/").map(encodeURIComponent).join("/");
+  function address(row) {
+    const [files, names] = data.addresses;
+    const file = files[row.file] ?? data.files[row.file].split("/").map(encodeURIComponent).join("/");
+    return base + "/case/" + file + "::" + (names[row.number] ?? encodeURIComponent(row.label));
+  }
 
   function section(title, ...children) {
     const kept = children.filter(Boolean);
@@ -308,8 +311,7 @@
     dialog.replaceChildren(
       make("div", {class: "bar"},
         make("h2", {id: "case-title", tabindex: "-1", text: true}, row.name),
-        base ? make("a", {href: base + "/case/" + encodePath(escapedFiles[row.file] ?? data.files[row.file]) +
-          "::" + encodeURIComponent(escapedRows[row.number] ?? row.label)}, "Newest result") : null,
+        base ? make("a", {href: address(row)}, "Newest result") : null,
         make("div", {class: "buttons"}, step("Previous case", index > 0 ? listed[index - 1] : null),
           step("Next case", index >= 0 ? listed[index + 1] : null), toggle,
           make("button", {type: "button", click: () => dialog.close()}, "Close"))),
