@@ -60,7 +60,7 @@ class ResultsSite(LocalSite):
             web.get(f"{self.base}/", self.show_newest),
             web.get(f"{self.base}/work", self.show_workspace),
             web.get(f"{self.base}/run/{{revision}}", self.show_run),
-            web.get(f"{self.base}/case/{{case:.+}}", self.show_case),
+            web.get(rf"{self.base}/case/{{case:[\s\S]+}}", self.show_case),
             web.get(f"{self.base}/changes", self.stream_changes),
         ]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -17,8 +19,14 @@ from evalstore.cli.main import main
 from evalstore.planning.options import Location
 from evalstore.web import local_server, results_site
 from evalstore.web.results_site import ResultsSite
-from tests.html_report.pages import Page, call, make_workspace
+from tests.html_report.pages import Page, call, make_workspace, scripted
+from tests.html_report.test_hostile import require_harmless
 from tests.html_report.test_report import edit
+
+if TYPE_CHECKING:
+    from tests.forked_programs import Starter
+
+LONG = f"# 👤\n\n{'Hello? ' * 10_000}\n\n---\n\nThe answer must be kind.\n"
 
 
 @contextmanager
@@ -179,6 +187,31 @@ def test_a_workspace_with_errors_says_so(tmp_path: Path) -> None:
         assert ask(address, newest(address))[0].status == 200
 
 
+def test_a_workspace_without_a_run_is_its_own_first_page(tmp_path: Path) -> None:
+    with serving(make_workspace(tmp_path / "desk", {})) as address:
+        assert newest(address) == f"{urlsplit(address).path}work"
+        response, text = ask(address, newest(address))
+        assert (response.status, "nothing is judged yet" in text) == (200, True)
+        assert 'data-run=""' in text
+        assert ask(address, "run/@")[0].status == 404
+        assert ask(address, "case/tests/hello.md")[0].status == 404
+
+
+def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path, start: Starter) -> None:
+    root = make_workspace(tmp_path / "desk", {"tests/long.md": LONG})
+    assert call(root, "run", "--fail-on", "none") == 0
+    program = start("serve", folder=root, limits={"FSIZE": 40 * 1024})
+    program.wait_until(lambda: program.out.endswith("\n"))
+    response, text = ask(program.out.strip(), "work")
+    assert (response.status, text.startswith("error: the page cannot be written to '")) == (
+        409,
+        True,
+    )
+    assert text.endswith("': File too large\n")
+    program.send(signal.SIGTERM)
+    assert program.finish()[0] == 0
+
+
 def test_the_command_needs_a_workspace_and_a_free_port(
     tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -255,3 +288,31 @@ def test_the_page_of_a_run_names_a_newer_one(tmp_path: Path, page: Page) -> None
         page.wait("!document.getElementById('newer').hidden")
         page.value("document.querySelector('#newer a').click()")
         page.wait(f"location.pathname === '{newest(address)}'")
+
+
+def test_hostile_texts_do_nothing_in_a_served_page(tmp_path: Path, page: Page) -> None:
+    runs = "<img src=x onerror='document.title=`hacked`'><svg onload='document.title=`hacked`'>"
+    name = f"tests/{runs} \u202e\x1b[31m\n.md"
+    row = json.dumps([f"{runs} \u202e/?#"])
+    test = f"---\nreplacements: {{x: {row}}}\n---\n\n# 👤\n\n{{{{x}}}}\n\n---\n\nKind?\n"
+    model = scripted("first", {"answer": f"{runs}<script>document.title=`hacked`</script>"})
+    root = make_workspace(tmp_path / "<i>desk", {name: test, "models/first.yaml": model})
+    assert call(root, "run", "--fail-on", "none") == 0
+    with serving(root) as address:
+        page.go(f"{address}run/@")
+        page.value("document.querySelector('#matrix a[href=\"#case-1\"]').click()")
+        page.wait("document.getElementById('case').open")
+        assert runs in page.value("document.getElementById('case-title').textContent")
+        require_harmless(page, address)
+        link = urlsplit(page.value("document.querySelector('#case .bar a').href"))
+        response, text = ask(address, link.path)
+        assert (response.status, response.headers["Location"]) == (
+            302,
+            f"{newest(address)}#case-1",
+        ), text
+        response, text = ask(address, quote(f"case/{name}x"))
+        assert (response.status, response.headers["Content-Type"]) == (
+            404,
+            "text/plain; charset=utf-8",
+        )
+        assert "\x1b" not in text
