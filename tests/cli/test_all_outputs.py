@@ -21,15 +21,12 @@ if TYPE_CHECKING:
 
 HAS_PARQUET = find_spec("pyarrow") is not None
 FOLDERS = ("inspect", "langbite", "every-eval-ever")
-COMMANDS = {
+FORMATS_HERE = [format for format in FORMATS if format != "parquet" or HAS_PARQUET]
+COMMANDS: dict[str, tuple[str, ...]] = {
     "html": ("report", "-o"),
     "html-work": ("report", "@work", "-o"),
     "markdown": ("report", "--markdown", "-o"),
-    **{
-        format: ("export", "--format", format, "-o")
-        for format in FORMATS
-        if format != "parquet" or HAS_PARQUET
-    },
+    **{format: ("export", "--format", format, "-o") for format in FORMATS_HERE},
 }
 NAME = "tests/=1+1 <img src=x onerror=alert(1)>\u202egpj \x1b[31m\t& ]]> `|`.md"
 ROW = "@sum <svg onload=alert(1)>\u2066 \x1b]0;x\x07 \x00"
