@@ -75,7 +75,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "# 👤\n\nHello {{x}}\n\n---\n\nBe kind.\n",
             "tests/files/broken.png": IMAGE,
             "tests/files/fine.png": PIXEL,
-            "tests/picture.md": "# 👤\n\n{{_file:files/broken.png}} {{_file:files/fine.png}}\n"
+            "tests/files/empty.png": b"",
+            "tests/files/drawing.svg": f"<svg xmlns='http://www.w3.org/2000/svg' onload='{RUNS}'/>",
+            "tests/picture.md": "# 👤\n\n{{_file:files/broken.png}} {{_file:files/fine.png}}"
+            " {{_file:files/empty.png}} {{_file:files/drawing.svg}}\n"
             "\n---\n\nBe kind.\n",
         },
     )
@@ -163,11 +166,13 @@ def test_a_very_long_text_is_cut_and_the_report_says_so(hostile: Path, page: Pag
     assert page.value("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_pictures_are_in_the_file_and_a_broken_one_is_named(hostile: Path, page: Page) -> None:
+def test_pictures_are_in_the_file_and_broken_ones_are_named(hostile: Path, page: Page) -> None:
     page.open(hostile, f"case-{find_case(hostile, 'picture')}")
-    page.wait("document.querySelector('#case .turn .note') !== null")
-    note = page.value("document.querySelector('#case .turn .note').textContent")
-    assert note == "files/broken.png: the picture is damaged"
+    page.wait("document.querySelectorAll('#case .turn > .note').length === 2")
+    notes = page.value(
+        "[...document.querySelectorAll('#case .turn > .note')].map(e => e.textContent)"
+    )
+    assert notes == [f"files/{name}.png: the picture is damaged" for name in ("broken", "empty")]
     assert page.value("[...document.querySelectorAll('#case img')].map(i => i.alt)") == [
         "files/fine.png"
     ]

@@ -336,6 +336,24 @@ def test_a_failed_report_leaves_nothing(root: Path, evalstore: Evalstore) -> Non
     assert sorted(path.name for path in root.iterdir()) == before
 
 
+def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: Evalstore) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    told = evalstore("-C", str(root), "report", exit_code=2).stderr
+    assert told == (
+        "error: there is no run '@'\nhint: there are no runs yet: 'evalstore run' makes one\n"
+    )
+    assert summary_of(report(root, "@work"))[1:4] == [
+        "2 results pending: an answer or a judgement is missing.",
+        "nothing is judged yet",
+        "… pending 2",
+    ]
+    (root / "tests/hello.md").unlink()
+    for options in ((), ("--json",)):
+        told = evalstore("-C", str(root), "report", "@work", *options, exit_code=2).stderr
+        assert "tests: there are no test files" in told
+    assert not (root / "evalstore-report.html").exists()
+
+
 def test_output_of_the_command(root: Path, evalstore: Evalstore) -> None:
     result = evalstore("-C", str(root), "report")
     assert result.stdout == "wrote evalstore-report.html\n"
