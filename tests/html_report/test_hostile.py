@@ -188,6 +188,23 @@ def test_a_hostile_file_name_and_row_are_text(hostile: Path, page: Page) -> None
     require_harmless(page, hostile.as_uri())
 
 
+@pytest.mark.parametrize("width", [400, 1200])
+def test_a_long_name_covers_no_number(hostile: Path, page: Page, width: int) -> None:
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=width, height=800, deviceScaleFactor=1, mobile=False,
+    )  # fmt: skip
+    page.open(hostile)
+    covered = page.value(
+        "(() => { const end = (part) => part.getBoundingClientRect().right;"
+        " return [...document.querySelectorAll('.groups td > *')]"
+        ".filter(part => end(part) > end(part.parentElement) + 1)"
+        ".map(part => part.closest('tr').innerText); })()"
+    )
+    page.call("Emulation.clearDeviceMetricsOverride")
+    assert covered == []
+
+
 def test_the_page_without_script_has_no_markup_of_texts(hostile: Path, page: Page) -> None:
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
