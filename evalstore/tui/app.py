@@ -12,6 +12,7 @@ from textual.widgets import Input, TextArea
 from evalstore.errors import EvalstoreError
 from evalstore.store.revisions import WORK
 from evalstore.tui.contrast import readable_variables
+from evalstore.tui.heap import share_heap
 from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.keys.registry import KeyRegistry
 from evalstore.tui.messages import MessageApp
@@ -123,6 +124,7 @@ class Browser(MessageApp):
 
     def on_mount(self) -> None:
         """Show the runs, and begin to check the store."""
+        share_heap()
         self.set_keymap(dict(self.appearance.keys))
         if self.appearance.theme:
             self.theme = self.appearance.theme
