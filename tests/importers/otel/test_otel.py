@@ -61,6 +61,20 @@ def made_of(path: Path, *spans: Any) -> Made:
     return imported(path, "otel", {"t.json": json.dumps(request(*spans))})
 
 
+def require_answer(made: Made, **more: str) -> None:
+    """The conversation of these tests was imported, with more that was recorded of it."""
+    assert made.messages(FILE) == [[("system", "Be brief."), ("user", "Hi")]]
+    assert made.recorded(FILE) == ["Yo"]
+    assert json.loads(made.text("tests/gpt-4o.jsonl"))["recorded"] == {
+        "model": "gpt-4o",
+        "usage": {"input_tokens": 12, "output_tokens": 3},
+        "trace": "t1",
+        "started": "2023-11-14T22:13:20+00:00",
+        "latency": 1.5,
+        **more,
+    }
+
+
 def test_the_messages_of_a_span_become_a_recorded_answer(tmp_path: Path) -> None:
     made = made_of(
         tmp_path,
@@ -74,17 +88,7 @@ def test_the_messages_of_a_span_become_a_recorded_answer(tmp_path: Path) -> None
             usage__output_tokens=3,
         ),
     )
-    assert made.messages(FILE) == [[("system", "Be brief."), ("user", "Hi")]]
-    assert made.recorded(FILE) == ["Yo"]
-    assert json.loads(made.text("tests/gpt-4o.jsonl"))["recorded"] == {
-        "model": "gpt-4o",
-        "provider": "openai",
-        "usage": {"input_tokens": 12, "output_tokens": 3},
-        "finish_reason": "stop",
-        "trace": "t1",
-        "started": "2023-11-14T22:13:20+00:00",
-        "latency": 1.5,
-    }
+    require_answer(made, provider="openai", finish_reason="stop")
 
 
 def test_a_run_judges_the_answers_and_asks_nothing(

@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.importers.registry import guess_format
 from tests.importers.importing import imported, lines
-from tests.importers.otel.test_otel import FILE, made_of, pairs_of, request, span
+from tests.importers.otel.test_otel import FILE, made_of, pairs_of, request, require_answer, span
 
 OPENINFERENCE = {
     "openinference.span.kind": "LLM",
@@ -89,17 +89,7 @@ def otlp(attributes: dict[str, Any]) -> dict[str, Any]:
 )
 def test_openinference_is_read_from_otlp_and_from_phoenix(tmp_path: Path, text: str) -> None:
     made = imported(tmp_path, "otel", {"t.json": text})
-    assert made.messages(FILE) == [[("system", "Be brief."), ("user", "Hi")]]
-    assert made.recorded(FILE) == ["Yo"]
-    assert json.loads(made.text("tests/gpt-4o.jsonl"))["recorded"] == {
-        "model": "gpt-4o",
-        "provider": "openai",
-        "usage": {"input_tokens": 12, "output_tokens": 3},
-        "conversation": "s1",
-        "trace": "t1",
-        "started": "2023-11-14T22:13:20+00:00",
-        "latency": 1.5,
-    }
+    require_answer(made, provider="openai", conversation="s1")
     assert guess_format(tmp_path / "source/t.json") == "otel"
 
 
@@ -143,16 +133,7 @@ BLOB = {
 )
 def test_generations_are_read_from_exports_of_langfuse(tmp_path: Path, text: str) -> None:
     made = imported(tmp_path, "otel", {"t.json": text})
-    assert made.messages(FILE) == [[("system", "Be brief."), ("user", "Hi")]]
-    assert made.recorded(FILE) == ["Yo"]
-    assert json.loads(made.text("tests/gpt-4o.jsonl"))["recorded"] == {
-        "model": "gpt-4o",
-        "usage": {"input_tokens": 12, "output_tokens": 3},
-        "conversation": "s1",
-        "trace": "t1",
-        "started": "2023-11-14T22:13:20+00:00",
-        "latency": 1.5,
-    }
+    require_answer(made, conversation="s1")
     assert made.left == []
     assert guess_format(tmp_path / "source/t.json") == "otel"
 
