@@ -241,7 +241,9 @@ def _costs(run: Run, saved: float) -> Iterator[str]:
     yield "#### Cost"
     yield ""
     reused = f" Reuse saved {money(saved)}." if saved else ""
-    yield f"The run cost {cost_text(run.cost, run.spending)}.{reused}"
+    cost = cost_text(run.cost, run.spending)
+    told = "The price of the run is unknown." if cost == money(None) else f"The run cost {cost}."
+    yield f"{told}{reused}"
     for spending in run.spending:
         part = " (judging)" if spending["part"] == "evaluator" else ""
         calls = plural(spending["calls"], "call")

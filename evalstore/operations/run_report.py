@@ -146,6 +146,7 @@ class RunReport:
         """Return the report as notebooks show it."""
         from evalstore.display import money, plural, short
         from evalstore.notebooks.html_tables import block, line, strong, table, word
+        from evalstore.operations.views.run_text import cost_text
         from evalstore.store.results import join_feedback
 
         notable = self.totals.notable
@@ -160,7 +161,7 @@ class RunReport:
         failures = self.failures.items()
         return block(
             line(strong(f"run {short(self.run)}"), f"{self.status}, gate {self.gate}"),
-            line(f"{', '.join(counts)} · {money(self.cost)}{saved}"),
+            line(f"{', '.join(counts)} · {cost_text(self.cost, self.spending)}{saved}"),
             line(rate),
             table(["failed calls", "number"], [(text, f"{count:,}") for text, count in failures]),
             table(
