@@ -16,13 +16,13 @@ from evalstore.html_report.charts import (
     trend_chart,
     verdict_bar,
 )
+from evalstore.operations.cost_text import answers_cost_per_100, cost_text, total_cost
 from evalstore.operations.open_regressions import regressions_text
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import SideVerdict, describe_pair, summary_lines
-from evalstore.operations.views.group_costs import answers_cost_per_100, total_cost
-from evalstore.operations.views.run_text import cost_text, scope_text
+from evalstore.operations.views.run_text import scope_text
 from evalstore.planning.options import is_partial
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import money, percent, plural, short
+from evalstore.operations.cost_text import cost_text, spending_text
 from evalstore.operations.diff import Diff, diff
 from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
 from evalstore.operations.open_regressions import find_open_regressions, regressions_text
@@ -19,12 +20,7 @@ from evalstore.operations.views.attempts import attempts_text, find_attempts
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import describe_pair, summary_lines
 from evalstore.operations.views.result_changes import JudgedResult
-from evalstore.operations.views.run_text import (
-    cost_text,
-    run_counts_text,
-    scope_text,
-    spending_text,
-)
+from evalstore.operations.views.run_text import run_counts_text, scope_text
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.store.results import find_decisive, iterate_cases, join_feedback
 from evalstore.store.revisions import resolve_run

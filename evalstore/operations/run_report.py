@@ -146,7 +146,7 @@ class RunReport:
         """Return the report as notebooks show it."""
         from evalstore.display import money, plural, short
         from evalstore.notebooks.html_tables import block, line, strong, table, word
-        from evalstore.operations.views.run_text import cost_text
+        from evalstore.operations.cost_text import cost_text
         from evalstore.store.results import join_feedback
 
         notable = self.totals.notable

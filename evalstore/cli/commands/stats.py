@@ -113,7 +113,7 @@ def _is_special(group: ResultGroup, statistics: Stats) -> bool:
 
 def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:
     """Return the cells of a group by the names of their columns."""
-    from evalstore.operations.views.group_costs import (
+    from evalstore.operations.cost_text import (
         answers_cost,
         answers_cost_per_100,
         judging_cost,

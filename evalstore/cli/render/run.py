@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
 from evalstore.cli.render.table import BESIDE_PLACE, Table, print_table, shorten_places
+from evalstore.operations.cost_text import spending_text
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.case_reference import show_command
@@ -16,7 +17,6 @@ from evalstore.operations.views.run_text import (
     OLDER_HINT,
     changes_line,
     failure_line,
-    spending_text,
     stop_lines,
     summarise_report,
     summary_text,

@@ -11,11 +11,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from evalstore.operations.cost_text import cost_text, shared_cost_text
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
-from evalstore.operations.views.run_text import cost_text, shared_cost_text
 from evalstore.planning.open_project import (
     open_catalogue,
     open_project,

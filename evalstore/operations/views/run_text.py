@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.display import known_price, money, percent, plural, safe, short
+from evalstore.display import money, percent, plural, safe, short
+from evalstore.operations.cost_text import cost_text
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
 from evalstore.planning.options import describe_selection
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.reports.statistics import Rate
     from evalstore.runs import Run
-    from evalstore.values import Json
 
 
 class RunCounts(Protocol):
@@ -84,47 +84,6 @@ def summarise_report(report: RunReport) -> RunSummary:
         unjudged=report.totals.count(None),
         rate=report.totals.rate,
     )
-
-
-def cost_text(cost: float | None, spending: Sequence[Json], *, brief: bool = False) -> str:
-    """Return the cost of a run; if some prices are unknown, the cost of the other calls.
-
-    With `brief`, the number of calls without a price is left out.
-    """
-    if cost is not None:
-        return money(cost)
-    known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
-    counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
-    if known and not all(counts):
-        return f"{known_price(known, 1, brief=True)}{'' if brief else ' (some prices unknown)'}"
-    return known_price(known, sum(counts) or 1, brief=brief)
-
-
-def spending_text(spending: Json) -> str:
-    """Return the cost of the calls of one model."""
-    return cost_text(spending["cost"], [spending])
-
-
-def shared_cost_text(cost: float | None, spending: Sequence[Json]) -> str:
-    """Return the cost of a run, and its parts if it has two: `$0.07 (answers $0.05, …)`.
-
-    There are no parts if nothing was judged by models, or if no cost is known.
-    """
-    text = cost_text(cost, spending)
-    parts = [
-        (name, [each for each in spending if each["part"] == part])
-        for name, part in (("answers", "candidate"), ("judging", "evaluator"))
-    ]
-    if cost == 0 or text == money(None) or not all(calls for _, calls in parts):
-        return text
-    listed = ", ".join(f"{name} {_sum_text(calls)}" for name, calls in parts)
-    return f"{text} ({listed})" if cost is not None else f"{text}: {listed}"
-
-
-def _sum_text(spending: Sequence[Json]) -> str:
-    """Return the cost of the calls of several models."""
-    costs = [each["cost"] for each in spending]
-    return cost_text(None if None in costs else sum(costs), spending, brief=True)
 
 
 def run_counts_text(run: RunCounts) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import interval_bar, money, percent, plural, widest
-from evalstore.operations.views.group_costs import (
+from evalstore.operations.cost_text import (
     answers_cost,
     answers_cost_per_100,
     judging_cost,
