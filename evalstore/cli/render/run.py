@@ -278,10 +278,12 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     places = [_place(cell.file, cell.row, cell.prompt, prompts) for cell in results]
     left = shorten_places(places, models + BESIDE_PLACE)
     wide = max(map(output.columns_of, left), default=0)
-    for (cell, feedback, change, attempts), label in zip(listed.entries, left, strict=False):
+    for entry, label in zip(listed.entries, left, strict=False):
+        cell, feedback, change, _, attempts = entry
         word = cell.word or "answered"
         session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
-        mark = f"  ({output.paint(change, _MARKS.get(change, 'broke'))})" if change else ""
+        colour = _MARKS.get(change, "broke") if not entry.regression else "broke"
+        mark = f"  ({output.paint(entry.mark, colour)})" if entry.mark else ""
         mark += f"  {attempts}" if attempts else ""
         output.line(
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
