@@ -63,6 +63,7 @@ def report(
     """
     from evalstore.html_report.report import STDOUT, stream_report, write_report
 
+    options.require_revision("report", revision)
     markdown = _is_markdown(path, asked=markdown)
     if json and (markdown or path == STDOUT):
         raise EvalstoreError(
