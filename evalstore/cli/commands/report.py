@@ -57,9 +57,9 @@ def report(
 ) -> None:
     """Write a run as one HTML file, or as Markdown.
 
-    A file that ends with .md is Markdown, too.
-    The file needs no network and opens in any browser. A file that exists is replaced only if it
-    is a report. In Markdown the texts of models are code: they mention nobody and load nothing.
+    The HTML file needs no network and opens in any browser. A file that ends with .md is Markdown,
+    also without --markdown. A file that exists is replaced only if it is a report. In Markdown the
+    texts of models are code: they mention nobody and load nothing.
     """
     from evalstore.html_report.report import STDOUT, stream_report, write_report
 

@@ -29,13 +29,17 @@ _MODELS = 3
 """The most models that are listed in one line."""
 
 
-def work_text(status: Status) -> str:
-    """Return the work of a run, such as `ask for 12 answers and make up to 24 judgements`."""
+def work_text(status: Status, *, brief: bool = False) -> str:
+    """Return the work of a run, such as `ask for 12 answers and make 24 judgements`.
+
+    With `brief`, the judgements by checks and those by models are one number.
+    """
     recorded = f"take {plural(status.record, 'recorded answer')}"
     answers = f"ask for {plural(status.ask, 'answer')}"
     if status.record:
         answers = f"{answers}, {recorded}" if status.ask else recorded
-    return f"{answers} and make {judgements_text(status)}"
+    most = planned_judgements(status.judge, 0, may_be_less=status.may_judge_less)
+    return f"{answers} and make {most if brief else judgements_text(status)}"
 
 
 def judgements_text(status: Status) -> str:
@@ -71,7 +75,7 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
         return ", ".join([*(f"{count:,} to {word}" for count, word in counts if count), price])
     if status.is_any:
         price = price_text(status, brief=True)
-        return f"{work_text(status)}, {price}"
+        return f"{work_text(status, brief=True)}, {price}"
     if status.untrusted:
         return waiting_text(status).rstrip(":")
     if status.labels:
