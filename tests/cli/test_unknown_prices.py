@@ -51,7 +51,7 @@ class Shown:
     row: str
     details: str
     table: tuple[str, ...]
-    """The columns `per 100` and `cost` of the statistics in the browser."""
+    """The columns `answers`, `per 100` and `judging` of the statistics in the browser."""
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def browser(workspace: Path) -> Shown:
     location = Location(workspace)
     [run] = list_runs(location)
     cells = group_cells(stats(location).total, "USD")
-    return Shown(run.cost, run.shared_cost, tuple(cell.text for cell in cells[7:9]))
+    return Shown(run.cost, run.shared_cost, tuple(cell.text for cell in cells[7:10]))
 
 
 def test_a_judge_without_a_price_leaves_a_least_cost_everywhere(
@@ -88,7 +88,9 @@ def test_a_judge_without_a_price_leaves_a_least_cost_everywhere(
     assert f"2 new judgements, {told}\n" in evalstore("run").stdout
     assert f"2 new judgements, {told}\n" in evalstore("log").stdout
     assert browser(priced) == Shown(
-        LEAST, f"{told}: answers $0.0020, judging price unknown", ("$0.2000", LEAST)
+        LEAST,
+        f"{told}: answers $0.0020, judging price unknown",
+        ("$0.0020", "$0.2000", "price unknown"),
     )
     cells = re.split(r" {2,}", evalstore("stats").stdout.splitlines()[-1])
     assert cells[-3:] == ["$0.0020", "$0.2000", "price unknown"]
@@ -105,7 +107,7 @@ def test_nothing_is_free_because_its_price_is_not_known(priced: Path, evalstore:
     assert "at an unknown price (that of 'mini', 'maxi')" in evalstore("status").stdout
     evalstore("run")
     unknown = "price unknown"
-    assert browser(priced) == Shown(unknown, unknown, (unknown, unknown))
+    assert browser(priced) == Shown(unknown, unknown, (unknown,) * 3)
     cells = re.split(r" {2,}", evalstore("stats").stdout.splitlines()[-1])
     assert cells[-3:] == [unknown] * 3
     comment = evalstore("report", "--markdown").stdout
@@ -116,7 +118,7 @@ def test_costs_of_candidates_and_judges_are_told_apart(priced: Path, evalstore: 
     edit(priced / "models/maxi.yaml", "provider: desk\n", f"provider: desk\n{COSTS}\n")
     evalstore("run")
     assert browser(priced) == Shown(
-        "$0.0040", "$0.0040 (answers $0.0020, judging $0.0020)", ("$0.2000", "$0.0040")
+        "$0.0040", "$0.0040 (answers $0.0020, judging $0.0020)", ("$0.0020", "$0.2000", "$0.0020")
     )
     page = evalstore("report", "-o", "-").stdout
     assert "$0.2000" in page

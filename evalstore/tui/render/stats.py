@@ -10,7 +10,6 @@ from evalstore.operations.cost_text import (
     answers_cost,
     answers_cost_per_100,
     judging_cost,
-    total_cost,
 )
 from evalstore.operations.views.styled_text import BLANK, StyledLine, heading, text_lines
 from evalstore.tui.render.plot import Series, beside, series_line, series_lines
@@ -34,10 +33,10 @@ _MOST = 10
 """The height of a plot at most."""
 _TITLES = (
     *("passed", "95% interval", "of", "cases", "sessions"),
-    *("latency", "per 100", "cost", "flaky"),
+    *("latency", "answers", "per 100", "judging", "flaky"),
 )
 """The titles of the columns after the name."""
-_PRIORITY = (1, 3, 2, 8, 6, 7, 4, 5, 9)
+_PRIORITY = (1, 3, 2, 7, 8, 6, 9, 4, 5, 10)
 """The columns in the order in which there is room for them."""
 
 
@@ -84,8 +83,9 @@ def group_cells(group: ResultGroup, currency: str) -> tuple[StyledCell, ...]:
         StyledCell(f"{group.cases:,}"),
         StyledCell(f"{group.sessions:,}"),
         StyledCell("" if group.latency is None else f"{group.latency:.2f}s"),
+        StyledCell(answers_cost(group, currency)),
         StyledCell(answers_cost_per_100(group, currency)),
-        StyledCell(total_cost(group, currency)),
+        StyledCell(judging_cost(group, currency)),
         StyledCell("" if group.flip is None else f"{100 * group.flip:.0f}%"),
     )
 
