@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import textwrap
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import nlargest
 
 from evalstore.values import Json
@@ -76,6 +76,20 @@ def known_price(
         return money(None)
     least = f"at least {money(amount, currency).removeprefix('<')}"
     return least if brief else f"{least} ({plural(unpriced, 'call')} without a price)"
+
+
+def cost_text(cost: float | None, spending: Sequence[Json], *, brief: bool = False) -> str:
+    """Return the cost of a run; if some prices are unknown, the cost of the other calls.
+
+    With `brief`, the number of calls without a price is left out.
+    """
+    if cost is not None:
+        return money(cost)
+    known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
+    counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
+    if known and not all(counts):
+        return f"{known_price(known, 1, brief=True)}{'' if brief else ' (some prices unknown)'}"
+    return known_price(known, sum(counts) or 1, brief=brief)
 
 
 def likely_price(

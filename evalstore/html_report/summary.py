@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.clock import minute
-from evalstore.display import money, percent, plural, safe, short
+from evalstore.display import cost_text, money, percent, plural, safe, short
 from evalstore.html_report.charts import (
     Drawing,
     TrendPoint,
@@ -16,7 +16,7 @@ from evalstore.html_report.charts import (
     trend_chart,
     verdict_bar,
 )
-from evalstore.operations.cost_text import answers_cost_per_100, cost_text, total_cost
+from evalstore.operations.cost_text import answers_cost_per_100, total_cost
 from evalstore.operations.open_regressions import regressions_text
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.verdict_changes import cell_of

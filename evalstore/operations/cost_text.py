@@ -5,25 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.display import known_price, money
+from evalstore.display import cost_text, known_price, money
 
 if TYPE_CHECKING:
     from evalstore.reports.group_totals import ResultGroup
     from evalstore.values import Json
-
-
-def cost_text(cost: float | None, spending: Sequence[Json], *, brief: bool = False) -> str:
-    """Return the cost of a run; if some prices are unknown, the cost of the other calls.
-
-    With `brief`, the number of calls without a price is left out.
-    """
-    if cost is not None:
-        return money(cost)
-    known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
-    counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
-    if known and not all(counts):
-        return f"{known_price(known, 1, brief=True)}{'' if brief else ' (some prices unknown)'}"
-    return known_price(known, sum(counts) or 1, brief=brief)
 
 
 def spending_text(spending: Json) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.display import money, percent, plural, short
-from evalstore.operations.cost_text import cost_text, spending_text
+from evalstore.display import cost_text, money, percent, plural, short
+from evalstore.operations.cost_text import spending_text
 from evalstore.operations.diff import Diff, diff
 from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
 from evalstore.operations.open_regressions import find_open_regressions, regressions_text

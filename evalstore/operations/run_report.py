@@ -144,9 +144,8 @@ class RunReport:
 
     def _repr_html_(self) -> str:
         """Return the report as notebooks show it."""
-        from evalstore.display import money, plural, short
+        from evalstore.display import cost_text, money, plural, short
         from evalstore.notebooks.html_tables import block, line, strong, table, word
-        from evalstore.operations.cost_text import cost_text
         from evalstore.store.results import join_feedback
 
         notable = self.totals.notable

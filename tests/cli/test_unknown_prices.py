@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evalstore.api.workspace import Workspace
 from evalstore.operations.stats import stats
 from evalstore.operations.views.cases import list_runs
 from evalstore.planning.options import Location
@@ -95,6 +96,8 @@ def test_a_judge_without_a_price_leaves_a_least_cost_everywhere(
     cells = re.split(r" {2,}", evalstore("stats").stdout.splitlines()[-1])
     assert cells[-3:] == ["$0.0020", "$0.2000", "price unknown"]
     assert f"The run cost {told}." in evalstore("report", "--markdown").stdout
+    [run] = Workspace(priced).runs()
+    assert told in run._repr_html_()
     evalstore("report", "-o", "r.html")
     page = (priced / "r.html").read_text()
     assert page.count(LEAST) >= 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines, print_wrapped
-from evalstore.operations.cost_text import cost_text
+from evalstore.display import cost_text
 from evalstore.operations.file_edits import by_subject
 from evalstore.operations.side_names import side_name
 from evalstore.operations.views.case_name import case_name

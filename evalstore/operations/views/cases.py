@@ -11,7 +11,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from evalstore.operations.cost_text import cost_text, shared_cost_text
+from evalstore.display import cost_text
+from evalstore.operations.cost_text import shared_cost_text
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.display import money, percent, plural, safe, short
-from evalstore.operations.cost_text import cost_text
+from evalstore.display import cost_text, money, percent, plural, safe, short
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
 from evalstore.planning.options import describe_selection
