@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import textwrap
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import nlargest
 
 from evalstore.values import Json
@@ -62,26 +62,60 @@ def money(amount: float | None, currency: str = "USD") -> str:
     return f"{less}${digits}" if currency == "USD" else f"{less}{digits} {currency}"
 
 
-def known_price(usd: float, unpriced: int) -> str:
-    """Return the cost of calls, some of which have no known price; `usd` is that of the others."""
+def known_price(
+    amount: float | None, unpriced: int, currency: str = "USD", *, brief: bool = False
+) -> str:
+    """Return the cost of calls, `unpriced` of which have no known price.
+
+    `amount` is the cost of the others. It is a lower bound if there is one, else the price is
+    unknown. With `brief`, the number of calls without a price is left out.
+    """
     if not unpriced:
-        return money(usd)
-    if not usd:
+        return money(amount, currency)
+    if not amount:
         return money(None)
-    return f"at least {money(usd).removeprefix('<')} ({plural(unpriced, 'call')} without a price)"
+    least = f"at least {money(amount, currency).removeprefix('<')}"
+    return least if brief else f"{least} ({plural(unpriced, 'call')} without a price)"
 
 
-def likely_price(usd: float | None, guess: int | None, *, brief: bool = False) -> str:
+def cost_text(cost: float | None, spending: Sequence[Json], *, brief: bool = False) -> str:
+    """Return the cost of a run; if some prices are unknown, the cost of the other calls.
+
+    With `brief`, the number of calls without a price is left out.
+    """
+    if cost is not None:
+        return money(cost)
+    known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
+    counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
+    if known and not all(counts):
+        return f"{known_price(known, 1, brief=True)}{'' if brief else ' (some prices unknown)'}"
+    return known_price(known, sum(counts) or 1, brief=brief)
+
+
+def likely_price(
+    usd: float | None, guess: int | None, *, at_most: bool = False, brief: bool = False
+) -> str:
     """Return the estimated cost as text; `guess` is the estimated tokens of an answer.
 
-    With `brief`, the guess is left out.
+    With `at_most`, some of the calls may not be necessary. With `brief`, the guess is left out.
     """
     if usd is None:
         return "at an unknown price"
-    if guess is None or not usd:
+    if not usd or (guess is None and not at_most):
         return f"about {money(usd)}"
-    most = money(usd).removeprefix("<")
-    return f"up to {most}" if brief else f"up to {most} (at {guess:,} tokens an answer)"
+    most = f"up to {money(usd).removeprefix('<')}"
+    return most if brief or guess is None else f"{most} (at {guess:,} tokens an answer)"
+
+
+def planned_judgements(count: int, by_checks: int, *, may_be_less: bool) -> str:
+    """Return how many judgements a run would make: `6 judgements by checks and up to 4 by models`.
+
+    Failed checks save judgements of models if `may_be_less`.
+    """
+    bound, by_models = "up to " if may_be_less else "", count - by_checks
+    if not by_checks or not by_models:
+        return f"{bound}{plural(count, 'judgement')}"
+    return f"{plural(by_checks, 'judgement')} by checks and {bound}{by_models:,} by models"
 
 
 def count(number: int) -> str:

@@ -162,5 +162,14 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
         )
 
 
+def raise_all(problems: Sequence[FileProblem]) -> None:
+    """Raise the first of these problems of a file with the others, if there are any."""
+    if problems:
+        first, *rest = problems
+        others = (each for problem in rest for each in (problem, *problem.others))
+        first.others = (*first.others, *others)
+        raise first
+
+
 class LimitProblem(FileProblem):
     """A limit of time or memory was reached; the rest of the file is not read."""

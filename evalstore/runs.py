@@ -103,7 +103,7 @@ class Run:
     def _repr_html_(self) -> str:
         """Return the run as notebooks show it."""
         from evalstore.clock import iso
-        from evalstore.display import money, plural, short
+        from evalstore.display import cost_text, plural, short
         from evalstore.notebooks.html_tables import block, line, strong, table, word
 
         counts = [
@@ -113,9 +113,10 @@ class Run:
             plural(self.judged, "new judgement"),
             *([f"{self.failed:,} failed"] if self.failed else []),
         ]
+        cost = cost_text(self.cost, self.spending)
         return block(
             line(strong(f"run {short(self.id)}"), self.status, self.message or ""),
-            line(f"{iso(self.started)} · {', '.join(counts)} · {money(self.cost)}"),
+            line(f"{iso(self.started)} · {', '.join(counts)} · {cost}"),
             table(
                 ["verdict", "cases"],
                 [(word(name), f"{count:,}") for name, count in self.verdicts.items() if count],

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.api.workspace import Workspace
-from evalstore.display import as_text, clip, safe, short
+from evalstore.display import as_text, clip, safe
+from evalstore.operations.views.case_reference import show_answer
 from evalstore.values import Json
 from evalstore.workspace.default_workspace import find_default_workspace
 
@@ -73,12 +75,15 @@ def check(
     COUNTS.judged += judged.judged
     COUNTS.usd += judged.cost or 0.0
     if judged.verdict != "pass":
-        raise AssertionError(_explain(answer, instructions, judged))
+        raise AssertionError(_explain(answer, instructions, judged, workspace.root))
     return judged
 
 
-def _explain(answer: Json, instructions: str, judged: JudgedText) -> str:
-    """Return why a text does not pass: the text, the instructions and the feedback, as lines."""
+def _explain(answer: Json, instructions: str, judged: JudgedText, folder: Path) -> str:
+    """Return why a text does not pass: the text, the instructions and the feedback, as lines.
+
+    `folder` is that of the workspace.
+    """
     lines = [f"the verdict is '{judged.verdict}'", f"answer: {_shortened(as_text(answer))}"]
     if instructions.strip():
         lines.append(f"instructions: {_shortened(instructions.strip())}")
@@ -89,7 +94,7 @@ def _explain(answer: Json, instructions: str, judged: JudgedText) -> str:
             lines.append(f"{safe(judgement.by)}: {_shortened(text)}")
         if not (texts or judgement.feedback) and judgement.verdict != "pass":
             lines.append(f"{safe(judgement.by)}: {judgement.verdict}, without feedback")
-    return "\n".join([*lines, f"(evalstore show {short(judged.session)})"])
+    return "\n".join([*lines, f"({show_answer(judged.session, folder, Path.cwd())})"])
 
 
 def _shortened(text: str) -> str:

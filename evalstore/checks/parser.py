@@ -168,6 +168,8 @@ def _example(kind: CheckType, name: str) -> str | None:
 
 def _unknown(name: str, line: int | None) -> FileProblem:
     hint = suggest(name, known_kinds(), "checks")
+    if name.startswith("i") and find_kind(name[1:]):  # as promptfoo has 'icontains'
+        hint = f"write '{name[1:]}' with 'ignoreCase: true'"
     return FileProblem(f"there is no check '{name}'", line, hint=hint)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import shlex
 from collections.abc import Callable, Mapping
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 import typer
 
 from evalstore.cli import completions, help
+from evalstore.errors import EvalstoreError
 from evalstore.planning.options import SelectionOptions
 
 Command = Callable[..., None]
@@ -32,6 +35,17 @@ RunOrWorkspace = Annotated[
         autocompletion=completions.runs,
     ),
 ]
+
+
+def require_revision(command: str, text: str) -> None:
+    """Raise `EvalstoreError` if the argument of a command that writes is the name of a file."""
+    if PurePath(text).suffix and not text.startswith("@"):
+        raise EvalstoreError(
+            f"'{text}' is not a revision",
+            hint=f"'{shlex.join(['evalstore', command, '-o', text])}' writes a file",
+        )
+
+
 Output = Annotated[
     Literal["table", "json", "jsonl", "csv", "md"],
     option("-o, --output", help.OUTPUT, "As table, json, jsonl, csv or md.", metavar="FORMAT"),

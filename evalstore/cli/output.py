@@ -23,7 +23,6 @@ from evalstore.display import ago as ago
 from evalstore.display import clip as clip
 from evalstore.display import columns_of as columns_of
 from evalstore.display import count as count
-from evalstore.display import likely_price as likely_price
 from evalstore.display import money as money
 from evalstore.display import pad as pad
 from evalstore.display import percent as percent

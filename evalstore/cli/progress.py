@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from evalstore.cli import output
+from evalstore.display import known_price
 from evalstore.operations.progress import ProgressListener
 
 if TYPE_CHECKING:
@@ -99,9 +100,8 @@ class TerminalProgress(ProgressListener):
         self._update(spent=self._spent())
 
     def _spent(self) -> str:
-        least = "at least " if self.usd and not self.is_priced else ""
-        usd = output.money(self.usd if self.is_priced or self.usd else None)
-        return f"{least}{usd}, {output.count(self._tokens)} tokens"
+        usd = known_price(self.usd, not self.is_priced, brief=True)
+        return f"{usd}, {output.count(self._tokens)} tokens"
 
     def _update(self, **shown: Any) -> None:
         """Show it at the end of the first bar."""

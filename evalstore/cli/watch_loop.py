@@ -20,7 +20,7 @@ from evalstore.errors import (
     WorkspaceError,
 )
 from evalstore.operations.views.run_text import changes_line
-from evalstore.operations.views.status_text import judgements_text
+from evalstore.operations.views.status_text import judgements_text, price_text
 from evalstore.operations.watch import Watch
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _summary(status: Status) -> str:
         return "nothing to ask or judge: no model may be called for what is left"
     if not parts:
         return "nothing to ask or judge: all is stored"
-    price = output.likely_price(status.cost, status.guess) if status.cost != 0 else "at no cost"
+    price = price_text(status) if status.cost != 0 else "at no cost"
     return f"{' and '.join(parts)}, {price}"
 
 

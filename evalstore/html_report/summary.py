@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.clock import minute
-from evalstore.display import money, percent, plural, safe, short
+from evalstore.display import cost_text, money, percent, plural, safe, short
 from evalstore.html_report.charts import (
     Drawing,
     TrendPoint,
@@ -16,12 +16,13 @@ from evalstore.html_report.charts import (
     trend_chart,
     verdict_bar,
 )
+from evalstore.operations.cost_text import answers_cost_per_100, total_cost
 from evalstore.operations.open_regressions import regressions_text
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import SideVerdict, describe_pair, summary_lines
-from evalstore.operations.views.run_text import cost_text, scope_text
+from evalstore.operations.views.run_text import scope_text
 from evalstore.planning.options import is_partial
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) 
     if saved:
         yield Fact("Saved by reuse", money(saved), f"{run.reused:,} answers reused")
     if total and total.cost:
-        yield Fact("Cost of all results", money(total.cost), "whichever run has paid")
+        yield Fact("Cost of all results", total_cost(total), "whichever run has paid")
     if total and total.latency:
         yield Fact("Mean latency", f"{total.latency:.2f} s", "of an answer")
     if total and total.flip is not None:
@@ -316,7 +317,7 @@ def _group_table(stats: Stats) -> GroupTable:
     by = stats.by[0]
     groups = sorted(stats.groups, key=_rank) if by in ("tag", "file") else list(stats.groups)
     shown = groups[:MOST_GROUPS]
-    per_answer = {id(group): (group.per_100(group.cost) or 0.0) for group in shown}
+    per_answer = {id(group): (group.per_100(group.answering) or 0.0) for group in shown}
     highest = max(per_answer.values(), default=0.0)
     slowest = max((group.latency or 0.0 for group in shown), default=0.0)
     rest = len(groups) - len(shown)
@@ -331,7 +332,7 @@ def _group_table(stats: Stats) -> GroupTable:
                 interval=" to ".join(map(percent, group.interval)) if group.interval else "",
                 chart=interval_chart(group.pass_rate, group.interval),
                 judged=f"{group.rate.judged:,} / {group.results:,}",
-                cost="" if group.cost is None else money(group.per_100(group.cost)),
+                cost=answers_cost_per_100(group),
                 cost_bar=share_bar(per_answer[id(group)] / highest if highest else 0.0),
                 latency="" if group.latency is None else f"{group.latency:.2f} s",
                 latency_bar=share_bar((group.latency or 0.0) / slowest if slowest else 0.0),
@@ -366,4 +367,5 @@ def _share(run: Run) -> float | None:
 
 
 def _run_row(run: Run) -> tuple[str, str, str, str, str]:
-    return short(run.id), minute(run.started), run.status, percent(_share(run)), money(run.cost)
+    cost = cost_text(run.cost, run.spending, brief=True)
+    return short(run.id), minute(run.started), run.status, percent(_share(run)), cost

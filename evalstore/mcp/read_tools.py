@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.display import likely_price
 from evalstore.errors import EvalstoreError
 from evalstore.mcp.arguments import (
     DiffArguments,
@@ -25,6 +24,7 @@ from evalstore.mcp.arguments import (
 )
 from evalstore.mcp.result_text import PAGE, REST, ResultPage, fit, page_of, with_page
 from evalstore.operations.json_output import to_json
+from evalstore.operations.views.status_text import price_text
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.values import Json
 
@@ -48,7 +48,7 @@ def status(location: Location, arguments: StatusArguments) -> Document:
     page = page_of(items, start, len(report.items), arguments.max_text)
     document = {
         **to_json(replace(report, items=[])),
-        "price": likely_price(report.cost, report.guess),
+        "price": price_text(report),
         "refused": report.refused,
     }
     return _with_page(document, "items", page, arguments)

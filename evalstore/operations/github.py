@@ -89,10 +89,10 @@ def annotate_problems(problems: Iterable[Problem], root: Path) -> Iterator[Annot
 def _failures(report: RunReport) -> Iterator[tuple[Result, str, str]]:
     """Yield the failing results with their feedback, those that are new first, each once."""
     seen = set()
-    for result, feedback, change, *_ in list_results(report).entries:
-        if result.verdict in ("fail", "error"):
-            seen.add(cell_of(result))
-            yield result, feedback, change
+    for entry in list_results(report).entries:
+        if entry.result.verdict in ("fail", "error"):
+            seen.add(cell_of(entry.result))
+            yield entry.result, entry.feedback, entry.change
     for result, feedback in report.lines():
         if result.verdict in ("fail", "error") and cell_of(result) not in seen:
             yield result, feedback, ""

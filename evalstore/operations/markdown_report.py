@@ -5,13 +5,15 @@ Texts of models and files stand in code, where they call nobody and link to noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.display import money, percent, plural, short
+from evalstore.display import cost_text, money, percent, plural, short
+from evalstore.operations.cost_text import spending_text
 from evalstore.operations.diff import Diff, diff
 from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
 from evalstore.operations.open_regressions import find_open_regressions, regressions_text
+from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.reuse_savings import sum_savings
 from evalstore.operations.stats import Stats, stats
 from evalstore.operations.verdict_changes import cell_of
@@ -19,14 +21,9 @@ from evalstore.operations.views.attempts import attempts_text, find_attempts
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import describe_pair, summary_lines
 from evalstore.operations.views.result_changes import JudgedResult
-from evalstore.operations.views.run_text import (
-    cost_text,
-    run_counts_text,
-    scope_text,
-    spending_text,
-)
+from evalstore.operations.views.run_text import run_counts_text, scope_text
 from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.store.results import find_decisive, iterate_cases, join_feedback
+from evalstore.store.results import find_decisive, iterate_cases, iterate_results, join_feedback
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
@@ -38,6 +35,8 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
 
+MARK = b"### evalstore: "
+"""The bytes with which a report begins."""
 MOST_CHARACTERS = 60_000
 """Characters of a report: a comment on GitHub has at most 65,536."""
 _MOST_PAIRS = 20
@@ -57,30 +56,65 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         was = resolve_run(store, compare) if compare else earlier
         saved = sum_savings(store, run)
         compared = diff(location, was.id, run.id, answers=False) if was else None
-        listed = [*compared.broke[:_MOST_PAIRS], *compared.fixed[:_MOST_PAIRS]] if compared else []
+        pairs = [*compared.broke[:_MOST_PAIRS], *compared.fixed[:_MOST_PAIRS]] if compared else []
+        failing = _find_new_failures(location, store, run, compared)
+        listed = [*(pair.now for pair in pairs if pair.now), *failing.results[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
         regressions: list[Regression] = []
         if compared:
             folder = open_workspace(location).settings.paths["tests"]
             baseline = was if compare else None
             regressions = find_open_regressions(store, folder, run, compared.broke, baseline)
-        feedback = _read_feedback(store, regressions[:_MOST_PAIRS])
+        listed = [each.result for each in regressions[:_MOST_PAIRS]]
+        feedback = _read_feedback(store, [*listed, *failing.results[:_MOST_PAIRS]])
     totals = stats(location, run.id) if any(run.verdicts.values()) else None
     return _join(
         [
-            *_headline(run, compared, regressions),
+            *_headline(run, compared, regressions, len(failing.results)),
             *_rates(run, totals),
             *(_broken(compared, attempts) if compared else ()),
             *(_regressions(compared, regressions, feedback) if compared else ()),
+            *_new_failures(failing, attempts, feedback),
             *(_noise(compared, totals) if compared else ()),
             *_costs(run, saved),
         ]
     )
 
 
-def _count_attempts(store: Store, run: Run, pairs: Sequence[Pair]) -> dict[CellKey, str]:
-    """Return how many attempts fail of each result of these pairs that has several."""
-    results = [pair.now for pair in pairs if pair.now]
+class _NewFailures(NamedTuple):
+    """The results of a run that do not pass, of cases without an earlier result."""
+
+    title: str
+    results: list[Result]
+    prompts: Mapping[str, Mapping[str | None, str]]
+    """Test files with several system prompts -> the name of each."""
+
+
+def _find_new_failures(
+    location: Location, store: Store, run: Run, compared: Diff | None
+) -> _NewFailures:
+    """Return what fails and is new; of a first run, whatever fails."""
+    if compared:
+        new = [pair.now for pair in compared.new if pair.now]
+        return _NewFailures("What is new and fails", _failures(new), compared.prompts)
+    failures: list[Result] = []
+    prompts: dict[str, set[str | None]] = {}
+    for batch in iterate_results(store, run):
+        failures += _failures(batch)
+        for result in batch:
+            prompts.setdefault(result.file, set()).add(result.prompt)
+    names = name_prompts(location, {id for ids in prompts.values() if len(ids) > 1 for id in ids})
+    several = {file: names for file, ids in prompts.items() if len(ids) > 1}
+    return _NewFailures("What fails", failures, several)
+
+
+def _failures(results: Iterable[Result]) -> list[Result]:
+    failing = [result for result in results if result.verdict not in (None, "pass")]
+    return sorted(failing, key=cell_of)
+
+
+def _count_attempts(store: Store, run: Run, results: Sequence[Result]) -> dict[CellKey, str]:
+    """Return how many attempts fail of each of these results that has several."""
     cells = {cell_of(result) for result in results if result.required_answers > 1}
     records = [
         JudgedResult(run, None, result, case)
@@ -110,28 +144,29 @@ def _join(lines: Sequence[str]) -> str:
     return text
 
 
-def _read_feedback(store: Store, regressions: Sequence[Regression]) -> dict[Result, str]:
-    """Return the feedback on these regressions, by result."""
-    results = [regression.result for regression in regressions]
+def _read_feedback(store: Store, results: Sequence[Result]) -> dict[Result, str]:
+    """Return the feedback on these results, by result."""
     feedback = store.find_feedback(find_decisive(store, results))
     return {result: join_feedback(result.evaluations, feedback) for result in results}
 
 
-def _headline(run: Run, compared: Diff | None, regressions: Sequence[Regression]) -> Iterator[str]:
+def _headline(
+    run: Run, compared: Diff | None, regressions: Sequence[Regression], failing: int
+) -> Iterator[str]:
     if compared is None:
-        title = "first run"
+        title = f"first run, {failing:,} failing" if failing else "first run"
     else:
         counts = (
             (len(compared.broke), "broke"),
             (len(compared.fixed), "fixed"),
-            (len(compared.new), "new"),
+            (len(compared.new), f"new ({failing:,} failing)" if failing else "new"),
             (len(compared.gone), "gone"),
         )
         parts = [f"{count:,} {word}" for count, word in counts if count]
         if regressions:
             parts.append(regressions_text(regressions, is_rest=bool(compared.broke)))
         title = ", ".join(parts)
-    yield f"### evalstore: {title or 'nothing broke'}"
+    yield f"{MARK.decode()}{title or 'nothing broke'}"
     yield ""
     scope = scope_text(run)
     about = f", only {code_span(scope)}" if scope else ""
@@ -215,6 +250,26 @@ def _regressions(
     yield ""
 
 
+def _new_failures(
+    failing: _NewFailures, attempts: Mapping[CellKey, str], feedback: Mapping[Result, str]
+) -> Iterator[str]:
+    """Yield the failing cases that no earlier run has, each with its feedback."""
+    if not failing.results:
+        return
+    yield f"#### {failing.title}"
+    yield ""
+    for result in failing.results[:_MOST_PAIRS]:
+        prompt = failing.prompts.get(result.file, {}).get(result.prompt)
+        name = code_span(case_name(result.file, result.row, prompt))
+        count = attempts.get(cell_of(result), "")
+        several = f", {count}" if count else ""
+        yield f"- **{name}** {code_span(result.model)}: {result.verdict}{several}"
+        yield from _feedback(feedback[result])
+    if len(failing.results) > _MOST_PAIRS:
+        yield f"… and {len(failing.results) - _MOST_PAIRS:,} more"
+    yield ""
+
+
 def _feedback(feedback: str) -> Iterator[str]:
     if feedback:
         if len(feedback) > _LONGEST:
@@ -241,7 +296,9 @@ def _costs(run: Run, saved: float) -> Iterator[str]:
     yield "#### Cost"
     yield ""
     reused = f" Reuse saved {money(saved)}." if saved else ""
-    yield f"The run cost {cost_text(run.cost, run.spending)}.{reused}"
+    cost = cost_text(run.cost, run.spending)
+    told = "The price of the run is unknown." if cost == money(None) else f"The run cost {cost}."
+    yield f"{told}{reused}"
     for spending in run.spending:
         part = " (judging)" if spending["part"] == "evaluator" else ""
         calls = plural(spending["calls"], "call")

@@ -10,7 +10,7 @@ from evalstore.operations.lost_labels import find_lost_labels
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status, other_reasons
-from evalstore.planning.estimate import estimate, may_judge_less
+from evalstore.planning.estimate import count_by_checks, estimate, may_judge_less
 from evalstore.planning.history_filters import stands_until
 from evalstore.planning.open_project import open_project, open_workspace, store_path
 from evalstore.planning.options import GO_ON
@@ -74,9 +74,12 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         skipped=[(pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in plan.skipped],
         cost=price.usd,
         guess=price.guess,
+        known_cost=price.known,
+        unpriced=list(price.unpriced),
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
         has_recorded=any(cell.candidate.id == RECORDED for cell in plan.cells),
+        by_checks=count_by_checks(plan),
         may_judge_less=may_judge_less(plan),
         changes=changes,
         other_reasons=other_reasons(items, changes) if last else [],

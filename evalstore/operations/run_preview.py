@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.display import plural
+from evalstore.display import planned_judgements, plural
 from evalstore.errors import STOPPED, EvalstoreError
-from evalstore.planning.estimate import may_judge_less
+from evalstore.planning.estimate import count_by_checks, may_judge_less
 
 if TYPE_CHECKING:
     from evalstore.operations.progress import ProgressListener
@@ -35,6 +35,8 @@ class PlanTotals:
     recorded: int = 0
     """Answers to take from files."""
     judgements: int = 0
+    by_checks: int = 0
+    """The part of the judgements that calls no model."""
     may_judge_less: bool = False
     """Whether failed checks may save some of the judgements."""
     candidates: dict[str, Candidate] = field(default_factory=dict)
@@ -52,6 +54,7 @@ class PlanTotals:
         self.asks += plan.ask_count
         self.recorded += plan.recorded_count
         self.judgements += plan.judge_count
+        self.by_checks += count_by_checks(plan)
         self.may_judge_less = self.may_judge_less or may_judge_less(plan)
         self.candidates |= {ask.cell.candidate.id: ask.cell.candidate for ask in plan.asks}
         self.judges |= {
@@ -104,9 +107,11 @@ def get_leave(
     likely = min(likely, bound) if likely is not None and bound is not None else likely
     if likely is None or likely <= most:
         return
+    judgements = planned_judgements(
+        survey.judgements, survey.by_checks, may_be_less=survey.may_judge_less
+    )
     question = (
-        f"this run would ask for {plural(survey.asks, 'answer')} "
-        f"and make {'up to ' * survey.may_judge_less}{plural(survey.judgements, 'judgement')}, "
+        f"this run would ask for {plural(survey.asks, 'answer')} and make {judgements}, "
         f"which is likely to cost {'up to ' if bound is not None else ''}${likely:,.2f}"
     )
     if not listener.agrees(question):

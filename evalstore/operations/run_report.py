@@ -144,7 +144,7 @@ class RunReport:
 
     def _repr_html_(self) -> str:
         """Return the report as notebooks show it."""
-        from evalstore.display import money, plural, short
+        from evalstore.display import cost_text, money, plural, short
         from evalstore.notebooks.html_tables import block, line, strong, table, word
         from evalstore.store.results import join_feedback
 
@@ -160,7 +160,7 @@ class RunReport:
         failures = self.failures.items()
         return block(
             line(strong(f"run {short(self.run)}"), f"{self.status}, gate {self.gate}"),
-            line(f"{', '.join(counts)} · {money(self.cost)}{saved}"),
+            line(f"{', '.join(counts)} · {cost_text(self.cost, self.spending)}{saved}"),
             line(rate),
             table(["failed calls", "number"], [(text, f"{count:,}") for text, count in failures]),
             table(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [10, __version__]
+_FORMAT = [11, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -44,7 +44,8 @@ _MOST_LISTED = 100
 _REMEMBERED = (
     *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
-    *("may_judge_less", "labels", "has_recorded", "lost_labels"),
+    *("may_judge_less", "by_checks", "known_cost", "unpriced"),
+    *("labels", "has_recorded", "lost_labels"),
 )
 """Fields of a status that are stored as they are."""
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")

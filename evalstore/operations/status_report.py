@@ -93,10 +93,16 @@ class Status:
     cells: int
     has_recorded: bool = False
     """Whether answers are recorded in files."""
+    by_checks: int = 0
+    """The part of the judgements that checks make, without a model."""
     may_judge_less: bool = False
     """Whether the judgements are an upper bound, as failed checks save those of models."""
     guess: int | None = None
     """The assumed tokens of a new answer, when the cost depends on this assumption."""
+    known_cost: float = 0.0
+    """The part of the cost with known prices."""
+    unpriced: list[str] = field(default_factory=list)
+    """The models whose price is not known."""
     changes: list[FileChange] = field(default_factory=list)
     other_reasons: list[OtherReason] = field(default_factory=list)
     """Reasons for items of files that are not among the changes, the most frequent first."""

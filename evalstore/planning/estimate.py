@@ -31,6 +31,10 @@ class Estimate(NamedTuple):
     """None when a price is not known."""
     guess: int | None
     """The mean guessed tokens of an answer; None when all answers have stored relatives."""
+    known: float
+    """The part with known prices; the same as `usd` when all are known."""
+    unpriced: tuple[str, ...]
+    """The models whose price is not known."""
 
 
 def estimate(
@@ -38,7 +42,10 @@ def estimate(
     asks: list[tuple[PlannedAsk, Reason]],
     judgements: list[tuple[PlannedJudgement, Reason]],
 ) -> Estimate:
-    """Estimate from the usage of the nearest relatives, else from the lengths of texts."""
+    """Estimate from the usage of the nearest relatives, else from the lengths of texts.
+
+    A judge is estimated from its newest judgements.
+    """
     relatives = {reason.relative for _, reason in asks if reason.relative}
     samples = project.store.find_samples(relatives) if relatives else {}
     sessions = project.store.load_sessions([of_question[0].id for of_question in samples.values()])
@@ -62,11 +69,16 @@ def estimate(
             if judgement.cell.case.evaluation
         ],
     )
+    measured = project.store.find_judging_usage(
+        {by_model.judge.evaluator for by_model in by_models if by_model.judge}
+    )
     total, guessed, count = 0.0, 0, 0
+    unpriced: dict[str, None] = {}
     for ask, reason in asks:
         price = project.price_of(ask.cell.candidate.id)
         if price is None:
-            return Estimate(None, None)
+            unpriced[ask.cell.candidate.id] = None
+            continue
         usage = usages.get(reason.relative or "")
         if usage is None:
             shown = lengths.shown(ask.question.test, ask.question.prompt)
@@ -78,16 +90,20 @@ def estimate(
         assert judgement.judge
         price = project.price_of(judgement.judge.id)
         if price is None:
-            return Estimate(None, None)
-        length = max(
-            lengths.shown(test, judgement.cell.prompt) for test in judgement.cell.case.tests
-        )
-        texts = prompts.get(judgement.judge.prompt, 0) + evaluation_lengths.get(
-            judgement.cell.case.evaluation or "", 0
-        )
-        usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), _VERDICT)
+            unpriced[judgement.judge.id] = None
+            continue
+        usage = measured.get(judgement.judge.evaluator)
+        if usage is None:
+            length = max(
+                lengths.shown(test, judgement.cell.prompt) for test in judgement.cell.case.tests
+            )
+            texts = prompts.get(judgement.judge.prompt, 0) + evaluation_lengths.get(
+                judgement.cell.case.evaluation or "", 0
+            )
+            usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), _VERDICT)
         total += judgement.count * price.cost(usage).usd
-    return Estimate(round(total, 6), round(guessed / count) if count else None)
+    known, guess = round(total, 6), round(guessed / count) if count else None
+    return Estimate(None if unpriced else known, guess, known, tuple(unpriced))
 
 
 def _guess(shown: int, cell: Cell) -> int:
@@ -112,6 +128,11 @@ class _Lengths:
     def shown(self, test: str, prompt: str | None) -> int:
         """Return the tokens of a test with a system prompt."""
         return (self._tests.get(test, 0) + self._prompts.get(prompt or "", 0)) // _CHARACTERS
+
+
+def count_by_checks(plan: Plan) -> int:
+    """Return how many of the judgements of a plan are made by checks, which call no model."""
+    return sum(judgement.count for judgement in plan.judgements if judgement.judge is None)
 
 
 def may_judge_less(plan: Plan) -> bool:

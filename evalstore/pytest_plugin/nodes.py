@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from evalstore.display import safe, short
+from evalstore.display import safe
+from evalstore.operations.views.case_reference import show_answer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,8 @@ _LONGEST = 2_000
 class CaseSource(Protocol):
     """Where items find the verdicts on their cases."""
 
+    root: Path
+    """The folder of the workspace."""
     is_offline: bool
     """Whether no model is called that needs the network."""
     refused: str
@@ -130,7 +133,7 @@ class CaseItem(pytest.Item):
             f"case: {safe(place)}",
             f"model: {safe(model)}" + (f", system prompt: {safe(case.prompt)}" * bool(case.prompt)),
             f"answer: {_shortened(case.answer)}",
-            f"(evalstore show {short(case.session)})",
+            f"({show_answer(case.session, self._cases.root, self.config.invocation_params.dir)})",
         ]
         return "\n".join(lines)
 

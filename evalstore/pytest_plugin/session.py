@@ -53,6 +53,7 @@ class CaseSession:
         except EvalstoreError as error:
             hint = "name the workspace with --evalstore-workspace or 'evalstore_workspace'"
             raise pytest.UsageError(f"--evalstore: {error} ({hint})") from error
+        self.root = root
         self._location = Location(root, warn=self._warnings.append)
         self._selection = SelectionOptions(offline=self.is_offline)
 

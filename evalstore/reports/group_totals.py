@@ -61,8 +61,10 @@ class ResultGroup:
     answering: float | None
     """The cost of the sessions, in the currency of the statistics; None when none is known."""
     judging: float | None
-    unpriced: int
-    """Sessions and judgements whose cost is unknown."""
+    """The cost of the judgements; None when none is known."""
+    unpriced_answers: int
+    """Sessions whose cost is unknown."""
+    unpriced_judgements: int
     attempted: int
     """Results of several attempts that are all judged."""
     flaky: int
@@ -93,13 +95,18 @@ class ResultGroup:
         return self.flaky / self.attempted if self.attempted else None
 
     @property
+    def unpriced(self) -> int:
+        """Return the number of sessions and judgements whose cost is unknown."""
+        return self.unpriced_answers + self.unpriced_judgements
+
+    @property
     def cost(self) -> float | None:
-        """Return the cost of candidates and judges together."""
+        """Return the known cost of candidates and judges together; None when none is known."""
         known = [number for number in (self.answering, self.judging) if number is not None]
         return sum(known) if known else None
 
     def per_100(self, cost: float | None) -> float | None:
-        """Return a cost for 100 sessions."""
+        """Return a cost for 100 sessions, which is a lower bound if some prices are unknown."""
         return None if cost is None or not self.sessions else 100 * cost / self.sessions
 
     def document(self) -> Json:
@@ -185,7 +192,8 @@ class GroupTotals:
             latency=answers.seconds / answers.timed if answers.timed else None,
             answering=answers.total,
             judging=judgements.total,
-            unpriced=answers.unpriced + judgements.unpriced,
+            unpriced_answers=answers.unpriced,
+            unpriced_judgements=judgements.unpriced,
             attempted=self._attempted,
             flaky=self._flaky,
             flip=self._flips / self._attempted if self._attempted else None,
@@ -217,4 +225,5 @@ class _Facts:
 
     @property
     def total(self) -> float | None:
-        return None if self.unpriced and self.unpriced == len(self.seen) else self._cost
+        """Return the known cost; None if prices are unknown and the others are 0."""
+        return None if self.unpriced and not self._cost else self._cost

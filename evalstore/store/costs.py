@@ -10,9 +10,12 @@ from evalstore.store.contents import as_time, as_word, require_number, require_t
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
 from evalstore.store.table_columns import EVENTS
+from evalstore.values import Usage
 
 PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
 """Selects the evaluators who are people."""
+_NEWEST = 1_000
+"""The judgements from which the tokens of a judgement are measured."""
 
 
 class Spent(NamedTuple):
@@ -115,6 +118,28 @@ class CostQueries(Database):
         with self._reading() as connection:
             rows = select_each(connection, statement, evaluations)
             return {as_digits(id): (as_digits(maker), bool(none)) for id, maker, none in rows}
+
+    def find_judging_usage(self, evaluators: Iterable[str]) -> dict[str, Usage]:
+        """Return the mean tokens of a judgement of these evaluators, by id.
+
+        Only the newest judgements of the store are read.
+        """
+        wanted = set(evaluators)
+        if not wanted:
+            return {}
+        statement = (
+            "SELECT evaluator, round(avg(json_extract(content, '$.usage.inputTokens'))), "
+            "round(avg(json_extract(content, '$.usage.outputTokens'))) "
+            f"FROM (SELECT * FROM evaluations ORDER BY rowid DESC LIMIT {_NEWEST}) "
+            "WHERE evaluator IN"
+        )
+        with self._reading() as connection:
+            rows = select_each(connection, statement, wanted, "GROUP BY evaluator")
+            return {
+                as_digits(evaluator): Usage(int(shown), int(written))
+                for evaluator, shown, written in rows
+                if shown is not None and written is not None
+            }
 
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
         """Return the sum of the known costs of these sessions, or judgements, in USD."""

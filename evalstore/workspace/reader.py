@@ -294,7 +294,9 @@ class _Reader:
             if expansion.file is None:  # nothing can be stored
                 expansion = expand_test(test, self._library, keep)
         reading.problems += [
-            problem.at(path) for problem in (*collector.problems, *collector.warnings)
+            each
+            for problem in (*collector.problems, *collector.warnings)
+            for each in problem.all_at(path)
         ]
         if expansion.problems:
             lines = text.split("\n")

@@ -62,7 +62,7 @@ def error(workspace: Workspace, *arguments: Any, **options: Any) -> str:
     with pytest.raises(AssertionError) as raised:
         evalstore.check(*arguments, workspace=workspace, **options)
     shown = str(raised.value)
-    before, _, id = shown.rpartition("\n(evalstore show ")
+    before, _, id = shown.rpartition(f"\n(evalstore -C {workspace.root} show ")
     assert len(id.removesuffix(")")) == 8
     return before
 

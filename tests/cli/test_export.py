@@ -329,3 +329,16 @@ def test_people_who_disagree_leave_it_undecided(workspace: Path, evalstore: Eval
     assert [row["verdict"] for row in rows_of()] == ["undecided", "pass"]
     assert '<error type="undecided" message="' in Path("r.junit.xml").read_text(encoding="utf-8")
     assert "Not decided: 1 undecided." in evalstore("report", "--markdown").stdout
+
+
+@pytest.mark.parametrize("command", ["export", "report"])
+def test_a_file_in_the_place_of_a_revision_gets_the_option_as_a_hint(
+    workspace: Path, evalstore: Evalstore, command: str
+) -> None:
+    ran = evalstore(command, "my r2.csv")
+    assert (ran.exit_code, ran.stderr) == (
+        2,
+        "error: 'my r2.csv' is not a revision\n"
+        f"hint: 'evalstore {command} -o 'my r2.csv'' writes a file\n",
+    )
+    assert "writes a file" not in evalstore(command, "@~9").stderr

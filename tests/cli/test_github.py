@@ -46,7 +46,7 @@ def test_a_failure_is_an_annotation_on_the_line_of_its_row(
         "scripted/one::It is cold there."
     ]
     text = summary.read_text(encoding="utf-8")
-    assert text.startswith("before\n### evalstore: first run\n")
+    assert text.startswith("before\n### evalstore: first run, 1 failing\n")
 
 
 def test_a_row_with_a_long_id_is_found_in_its_file(
@@ -252,6 +252,15 @@ def test_a_summary_that_cannot_be_written_is_a_warning(
 
 # --- the report
 
+OSLO = """\
+- **`tests/weather.md [city=Oslo]`** scripted/one: fail
+
+  ```text
+  It is cold there.
+  ```
+
+"""
+
 
 def test_the_report_says_what_broke_why_and_what_it_cost(
     workspace: Path, evalstore: Evalstore
@@ -305,11 +314,43 @@ def test_the_report_says_what_reuse_saved(workspace: Path, evalstore: Evalstore)
     assert "The run cost $0. Reuse saved $0.0600.\n" in text
 
 
-def test_the_first_run_is_compared_with_nothing(workspace: Path, evalstore: Evalstore) -> None:
+def test_the_first_run_is_compared_with_nothing_and_lists_its_failures(
+    workspace: Path, evalstore: Evalstore
+) -> None:
     evalstore("run")
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: first run\n")
+    assert text.startswith("### evalstore: first run, 1 failing\n")
+    assert OSLO in text.partition("#### What fails\n\n")[2]
     assert "noise" not in text
+
+
+def test_new_cases_that_fail_are_listed_with_their_feedback(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    for name in ("tests/other.md", "tests/third.md"):
+        tree(workspace, {name: (workspace / "tests/weather.md").read_text(encoding="utf-8")})
+    assert evalstore("run", "--fail-on", "regression").exit_code == 0
+    text = evalstore("report", "--markdown").stdout
+    assert text.startswith("### evalstore: 4 new (2 failing)\n")
+    listed = text.partition("#### What is new and fails\n\n")[2].partition("####")[0]
+    files = ("other", "third")
+    assert listed.split() == "".join(OSLO.replace("weather", name) for name in files).split()
+    assert "weather" not in listed
+
+
+def test_no_more_new_failures_are_listed_than_fit(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.operations.markdown_report._MOST_PAIRS", 1)
+    test = (workspace / "tests/weather.md").read_text(encoding="utf-8")
+    test = test.replace("tags:", "systemPrompts: [a, b]\ntags:")
+    tree(workspace, {"tests/other.md": test, "prompts/a.md": "A.", "prompts/b.md": "B."})
+    evalstore("run", "--all")
+    text = evalstore("report", "--markdown").stdout
+    assert text.startswith("### evalstore: first run, 3 failing\n")
+    assert "**`tests/other.md [city=Oslo] (a)`**" in text
+    assert "… and 2 more\n" in text
 
 
 def test_a_report_can_be_written_whole_or_not_at_all(workspace: Path, evalstore: Evalstore) -> None:
@@ -323,6 +364,44 @@ def test_a_report_can_be_written_whole_or_not_at_all(workspace: Path, evalstore:
         evalstore("report", "--markdown", "-o", "-").stdout.splitlines()[0] == text.splitlines()[0]
     )
     assert evalstore("report", "--markdown", "--json").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "start"),
+    [
+        (["-o", "r.md"], "### evalstore: "),
+        (["-o", "r.MARKDOWN"], "### evalstore: "),
+        (["--markdown", "-o", "r.txt"], "### evalstore: "),
+        (["-o", "r.html"], "<!doctype html>"),
+        (["-o", "r"], "<!doctype html>"),
+    ],
+)
+def test_the_suffix_of_a_report_is_its_format(
+    workspace: Path, evalstore: Evalstore, arguments: list[str], start: str
+) -> None:
+    evalstore("run")
+    assert evalstore("report", *arguments).exit_code == 0
+    assert Path(arguments[-1]).read_text(encoding="utf-8").lower().startswith(start)
+
+
+def test_only_a_report_is_replaced_by_one(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    tree(workspace, {"notes.md": "# Notes\n", "empty.md": ""})
+    ran = evalstore("report", "-o", "notes.md")
+    assert (ran.exit_code, ran.stderr.splitlines()[0]) == (
+        2,
+        "error: 'notes.md' exists and is not a report",
+    )
+    assert [evalstore("report", "-o", "empty.md").exit_code for _ in range(2)] == [0, 0]
+
+
+@pytest.mark.parametrize("arguments", [["--markdown", "-o", "r.html"], ["--json", "-o", "r.md"]])
+def test_a_report_is_not_written_in_another_format_than_its_name_says(
+    workspace: Path, evalstore: Evalstore, arguments: list[str]
+) -> None:
+    evalstore("run")
+    assert evalstore("report", *arguments).exit_code == 2
+    assert not Path(arguments[-1]).exists()
 
 
 def test_a_run_without_verdicts_has_a_report(echo: Echo, evalstore: Evalstore) -> None:

@@ -397,6 +397,12 @@ def test_a_test_file_is_shown_with_its_results(
             "hint: write @, @~1, @work, or the first digits of an id "
             "as 'evalstore log' shows them\n",
         ),
+        (
+            "_evaluator_default",
+            "error: '_evaluator_default' is the name of a prompt, and 'show' takes ids\n"
+            "hint: 'evalstore show <short>' shows it once it is stored; "
+            "'evalstore ls prompts' lists the ids\n",
+        ),
     ],
 )
 def test_show_what_is_not_there(

@@ -22,7 +22,9 @@ def broken(echo: Echo, evalstore: Evalstore) -> Evalstore:
     write()
     evalstore("run", "-q")
     write("20 euros")
-    assert evalstore(*GATE).exit_code == 1
+    ran = evalstore(*GATE)
+    assert ran.exit_code == 1
+    assert "  (broke, regression)\n" in ran.stdout
     return evalstore
 
 
@@ -30,7 +32,7 @@ def test_the_gate_fails_again_until_the_case_passes(broken: Evalstore) -> None:
     ran = broken(*GATE)
     assert ran.exit_code == 1
     assert ran.stdout == (
-        "fail       tests/t.md  scripted/one  <short>  (passed in run <short>)\n"
+        "fail       tests/t.md  scripted/one  <short>  (regression: passed in run <short>)\n"
         "           '10 euros' is not in '20 euros'\n"
         "\n"
         "0 pass, 1 fail (0.0%, 95% interval 0.0% to 79.3%)\n"
@@ -38,7 +40,9 @@ def test_the_gate_fails_again_until_the_case_passes(broken: Evalstore) -> None:
         "gate failed: 1 regression\n"
     )
     write("30 euros")
-    assert broken(*GATE).exit_code == 1
+    ran = broken(*GATE)
+    assert ran.exit_code == 1
+    assert "  (changed, regression: passed in run <short>)\n" in ran.stdout
     write("it is 10 euros")
     assert broken(*GATE).stdout.endswith("gate passed\n")
 
@@ -213,7 +217,7 @@ def test_a_file_at_the_former_path_of_another_has_not_passed(broken: Evalstore) 
     write("another", "missing")
     ran = broken(*GATE)
     assert ran.stdout.splitlines()[-1] == "gate failed: 1 regression"
-    assert "tests/u.md  scripted/one  <short>  (passed in run <short>)" in ran.stdout
+    assert "tests/u.md  scripted/one  <short>  (regression: passed in run <short>)" in ran.stdout
 
 
 ROWS = """\

@@ -135,10 +135,11 @@ def test_judgements_that_failed_checks_may_save_are_an_upper_bound(
     assert "and make 10 judgements (" in evalstore("status").stdout
     check = "# 👤\n\nQuestion 3\n\n---\n\nJudge.\n\n```checks\n- contains: Yes\n```\n"
     tree(many, {"tests/t3.md": check})
-    assert "and make up to 11 judgements (" in evalstore("status").stdout
-    assert "and make up to 11 judgements (" in evalstore("status").stdout  # from the cache
+    both = "and make 1 judgement by checks and up to 10 by models"
+    assert f"{both} (" in evalstore("status").stdout
+    assert f"{both} (" in evalstore("status").stdout  # from the cache
     edit(many / "evalstore.yaml", "concurrency: 1", "concurrency: 1\nconfirmAbove: 0.01")
-    assert "and make up to 11 judgements, which" in evalstore("run").stderr
+    assert f"{both}, which" in evalstore("run").stderr
     evalstore("run", "-y", "tests/t3.md")
     assert "and make 9 judgements (" in evalstore("status").stdout
 

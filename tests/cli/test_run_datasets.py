@@ -134,6 +134,22 @@ def test_a_column_named_like_the_answer_is_ambiguous(echo: Echo, evalstore: Eval
     assert "write 'item.answer' for the column" in output
 
 
+@pytest.mark.parametrize(
+    ("text", "warns"), [("{{item}}", True), ("{{ item.item }}", False), ("{{ item.q }}", False)]
+)
+def test_a_column_named_like_the_row_is_warned_of_where_the_row_stands(
+    echo: Echo, evalstore: Evalstore, text: str, warns: bool
+) -> None:
+    write(lines({"item": "lamp", "q": "a"}), test=TEST.replace("{{ ideal }}", text))
+    warning = (
+        "warning: tests/t.md:12: 'item' is the whole row here, and the dataset has a column "
+        "'item', too\nhint: write '{{ item.item }}' for the column\n"
+    )
+    for command in ("check", "run"):
+        assert (warning.partition("\n")[0] in evalstore(command).stderr) is warns
+    assert (warning in evalstore("check").stderr) is warns
+
+
 # --- data that cannot be read -------------------------------------------------------------
 
 

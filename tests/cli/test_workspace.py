@@ -375,6 +375,40 @@ def test_unreadable_checks_are_reported_once(workspace: Path, evalstore: Evalsto
     )
 
 
+@pytest.mark.parametrize(
+    ("checks", "messages"),
+    [
+        (
+            ["icontains: hi", "contain: a", "equals: {a: 1, bad: 2}", "contains: '{{no}}'"],
+            [
+                "14: there is no check 'icontains'",
+                "15: there is no check 'contain'",
+                "16: the check needs 'expected'",
+            ],
+        ),
+        (
+            ["equals: {a: 1, bad: 2}", "contains: ''", "contains: '{{city}}'", "length: {max: x}"],
+            [
+                "14: the check needs 'expected'",
+                "15: the check 'contains' has an empty 'expected'",
+                "17: 'max' must be a whole number, not 'x'",
+            ],
+        ),
+    ],
+    ids=["types", "values"],
+)
+def test_all_bad_checks_of_a_block_are_reported(
+    workspace: Path, evalstore: Evalstore, checks: list[str], messages: list[str]
+) -> None:
+    block = "\n".join(["~~~checks", *(f"- {check}" for check in checks), "~~~"])
+    edit(workspace / "tests/weather.md", "The answer must be warm.", block)
+    lines = evalstore("check").stderr.splitlines()
+    errors = [line.removeprefix("error: tests/weather.md:") for line in lines]
+    assert [line for line in errors if not line.startswith("hint: ")] == messages
+    is_about_case = "hint: write 'contains' with 'ignoreCase: true'" in lines
+    assert is_about_case == ("icontains" in messages[0])
+
+
 def test_an_empty_evaluation_is_a_warning(workspace: Path, evalstore: Evalstore) -> None:
     edit(workspace / "tests/weather.md", "The answer must be warm.", "")
     ran = evalstore("check")

@@ -119,6 +119,12 @@ def test_a_check_that_fails_ends_it(system: System) -> None:
     assert system.calls == ["make lint"]
 
 
+def test_the_page_about_installing_lists_every_extra() -> None:
+    page = (PROJECT / "docs/install.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `(\w+)` \|", page.partition("## Extras")[2], re.MULTILINE))
+    assert listed >= SETTINGS["project"]["optional-dependencies"].keys() - {"dev"}
+
+
 def test_no_address_of_an_index_is_named() -> None:
     text = SCRIPT.read_text(encoding="utf-8")
     assert re.findall(r"://|index|\bpip\b.*install|sources\.list|add-apt", text) == []

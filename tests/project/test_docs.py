@@ -92,6 +92,12 @@ def test_the_keys_of_the_browsers_page_can_be_given() -> None:
     assert list(find_problems("", BrowserSettings(), BrowserSettings("gruvbox", own))) == []
 
 
+def test_the_page_of_judges_has_the_default_prompt() -> None:
+    page = (PROJECT / "docs/formats/judges.md").read_text(encoding="utf-8")
+    prompt = (PACKAGE / "prompts/_evaluator_default.md").read_text(encoding="utf-8")
+    assert f"```text\n{prompt}```\n" in page.partition("### The default prompt")[2]
+
+
 @pytest.mark.parametrize("word", WORDS)
 def test_the_glossary_explains_every_word(word: str) -> None:
     glossary = (PROJECT / "docs/glossary.md").read_text(encoding="utf-8").lower()

@@ -81,7 +81,7 @@ def test_cases_are_asked_judged_and_reported(run: Run, evals: Path) -> None:
             "case: evals/tests/hello.md:4 [[]language=French]",
             "model: bad",
             "answer: Hallo!",
-            f"(evalstore show {failed[:8]})",
+            f"(evalstore -C evals show {failed[:8]})",
             "FAILED evals/tests/hello.md::language=French[[]bad]*",
         ]
     )

@@ -38,7 +38,7 @@ def test_the_error_is_that_of_the_assertion_and_the_cost_is_shown_once(
             "E       answer: Hey\\x1b[[]1m you.",
             "E       instructions: Be kind.",
             "E       judge: *",
-            "E       (evalstore show *)",
+            "E       (evalstore -C evals show *)",
             "test_own.py:8: AssertionError",
             "evalstore.check: 2 calls, 2 new judgements, $0.7500",
         ]

@@ -39,6 +39,7 @@ def export(
     """
     from evalstore.operations.export import write_export, write_exports
 
+    options.require_revision("export", revision)
     if file is None and format == "parquet":
         raise EvalstoreError("Parquet cannot be printed", hint="name a file with -o")
     if file is None:

@@ -14,6 +14,21 @@ from evalstore.errors import EvalstoreError
 _PAGE = "evalstore-report.html"
 
 
+_SUFFIXES = {".html": False, ".htm": False, ".md": True, ".markdown": True}
+"""Suffixes of files, and whether they are those of Markdown."""
+
+
+def _is_markdown(path: str | None, *, asked: bool) -> bool:
+    """Return whether to write Markdown; raises `EvalstoreError` if the suffix is that of HTML."""
+    by_suffix = _SUFFIXES.get(Path(path).suffix.lower()) if path else None
+    if asked and by_suffix is False:
+        raise EvalstoreError(
+            f"'--markdown' writes Markdown, and '{path}' is the name of an HTML file",
+            hint="leave out '--markdown', or give the file a name that ends with .md",
+        )
+    return asked or by_suffix is True
+
+
 @app.command()
 def report(
     revision: options.RunOrWorkspace = "@",
@@ -42,15 +57,18 @@ def report(
 ) -> None:
     """Write a run as one HTML file, or as Markdown.
 
-    The file needs no network and opens in any browser. A file that exists is replaced only if it
-    is a report. In Markdown the texts of models are code: they mention nobody and load nothing.
+    The HTML file needs no network and opens in any browser. A file that ends with .md is Markdown,
+    also without --markdown. A file that exists is replaced only if it is a report. In Markdown the
+    texts of models are code: they mention nobody and load nothing.
     """
     from evalstore.html_report.report import STDOUT, stream_report, write_report
 
+    options.require_revision("report", revision)
+    markdown = _is_markdown(path, asked=markdown)
     if json and (markdown or path == STDOUT):
         raise EvalstoreError(
             "'--json' says what was written to an HTML file",
-            hint="leave out '--markdown' and '-o -'",
+            hint="leave it out, or write HTML to a file",
         )
     if markdown:
         from evalstore.cli.render.markdown_report import write_markdown_report

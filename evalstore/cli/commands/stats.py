@@ -113,6 +113,12 @@ def _is_special(group: ResultGroup, statistics: Stats) -> bool:
 
 def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:
     """Return the cells of a group by the names of their columns."""
+    from evalstore.operations.cost_text import (
+        answers_cost,
+        answers_cost_per_100,
+        judging_cost,
+    )
+
     rate, currency = group.rate, statistics.currency
     low, high = rate.interval or (0.0, 0.0)
     names = group.names or (group.name, *("" for _ in statistics.by[1:]))
@@ -128,12 +134,8 @@ def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:
         "sessions": f"{group.sessions:,}",
         "judgements": f"{group.evaluations:,}",
         "latency": "" if group.latency is None else f"{group.latency:.2f}s",
-        "answers": _money(group.answering, currency),
-        "per 100": _money(group.per_100(group.answering), currency),
-        "judging": _money(group.judging, currency),
+        "answers": answers_cost(group, currency),
+        "per 100": answers_cost_per_100(group, currency),
+        "judging": judging_cost(group, currency),
         "flaky": "" if group.flip is None else f"{100 * group.flip:.1f}%",
     }
-
-
-def _money(amount: float | None, currency: str) -> str:
-    return "unknown" if amount is None else output.money(amount, currency)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines, print_wrapped
+from evalstore.display import cost_text
 from evalstore.operations.file_edits import by_subject
 from evalstore.operations.side_names import side_name
 from evalstore.operations.views.case_name import case_name
@@ -20,7 +21,7 @@ from evalstore.operations.views.diff_text import (
     side_lines,
     summary_lines,
 )
-from evalstore.operations.views.run_text import cost_text, run_counts_text, scope_text
+from evalstore.operations.views.run_text import run_counts_text, scope_text
 from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.store.revisions import WORK

@@ -10,7 +10,10 @@ from evalstore.errors import EvalstoreError
 
 
 def write_markdown_report(revision: str, compare: str | None, file: Path | None) -> None:
-    """Print the report of a run, or write it to a file in one step; raises `EvalstoreError`."""
+    """Print the report of a run, or write it to a file in one step; raises `EvalstoreError`.
+
+    A file that has something other than a report is not replaced.
+    """
     from evalstore.files.atomic_write import write_whole
     from evalstore.operations.markdown_report import markdown_report
     from evalstore.operations.output_paths import require_writable
@@ -18,6 +21,7 @@ def write_markdown_report(revision: str, compare: str | None, file: Path | None)
     location = here()
     if file is not None:
         require_writable(location.directory / file, file)
+        _require_report(location.directory / file, file)
     text = markdown_report(location, revision, compare).encode()
     if file is None:
         streams.BinaryOutput().write(text)
@@ -27,3 +31,20 @@ def write_markdown_report(revision: str, compare: str | None, file: Path | None)
     except OSError as error:
         raise EvalstoreError(f"'{file}' cannot be written: {error.strerror}") from error
     output.talk(f"wrote {output.safe(str(file))}")
+
+
+def _require_report(target: Path, file: Path) -> None:
+    """Raise `EvalstoreError` if a file exists that is neither a report nor empty."""
+    from evalstore.operations.markdown_report import MARK
+
+    if not target.is_file():
+        return
+    try:
+        with target.open("rb") as existing:
+            start = existing.read(len(MARK))
+    except OSError as error:
+        raise EvalstoreError(f"'{file}' cannot be read: {error.strerror}") from error
+    if start not in (b"", MARK):
+        raise EvalstoreError(
+            f"'{file}' exists and is not a report", hint="choose another name, or remove it"
+        )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
 from evalstore.cli.render.table import BESIDE_PLACE, Table, print_table, shorten_places
+from evalstore.operations.cost_text import spending_text
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.case_reference import show_command
@@ -16,7 +17,6 @@ from evalstore.operations.views.run_text import (
     OLDER_HINT,
     changes_line,
     failure_line,
-    spending_text,
     stop_lines,
     summarise_report,
     summary_text,
@@ -278,10 +278,12 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     places = [_place(cell.file, cell.row, cell.prompt, prompts) for cell in results]
     left = shorten_places(places, models + BESIDE_PLACE)
     wide = max(map(output.columns_of, left), default=0)
-    for (cell, feedback, change, attempts), label in zip(listed.entries, left, strict=False):
+    for entry, label in zip(listed.entries, left, strict=False):
+        cell, feedback, change, _, attempts = entry
         word = cell.word or "answered"
         session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
-        mark = f"  ({output.paint(change, _MARKS.get(change, 'broke'))})" if change else ""
+        colour = _MARKS.get(change, "broke") if not entry.regression else "broke"
+        mark = f"  ({output.paint(entry.mark, colour)})" if entry.mark else ""
         mark += f"  {attempts}" if attempts else ""
         output.line(
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "

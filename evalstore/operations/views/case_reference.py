@@ -6,7 +6,11 @@ import re
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.display import short
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from evalstore.results import Result
 
 WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
@@ -36,6 +40,18 @@ def read_reference(text: str) -> CaseReference | None:
     if revision is None and case.endswith(".md"):
         return CaseReference(case)
     return None
+
+
+def show_answer(session: str, root: Path, start: Path) -> str:
+    """Return the command that shows an answer; it works in the folder `start`, too.
+
+    `root` is the folder of the workspace, which commands find in and below it.
+    """
+    start, root = start.resolve(), root.resolve()
+    words = ["evalstore"]
+    if not start.is_relative_to(root):
+        words += ["-C", str(root.relative_to(start) if root.is_relative_to(start) else root)]
+    return shlex.join([*words, "show", short(session)])
 
 
 def show_command(result: Result, prompt: str = "", *, names_model: bool = True) -> str:

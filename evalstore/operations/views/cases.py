@@ -11,6 +11,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from evalstore.display import cost_text
+from evalstore.operations.cost_text import shared_cost_text
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
@@ -53,7 +55,10 @@ class RunLine:
     judged: int
     reused: int
     failed: int
-    cost: float | None
+    cost: str
+    """The cost in words, as short as possible, because some prices may be unknown."""
+    shared_cost: str
+    """The cost in words, with the parts of candidates and evaluators."""
     git: str
     """The commit of the workspace, with a `+` if it had changes; empty outside of git."""
     is_partial: bool
@@ -135,7 +140,8 @@ def _line(run: Run) -> RunLine:
         judged=run.judged,
         reused=run.reused,
         failed=run.failed,
-        cost=run.cost,
+        cost=cost_text(run.cost, run.spending, brief=True),
+        shared_cost=shared_cost_text(run.cost, run.spending),
         git=f"{git.commit[:8]}{_CHANGES[git.dirty]}" if git else "",
         is_partial=is_partial(run.selection),
         selection=describe_selection(run.selection),

@@ -34,11 +34,18 @@ class ListedResult(NamedTuple):
     result: Result
     feedback: str
     change: str
-    """`broke`, `fixed`, `changed`, or `new` for a failing result without an earlier verdict; for
-    another regression the run in which it passed; for a failure that was judged again and failed
-    before, `still fails`; else empty."""
+    """`broke`, `fixed`, `changed`, or `new` for a failing result without an earlier verdict; for a
+    failure that was judged again and failed before, `still fails`; else empty."""
+    regression: str = ""
+    """If it fails the gate because its case has passed before: `regression`, with the run in which
+    it passed if it did not break now; else empty."""
     attempts: str = ""
     """How many attempts fail, if there are several and one does."""
+
+    @property
+    def mark(self) -> str:
+        """Return the change, and whether it is a regression, as text."""
+        return ", ".join(filter(None, (self.change, self.regression)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +97,9 @@ def list_results(report: RunReport, extent: Extent = "news") -> ResultList:
 def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[ListedResult]:
     """Return the results with their changes, the new failures first."""
     changes = report.changes
-    marks: dict[CellKey, str] = {
-        cell_of(each.result): f"passed in run {short(each.passed_in)}"
-        for each in report.regressions or ()
-    }
-    regressed = set(marks)
+    regressed = {cell_of(each.result): each.passed_in for each in report.regressions or ()}
     again = {cell_of(result) for result in changes.failed_again} if changes else set()
-    marks = {**dict.fromkeys(again, STILL_FAILS), **marks}
+    marks: dict[CellKey, str] = dict.fromkeys(again, STILL_FAILS)
     marks |= changes.marks() if changes else {}
     if changes:
         marks |= {cell_of(result): "changed" for result in changes.changed}
@@ -107,11 +110,16 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[L
         cell = cell_of(entry.result)
         return len(_RANKS) + (cell not in regressed) * (1 + (cell not in again))
 
+    def regression(cell: CellKey) -> str:
+        passed = f": passed in run {short(regressed[cell])}" if cell in regressed else ""
+        return f"regression{passed * (marks.get(cell) != 'broke')}" if cell in regressed else ""
+
     entries = [
         ListedResult(
             result,
             feedback,
             marks.get(cell_of(result), ""),
+            regression(cell_of(result)),
             attempts_text(report.totals.attempts.get(cell_of(result), ())),
         )
         for result, feedback in results

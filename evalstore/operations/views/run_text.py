@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.display import known_price, money, percent, plural, safe, short
+from evalstore.display import cost_text, money, percent, plural, safe, short
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
 from evalstore.planning.options import describe_selection
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.reports.statistics import Rate
     from evalstore.runs import Run
-    from evalstore.values import Json
 
 
 class RunCounts(Protocol):
@@ -84,22 +83,6 @@ def summarise_report(report: RunReport) -> RunSummary:
         unjudged=report.totals.count(None),
         rate=report.totals.rate,
     )
-
-
-def cost_text(cost: float | None, spending: Sequence[Json]) -> str:
-    """Return the cost of a run; if some prices are unknown, the cost of the other calls."""
-    if cost is not None:
-        return money(cost)
-    known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
-    counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
-    if known and not all(counts):
-        return f"at least {money(known)} (some prices unknown)"
-    return known_price(known, sum(counts) or 1)
-
-
-def spending_text(spending: Json) -> str:
-    """Return the cost of the calls of one model."""
-    return cost_text(spending["cost"], [spending])
 
 
 def run_counts_text(run: RunCounts) -> str:

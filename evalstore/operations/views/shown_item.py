@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.errors import EvalstoreError
+from evalstore.display import short
+from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.show import ShownItem, show_file, show_item
 from evalstore.operations.views.case_reference import read_reference
-from evalstore.planning.open_project import open_store
+from evalstore.planning.open_project import open_catalogue, open_store
 from evalstore.store.revisions import WORK, resolve
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _show(location: Location, revision: str) -> ShownItem:
     with open_store(location) as store:
         if colon:
             return show_file(location, store, text, path)
-        kind, id = resolve(store, text)
+        kind, id = _resolve(location, store, text)
         if kind == "session":
             from evalstore.operations.views.session_details import read_session_details
             from evalstore.operations.views.session_document import show_session
@@ -71,7 +72,7 @@ def show_to_people(
     if ":" in revision or revision == WORK:
         return _show(location, revision)
     with open_store(location) as store:
-        kind, id = resolve(store, revision)
+        kind, id = _resolve(location, store, revision)
         if kind == "session":
             from evalstore.operations.views.answer import read_answer  # only for sessions
             from evalstore.operations.views.session_details import read_session_details
@@ -84,6 +85,26 @@ def show_to_people(
             explanation = _explain_session(location, store, item.content["sessions"][0])
             return ExplainedJudgement(item, explanation)
         return item
+
+
+def _resolve(location: Location, store: Store, text: str) -> tuple[str, str]:
+    """Return the kind and the id of what a revision names; raises `RevisionError`.
+
+    The name of a prompt, a tool or a schema is an error with its id as the hint.
+    """
+    try:
+        return resolve(store, text)
+    except RevisionError:
+        with open_catalogue(location) as project:
+            names = {kind: ids.get(text) for kind, ids in project.reading.names.items()}
+        kind, ids = next(((kind, ids) for kind, ids in names.items() if ids), ("", ()))
+        if not ids:
+            raise
+        raise RevisionError(
+            f"'{text}' is the name of a {kind[:-1]}, and 'show' takes ids",
+            hint=f"'evalstore show {short(ids[0])}' shows it once it is stored; "
+            f"'evalstore ls {kind}' lists the ids",
+        ) from None
 
 
 def _explain_session(

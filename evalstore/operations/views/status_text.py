@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.display import likely_price, plural, safe, short
+from evalstore.display import likely_price, planned_judgements, plural, safe, short
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.reports.version_diff import Difference, focus
@@ -25,21 +25,43 @@ KIND_TITLES = {
 
 _CASES = 3
 """The most cases that are listed in one line."""
+_MODELS = 3
+"""The most models that are listed in one line."""
 
 
-def work_text(status: Status) -> str:
-    """Return the work of a run, such as `ask for 12 answers and make up to 24 judgements`."""
+def work_text(status: Status, *, brief: bool = False) -> str:
+    """Return the work of a run, such as `ask for 12 answers and make 24 judgements`.
+
+    With `brief`, the judgements by checks and those by models are one number.
+    """
     recorded = f"take {plural(status.record, 'recorded answer')}"
     answers = f"ask for {plural(status.ask, 'answer')}"
     if status.record:
         answers = f"{answers}, {recorded}" if status.ask else recorded
-    return f"{answers} and make {judgements_text(status)}"
+    most = planned_judgements(status.judge, 0, may_be_less=status.may_judge_less)
+    return f"{answers} and make {most if brief else judgements_text(status)}"
 
 
 def judgements_text(status: Status) -> str:
-    """Return `up to 24 judgements`; without `up to` when all of them will be made."""
-    bound = "up to " if status.may_judge_less else ""
-    return f"{bound}{plural(status.judge, 'judgement')}"
+    """Return `6 judgements by checks and up to 4 by models`, or `4 judgements`."""
+    return planned_judgements(status.judge, status.by_checks, may_be_less=status.may_judge_less)
+
+
+def price_text(status: Status, *, brief: bool = False) -> str:
+    """Return the estimated cost of a run, with the models whose price is not known."""
+    price = likely_price(
+        status.cost if status.cost is not None else status.known_cost or None,
+        status.guess,
+        at_most=status.may_judge_less,
+        brief=brief,
+    )
+    if not status.unpriced:
+        return price
+    names = ", ".join(f"'{safe(name)}'" for name in status.unpriced[:_MODELS])
+    more = f" and {len(status.unpriced) - _MODELS:,} more" * (len(status.unpriced) > _MODELS)
+    if not status.known_cost:
+        return price if brief else f"{price} (that of {names}{more})"
+    return f"{price} plus an unknown price{'' if brief else f' (that of {names}{more})'}"
 
 
 def pending_text(status: Status, *, brief: bool = False) -> str:
@@ -49,11 +71,11 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
     """
     if status.is_any and brief:
         counts = ((status.ask, "ask"), (status.record, "record"), (status.judge, "judge"))
-        price = likely_price(status.cost, status.guess, brief=True)
+        price = price_text(status, brief=True)
         return ", ".join([*(f"{count:,} to {word}" for count, word in counts if count), price])
     if status.is_any:
-        price = likely_price(status.cost, status.guess, brief=True)
-        return f"{work_text(status)}, {price}"
+        price = price_text(status, brief=True)
+        return f"{work_text(status, brief=True)}, {price}"
     if status.untrusted:
         return waiting_text(status).rstrip(":")
     if status.labels:
@@ -63,7 +85,7 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
 
 def plan_text(status: Status) -> str:
     """Return what a run would do, with which models and at what cost, as one sentence."""
-    price = likely_price(status.cost, status.guess)
+    price = price_text(status)
     models = _candidates_text(status)
     reused = f"; {plural(status.reuse, 'answer')} reused" if status.reuse else ""
     return f"A run would {work_text(status)} ({models}), {price}{reused}."

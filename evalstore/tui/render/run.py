@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.display import money, plural, safe
+from evalstore.display import known_price, money, plural, safe
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.run_text import (
     changes_line,
@@ -167,7 +167,7 @@ def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
                 )
             )
     failed = runner.done["failed"]
-    usd = money(runner.usd) + ("" if runner.is_priced else " (some prices unknown)")
+    usd = known_price(runner.usd, not runner.is_priced, brief=True)
     yield StyledLine(
         (
             StyledSpan(f"{usd} so far, {_minutes(runner.seconds)}"),

@@ -6,6 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import interval_bar, money, percent, plural, widest
+from evalstore.operations.cost_text import (
+    answers_cost,
+    answers_cost_per_100,
+    judging_cost,
+)
 from evalstore.operations.views.styled_text import BLANK, StyledLine, heading, text_lines
 from evalstore.tui.render.plot import Series, beside, series_line, series_lines
 from evalstore.tui.render.verdicts import rate_text
@@ -28,10 +33,10 @@ _MOST = 10
 """The height of a plot at most."""
 _TITLES = (
     *("passed", "95% interval", "of", "cases", "sessions"),
-    *("latency", "per 100", "cost", "flaky"),
+    *("latency", "answers", "per 100", "judging", "flaky"),
 )
 """The titles of the columns after the name."""
-_PRIORITY = (1, 3, 2, 8, 6, 7, 4, 5, 9)
+_PRIORITY = (1, 3, 2, 7, 8, 6, 9, 4, 5, 10)
 """The columns in the order in which there is room for them."""
 
 
@@ -78,8 +83,9 @@ def group_cells(group: ResultGroup, currency: str) -> tuple[StyledCell, ...]:
         StyledCell(f"{group.cases:,}"),
         StyledCell(f"{group.sessions:,}"),
         StyledCell("" if group.latency is None else f"{group.latency:.2f}s"),
-        StyledCell(amount(group.per_100(group.answering), currency)),
-        StyledCell(amount(group.cost, currency)),
+        StyledCell(answers_cost(group, currency)),
+        StyledCell(answers_cost_per_100(group, currency)),
+        StyledCell(judging_cost(group, currency)),
         StyledCell("" if group.flip is None else f"{100 * group.flip:.0f}%"),
     )
 
@@ -108,11 +114,6 @@ def group_columns(title: str, cells: Sequence[Sequence[StyledCell]]) -> list[Col
             for number, name in enumerate(_TITLES, 1)
         ),
     ]
-
-
-def amount(cost: float | None, currency: str) -> str:
-    """Return an amount of money, or that it is not known."""
-    return "unknown" if cost is None else money(cost, currency)
 
 
 # --- a group in detail
@@ -149,9 +150,12 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
         f"{plural(group.sessions, 'session')}, {plural(group.evaluations, 'judgement')}"
     )
     unpriced = f"; {group.unpriced:,} without a known price" if group.unpriced else ""
+    share = (
+        f" ({answers_cost_per_100(group, currency)} per 100 sessions)" if group.answering else ""
+    )
     yield from text_lines(
-        f"answers {_with_share(group, group.answering, currency)}, "
-        f"judging {_with_share(group, group.judging, currency)}{unpriced}"
+        f"answers {answers_cost(group, currency)}{share}, "
+        f"judging {judging_cost(group, currency)}{unpriced}"
     )
     if group.attempted:
         yield from text_lines(
@@ -163,12 +167,6 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
         yield from text_lines(f"all groups together: {rerolls}", "pending")
     if stats.selection:
         yield from text_lines(f"partial run: {stats.selection}", "pending")
-
-
-def _with_share(group: ResultGroup, cost: float | None, currency: str) -> str:
-    """Return a cost, and what 100 sessions cost: `$0.09 ($3.00 per 100 sessions)`."""
-    share = f" ({amount(group.per_100(cost), currency)} per 100 sessions)" if cost else ""
-    return f"{amount(cost, currency)}{share}"
 
 
 def trend_series(
@@ -183,7 +181,7 @@ def trend_series(
     yield Series(f"pass rate, {runs}", rates, *_ends(rates, percent), middle="50%")
     costs = [each.cost for each in figures]
     if any(costs):
-        yield _scaled("cost", costs, lambda cost: amount(cost, stats.currency))
+        yield _scaled("cost", costs, lambda cost: money(cost, stats.currency))
     latencies = [each.latency for each in figures]
     if any(latencies):
         yield _scaled("latency", latencies, lambda seconds: f"{seconds or 0:.2f}s")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from evalstore.display import money, plural
+from evalstore.display import plural
 from evalstore.operations.views.run_text import run_counts_text
 from evalstore.operations.views.styled_text import (
     BLANK,
@@ -37,6 +37,8 @@ _CELLS = 13
 """Cells of a line."""
 _STATE = 11
 """The width of a state."""
+_COST = 8
+"""The least columns of the cost."""
 _STRIP = 10
 """Cells of the strip of verdicts."""
 _AGE_SECONDS = 60.0
@@ -197,7 +199,7 @@ previous run, and the workspace with the newest run."""
             StyledCell("-" if rate is None else f"{100 * rate:.1f}%", colour),
             self._change(row - 1),
             StyledCell(f"{run.verdicts['pass']:,}/{run.counted:,}"),
-            StyledCell("" if run.cost is None else money(run.cost)),
+            StyledCell(run.cost),
             StyledCell(verdict_counts(run.verdicts, signs=False), parts=strip),
             StyledCell(f"{run.asked:,}"),
             StyledCell(f"{run.judged:,}"),
@@ -256,8 +258,8 @@ previous run, and the workspace with the newest run."""
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
             yield from text_lines(f"{why}: {hint}", "pending")
-        cost = f"{money(run.cost)}, {seconds:.1f} s"
-        yield from text_lines(f"{', '.join(run.models)}: {cost}", "faint")
+        yield from text_lines(f"candidates: {', '.join(run.models)}", "faint")
+        yield from text_lines(f"cost: {run.shared_cost}; took {seconds:.1f} s", "faint")
         if run.is_partial:
             yield from text_lines(f"partial run: {run.selection}", "pending")
         yield BLANK
@@ -325,6 +327,7 @@ def _columns(runs: Sequence[RunLine]) -> list[Column]:
     """
     has_states = any(run.status != "complete" for run in runs)
     state = _STATE + 2 if has_states else 0
+    cost = max([_COST, *(len(run.cost) for run in runs)])
     return [
         Column("run", 9),
         Column("when", 14),
@@ -333,10 +336,10 @@ def _columns(runs: Sequence[RunLine]) -> list[Column]:
         Column("passed", 6, right=True),
         Column("change", 7, right=True, since=48 + state),
         Column("of", 9, right=True, since=96 + state),
-        Column("cost", 8, right=True, since=108 + state),
+        Column("cost", cost, right=True, since=100 + cost + state),
         Column("verdicts", _STRIP, since=74 + state),
-        Column("asked", 6, right=True, since=120 + state),
-        Column("judged", 6, right=True, since=128 + state),
-        Column("reused", 6, right=True, since=136 + state),
+        Column("asked", 6, right=True, since=112 + cost + state),
+        Column("judged", 6, right=True, since=120 + cost + state),
+        Column("reused", 6, right=True, since=128 + cost + state),
         Column("message", 12, grows=True, since=62 + state),
     ]

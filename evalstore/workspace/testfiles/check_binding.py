@@ -19,7 +19,7 @@ from evalstore.checks.registry import find_kind
 from evalstore.checks.types import python
 from evalstore.checks.types.judge import JUDGE
 from evalstore.checks.types.regex import matches_all
-from evalstore.errors import FileProblem, Problem
+from evalstore.errors import FileProblem, LimitProblem, Problem, raise_all
 from evalstore.files.markdown import Section
 from evalstore.files.templates import ITEM, NoValueError
 from evalstore.values import Json
@@ -71,12 +71,19 @@ class CheckTemplates:
     def fill(
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
     ) -> BoundChecks:
-        """Fill the checks for a row and its conversations; raises `FileProblem`."""
+        """Fill the checks for a row and its conversations; raises `FileProblem` with all."""
         own: list[Json] = []
         group: list[Json] = []
+        problems: list[FileProblem] = []
         for template in self._templates:
             checks = group if template.scope == "group" else own
-            checks.append(template.bound or template.bind_row(row, project, shapes))
+            try:
+                checks.append(template.bound or template.bind_row(row, project, shapes))
+            except LimitProblem:
+                raise
+            except FileProblem as problem:
+                problems.append(problem)
+        raise_all(problems)
         return BoundChecks(self._together(own), self._together(group))
 
     def _together(self, checks: list[Json]) -> tuple[Json, ...]:

@@ -6,11 +6,13 @@ The block is parsed as YAML first, so data cannot change its structure.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evalstore.checks.parser import split
+from evalstore.checks.parser import read_check, split
+from evalstore.checks.placeholders import templates_in
 from evalstore.checks.types.judge import JUDGE
-from evalstore.errors import FileProblem
+from evalstore.errors import FileProblem, raise_all
 from evalstore.files.fields import Fields
 from evalstore.files.markdown import SourceLine, fences
 from evalstore.files.yaml12 import Document, read_yaml
@@ -121,14 +123,33 @@ def _entries(document: Document) -> tuple[tuple[CheckEntry, ...], CheckEntry | N
         CheckEntry(definition, document.line(number)) for number, definition in enumerate(value)
     )
     judges = []
+    problems: list[FileProblem] = []
     for entry in entries:
-        name, _ = split(entry.definition, entry.line)  # the type does not depend on filled values
-        judges += [entry] if name == JUDGE else []
+        try:
+            name, _ = split(entry.definition, entry.line)  # the type does not depend on a row
+        except FileProblem as problem:
+            problems.append(problem)
+        else:
+            judges += [entry] if name == JUDGE else []
+    if problems:
+        raise_all(_read_all(entries))
     if len(judges) > 1:
         raise FileProblem(
             "a second check 'judge'", judges[1].line, hint="models judge a test in one way"
         )
     return entries, judges[0] if judges else None
+
+
+def _read_all(entries: Iterable[CheckEntry]) -> list[FileProblem]:
+    """Return the problems of all checks of which one has no type, as far as no row is needed."""
+    problems: list[FileProblem] = []
+    for entry in entries:
+        try:
+            is_whole = not any(True for _ in templates_in(entry.definition))
+            (read_check if is_whole else split)(entry.definition, entry.line)
+        except FileProblem as problem:
+            problems.append(problem)
+    return problems
 
 
 def _rule(value: Json, line: int) -> str:

@@ -166,8 +166,8 @@ def _draft(
             except LimitProblem:
                 raise
             except FileProblem as problem:
-                places = broken.setdefault(problem.at(test.path), [])
-                places.append(_place(data, source))
+                for each in problem.all_at(test.path):
+                    broken.setdefault(each, []).append(_place(data, source))
                 if data is not None and sum(map(len, broken.values())) == _MOST_PROBLEMS:
                     break
     except FileProblem as problem:

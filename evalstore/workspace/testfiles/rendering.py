@@ -241,8 +241,18 @@ class TemplateSet:
             )
         elif name in self.known or name in self.data:
             self._use(name)
+            if name == ITEM and ITEM in self._columns and ITEM not in self.known:
+                self._warn_of_row(line)
         elif name not in later:
             self._report_undefined(name, line, later)
+
+    def _warn_of_row(self, line: int) -> None:
+        """Warn once of the name of the row when a column of the dataset has it, too."""
+        if ITEM not in self._reserved:
+            self._reserved.add(ITEM)
+            message = f"'{ITEM}' is the whole row here, and the dataset has a column '{ITEM}', too"
+            hint = f"write '{{{{ {ITEM}.{ITEM} }}}}' for the column"
+            self.problems.append(Problem(self.path, message, line, severity="warning", hint=hint))
 
     def _report_undefined(self, name: str, line: int, later: Collection[str]) -> None:
         """Report an undefined name, unless it is a runtime name of a prompt."""

@@ -253,7 +253,7 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         assert "tests/weather.md [city=Oslo]  scripted/one  ✗ fail -> ✓ pass" in text
         await press(pilot, "escape", "g", "space", "space", "J")
         assert "judge 2 cases of scripted/one again" in screen(pilot)
-        assert "make 2 judgements" in screen(pilot)
+        assert "make 1 judgement by checks and 1 by models (1" in screen(pilot)
 
     drive(scenario)
 

@@ -41,7 +41,8 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         lines = screen(pilot).splitlines()
         assert lines[0] == (" statistics › run ######## › 50.0% of 6 (95% interval 10.3 to 89.7%)")
         assert lines[3].split() == [
-            "scripted/one", "33.3%", "·├────●────────┤····", "1/3", "3", "3", "$3.00", "$0.0900",
+            "scripted/one", "33.3%", "·├────●────────┤····", "1/3", "3", "3",
+            "$0.0900", "$3.00", "$0",
         ]  # fmt: skip
         assert facts(pilot) == (
             "scripted/one\n"
@@ -164,7 +165,7 @@ def test_names_are_not_cut_and_columns_are_as_wide_as_their_cells(workspace: Pat
         assert lines[3].startswith("  tests/a file with quite a long name.md   ")
         await resized(pilot, 200, 60)
         assert "latency" not in screen(pilot).splitlines()[2]  # no answer has one
-        assert "  $3.00  $0.0600" in screen(pilot)
+        assert "  $0.0600    $3.00       $0" in screen(pilot)
 
     drive(scenario, size=(80, 24))
 
