@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -37,7 +36,8 @@ def add_report(folder: Path) -> None:
     assert text.count(_SUMMARY) == 1, f"{PAGE} no longer shows '{_SUMMARY}'"
     link = f"[The report of the example]({_REPORT}) is the file that these pictures show."
     with tempfile.TemporaryDirectory() as made:
-        shutil.copy(make_report(Path(made)), page.parent / _REPORT)
+        report = make_report(Path(made)).read_bytes()
+    write_whole(page.parent / _REPORT, report, durable=False)
     shown = text.replace(_SUMMARY, f"{_SUMMARY}\n\n{link}")
     write_whole(page, shown.encode(), durable=False)
 
