@@ -7,10 +7,10 @@ the table stays in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, safe, short
+from evalstore.html_report.case_table import CHANGES, CaseTable, TableRow
 from evalstore.html_report.texts import TextTable
 from evalstore.operations.side_names import side_name
 from evalstore.operations.verdict_changes import cell_of
@@ -19,7 +19,7 @@ from evalstore.operations.views.attempts import attempts_text
 from evalstore.operations.views.explanation_text import OTHERS, explanation_sections
 from evalstore.operations.views.verdict_order import FAILING, SIGNS
 from evalstore.reports.word_diff import diff_lines
-from evalstore.values import URGENCY, Json
+from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
@@ -41,92 +41,6 @@ _MOST_DIFFS = 5_000
 """The most answers that are compared with their previous version."""
 MOST_EXPLAINED = 100
 """The most results whose verdict is explained by its history."""
-CHANGES = ("broke", "fixed", "changed", "new")
-
-
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A case with one system prompt, and the results of the candidates."""
-
-    file: int
-    row: str
-    prompt_number: int
-    prompt: str
-    """The name of the system prompt if the case has several; else empty."""
-    tags: tuple[int, ...]
-    cells: Mapping[int, tuple[str, str, str]]
-    """The verdict, its change and the start of its feedback, by the number of the candidate."""
-
-    @property
-    def urgency(self) -> int:
-        """Return the rank of the case in a list that begins with what needs attention."""
-        changed = any(change == "broke" for _, change, _ in self.cells.values())
-        ranks = [URGENCY.index(word) for word, _, _ in self.cells.values()]
-        return -1 if changed else min(ranks, default=len(URGENCY))
-
-
-@dataclass
-class CaseTable:
-    """All cases, and the names they refer to by number."""
-
-    run: str
-    """The id of the run, or `workspace`."""
-    files: list[str] = field(default_factory=list)
-    models: list[str] = field(default_factory=list)
-    tags: list[str] = field(default_factory=list)
-    rows: list[TableRow] = field(default_factory=list)
-    blocks: list[int] = field(default_factory=list)
-    """The number of the first case of each block of details."""
-    since: str = ""
-    """The run that the cases are compared with, for display; empty if there is none."""
-    attempts: dict[CellKey, str] = field(default_factory=dict)
-    """How many attempts at a changed result fail, if there are several."""
-    undiffed: int = 0
-    """The number of changed answers whose difference is left out."""
-
-    @property
-    def case_count(self) -> int:
-        """Return the number of cases, however many system prompts they have."""
-        return len({(row.file, row.row) for row in self.rows})
-
-    @property
-    def places(self) -> dict[tuple[str, str, int], int]:
-        """Return the number of each case, by its file, its row and the number of its prompt."""
-        return {
-            (self.files[row.file], row.row, row.prompt_number): number
-            for number, row in enumerate(self.rows)
-        }
-
-    def content(self) -> Json:
-        """Return the table as JSON, in which a cell is a list that begins with its candidate."""
-        return {
-            "files": list(map(safe, self.files)),
-            "models": list(map(safe, self.models)),
-            "tags": list(map(safe, self.tags)),
-            "words": URGENCY,
-            "signs": SIGNS,
-            "changes": CHANGES,
-            "blocks": self.blocks,
-            "since": self.since,
-            "rows": [
-                [
-                    row.file,
-                    safe(row.row),
-                    safe(row.prompt),
-                    row.tags,
-                    [
-                        [
-                            model,
-                            URGENCY.index(word),
-                            CHANGES.index(change) if change else -1,
-                            *([text] if text else []),
-                        ]
-                        for model, (word, change, text) in row.cells.items()
-                    ],
-                ]
-                for row in self.rows
-            ],
-        }
 
 
 class CaseData:

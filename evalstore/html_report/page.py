@@ -14,7 +14,7 @@ from evalstore.html_report.templates import read_asset, render
 from evalstore.operations.views.verdict_order import SIGNS
 
 if TYPE_CHECKING:
-    from evalstore.html_report.case_data import CaseTable, TableRow
+    from evalstore.html_report.case_table import CaseTable, TableRow
     from evalstore.html_report.summary import ReportSummary
 
 MOST_ROWS = 200
@@ -65,7 +65,7 @@ def write_page(
             policy=content_policy(script, style, is_served=served is not None),
             style=Drawing(style),
             version=__version__,
-            models=list(map(safe, table.models)),
+            models=list(map(safe, table.candidates)),
             rows=[_static_row(row, table) for row in rows],
             total=len(table.rows),
             signs=SIGNS,
@@ -81,5 +81,5 @@ def _static_row(row: TableRow, table: CaseTable) -> StaticRow:
         row=safe(row.row),
         prompt=safe(row.prompt),
         tags=safe(", ".join(table.tags[number] for number in row.tags)),
-        cells=tuple(row.cells.get(number) for number in range(len(table.models))),
+        cells=tuple(map(row.cells.get, table.columns)),
     )

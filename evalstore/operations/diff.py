@@ -28,6 +28,7 @@ from evalstore.operations.judgement_changes import Judgements, judgement_changes
 from evalstore.operations.prompt_names import name_field, prompt_labels
 from evalstore.operations.row_ids import has_edited_rows
 from evalstore.operations.side_names import WORKSPACE
+from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
@@ -320,7 +321,11 @@ def diff(
         selected = select_cases(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
         filled = fill_older_side(project, was, now, selected)
-        comparison = compare(comparable(filled, now, selected), comparable(now, filled, selected))
+        comparison = compare(
+            comparable(filled, now, selected),
+            comparable(now, filled, selected),
+            candidate_order(project.settings),
+        )
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
         name_gone(comparison)

@@ -26,6 +26,7 @@ from evalstore.operations.views.run_text import (
     spending_text,
 )
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import is_partial
 from evalstore.store.results import find_decisive, iterate_cases, join_feedback
 from evalstore.store.revisions import resolve_run
 
@@ -134,7 +135,7 @@ def _headline(run: Run, compared: Diff | None, regressions: Sequence[Regression]
     yield f"### evalstore: {title or 'nothing broke'}"
     yield ""
     scope = scope_text(run)
-    about = f", only {code_span(scope)}" if scope else ""
+    about = f", {'only' if is_partial(run) else 'with'} {code_span(scope)}" if scope else ""
     versus = f", compared with `{short(compared.was)}`" if compared else ""
     yield f"Run `{short(run.id)}` is {run_counts_text(run)}{about}{versus}."
     yield ""

@@ -23,6 +23,7 @@ from evalstore.operations.views.diff_text import (
 from evalstore.operations.views.run_text import cost_text, run_counts_text, scope_text
 from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def print_log(log: Log, *, oneline: bool) -> None:
                         output.short(run.id),
                         when,
                         verdicts,
-                        f"only {selection}" if selection else "",
+                        f"only {selection}" if selection and is_partial(run) else selection,
                         f"by {output.safe(run.author)}" if run.author else "",
                         f"git {run.git.commit[:8]}" if run.git else "",
                         "; ".join(map(output.safe, map(str, entry.edits))) or message,

@@ -15,6 +15,7 @@ from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
+from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import (
     open_catalogue,
     open_project,
@@ -27,7 +28,7 @@ from evalstore.planning.options import SelectionOptions, describe_selection, is_
 from evalstore.planning.results import as_result
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
-from evalstore.values import RECORDED, order_counts
+from evalstore.values import order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.failed_results import Place
@@ -57,9 +58,9 @@ class RunLine:
     git: str
     """The commit of the workspace, with a `+` if it had changes; empty outside of git."""
     is_partial: bool
-    """Whether the run covered only some of the cases."""
+    """Whether the run left out some cases or candidates."""
     selection: str
-    """The selection of the run, as on its command line; empty if it covered all cases."""
+    """The options of the run, as on its command line."""
     models: tuple[str, ...]
 
     @property
@@ -96,7 +97,7 @@ class Cases:
     run: str | None
     """The id of the run; None for the workspace."""
     models: tuple[str, ...]
-    """The candidates by name; recorded answers come last."""
+    """The candidates in the order of the settings; recorded answers come last."""
     rows: Sequence[CaseRow]
     labels: LabelIndex = field(default_factory=LabelIndex)
     """The labels of people on the answers."""
@@ -137,7 +138,7 @@ def _line(run: Run) -> RunLine:
         failed=run.failed,
         cost=run.cost,
         git=f"{git.commit[:8]}{_CHANGES[git.dirty]}" if git else "",
-        is_partial=is_partial(run.selection),
+        is_partial=is_partial(run),
         selection=describe_selection(run.selection),
         models=tuple(dict.fromkeys(candidate.id for candidate in run.candidates)),
     )
@@ -217,7 +218,7 @@ def _arranged(
             result = next(other for other in results if other)
             prompt = names[result.prompt] if len(prompts) > 1 else ""
             rows.append(CaseRow(path, result.row, prompt, tagged, tuple(results)))
-    models = tuple(sorted(numbers, key=lambda model: (model == RECORDED, model)))
+    models = tuple(sorted(numbers, key=candidate_order(project.settings)))
     if len(models) > 1:
         order = [numbers[model] for model in models]
         rows = [replace(row, results=_in_order(row.results, order)) for row in rows]

@@ -260,6 +260,8 @@ previous run, and the workspace with the newest run."""
         yield from text_lines(f"{', '.join(run.models)}: {cost}", "faint")
         if run.is_partial:
             yield from text_lines(f"partial run: {run.selection}", "pending")
+        elif run.selection:
+            yield from text_lines(f"arguments: {run.selection}", "faint")
         yield BLANK
         yield series_line(rate_series(self._runs[number:], "pass rate"), _TREND)
 

@@ -1,0 +1,114 @@
+"""The table of cases of the page: a row for each case, and the names that rows refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalstore.display import safe
+from evalstore.operations.views.verdict_order import SIGNS
+from evalstore.values import URGENCY, Json
+
+if TYPE_CHECKING:
+    from evalstore.operations.verdict_changes import CellKey
+
+CHANGES = ("broke", "fixed", "changed", "new")
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A case with one system prompt, and the results of the candidates."""
+
+    file: int
+    row: str
+    prompt_number: int
+    prompt: str
+    """The name of the system prompt if the case has several; else empty."""
+    tags: tuple[int, ...]
+    cells: Mapping[int, tuple[str, str, str]]
+    """The verdict, its change and the start of its feedback, by the number of the candidate."""
+
+    @property
+    def urgency(self) -> int:
+        """Return the rank of the case in a list that begins with what needs attention."""
+        changed = any(change == "broke" for _, change, _ in self.cells.values())
+        ranks = [URGENCY.index(word) for word, _, _ in self.cells.values()]
+        return -1 if changed else min(ranks, default=len(URGENCY))
+
+
+@dataclass
+class CaseTable:
+    """All cases, and the names they refer to by number."""
+
+    run: str
+    """The id of the run, or `workspace`."""
+    files: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    """The candidates in the order of their numbers; `columns` has them as they are shown."""
+    tags: list[str] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
+    blocks: list[int] = field(default_factory=list)
+    """The number of the first case of each block of details."""
+    since: str = ""
+    """The run that the cases are compared with, for display; empty if there is none."""
+    attempts: dict[CellKey, str] = field(default_factory=dict)
+    """How many attempts at a changed result fail, if there are several."""
+    undiffed: int = 0
+    """The number of changed answers whose difference is left out."""
+    columns: list[int] = field(default_factory=list)
+    """The numbers of the candidates in the order in which they are shown."""
+
+    @property
+    def case_count(self) -> int:
+        """Return the number of cases, however many system prompts they have."""
+        return len({(row.file, row.row) for row in self.rows})
+
+    @property
+    def places(self) -> dict[tuple[str, str, int], int]:
+        """Return the number of each case, by its file, its row and the number of its prompt."""
+        return {
+            (self.files[row.file], row.row, row.prompt_number): number
+            for number, row in enumerate(self.rows)
+        }
+
+    def sort_candidates(self, order: Callable[[str], Any]) -> None:
+        """Show the candidates in this order."""
+        self.columns = sorted(range(len(self.models)), key=lambda n: order(self.models[n]))
+
+    @property
+    def candidates(self) -> list[str]:
+        """Return the candidates in the order in which they are shown."""
+        return [self.models[number] for number in self.columns]
+
+    def content(self) -> Json:
+        """Return the table as JSON, in which a cell is a list that begins with its candidate."""
+        return {
+            "files": list(map(safe, self.files)),
+            "models": list(map(safe, self.models)),
+            "columns": self.columns,
+            "tags": list(map(safe, self.tags)),
+            "words": URGENCY,
+            "signs": SIGNS,
+            "changes": CHANGES,
+            "blocks": self.blocks,
+            "since": self.since,
+            "rows": [
+                [
+                    row.file,
+                    safe(row.row),
+                    safe(row.prompt),
+                    row.tags,
+                    [
+                        [
+                            model,
+                            URGENCY.index(word),
+                            CHANGES.index(change) if change else -1,
+                            *([text] if text else []),
+                        ]
+                        for model, (word, change, text) in row.cells.items()
+                    ],
+                ]
+                for row in self.rows
+            ],
+        }
