@@ -290,7 +290,7 @@ def _changed(
         verdicts=facts.verdicts,
         attempts=table.attempts.get(cell_of(result), ""),
         reason=safe(facts.reason),
-        feedback="" if result.verdict == "pass" else safe(diff.feedback_of(pair.now)[:300]),
+        feedback="" if result.verdict == "pass" else safe(diff.feedback_on(pair)[1][:300]),
         place=places.get((result.file, result.row, result.prompt_number), -1),
     )
 

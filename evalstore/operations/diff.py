@@ -6,6 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
+from evalstore.operations.diff_attempts import (
+    change_text,
+    choose_attempts,
+    read_side_attempts,
+    sessions_to_show,
+)
 from evalstore.operations.diff_notes import Sessions, question_changes, selection_notes
 from evalstore.operations.diff_sides import (
     comparable,
@@ -23,9 +29,8 @@ from evalstore.operations.diff_sides import (
     workspace_side,
 )
 from evalstore.operations.file_edits import find_edits
-from evalstore.operations.json_output import to_json
 from evalstore.operations.judgement_changes import Judgements, judgement_changes
-from evalstore.operations.prompt_names import name_field, prompt_labels
+from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.row_ids import has_edited_rows
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.candidate_order import candidate_order
@@ -39,6 +44,11 @@ from evalstore.store.revisions import WORK
 from evalstore.values import Json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.operations.diff_attempts import PairAttempts
+    from evalstore.operations.views.attempts import Attempts
+    from evalstore.planning.project import Project
     from evalstore.reports.paired_tests import RateChange
     from evalstore.reports.statistics import Rate
 
@@ -57,6 +67,8 @@ class Diff:
     """The feedback by the id of its judgement."""
     answers: dict[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers were requested."""
+    attempts: tuple[Attempts, Attempts] = field(default_factory=lambda: ({}, {}))
+    """The attempts of the results of both sides that differ and have several."""
     prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
     """Test files with several system prompts -> the name of each."""
     notes: list[str] = field(default_factory=list)
@@ -149,17 +161,48 @@ class Diff:
             },
             rules=(self.rules[1], self.rules[0]),
             models=self.models and (self.models[1], self.models[0]),
+            attempts=(self.attempts[1], self.attempts[0]),
         )
+
+    def attempts_of(self, pair: Pair) -> PairAttempts:
+        """Return the attempts of both sides; empty for a side that does not have several."""
+        was, now = (
+            known.get(side.evaluations, ()) if side else ()
+            for known, side in zip(self.attempts, (pair.was, pair.now), strict=True)
+        )
+        return was, now
+
+    def shown_sessions(self, pair: Pair) -> tuple[str | None, str | None]:
+        """Return the answers of both sides that show the change."""
+        attempts = self.attempts_of(pair)
+        return sessions_to_show(pair, attempts, choose_attempts(pair, attempts))
+
+    def shown_judgements(self, pair: Pair) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the judgements of both sides: of several attempts, those on the shown one."""
+        attempts = self.attempts_of(pair)
+        chosen = choose_attempts(pair, attempts)
+        was, now = (
+            attempt.judgements if listed and attempt else side.evaluations if side else ()
+            for side, listed, attempt in zip((pair.was, pair.now), attempts, chosen, strict=True)
+        )
+        return was, now
+
+    def attempts_text(self, pair: Pair) -> str:
+        """Return `1 of 5 attempts failed -> 3 of 5`; empty when neither side has several."""
+        return change_text(self.attempts_of(pair))
 
     def feedback_of(self, result: Result | None) -> str:
         """Return the feedback on one side of a pair: of a label, only its note."""
-        if result is None:
-            return ""
-        return join_feedback(self.labels_of(result) or result.evaluations, self.feedback)
+        return self._join_feedback(result.evaluations) if result else ""
 
-    def labels_of(self, result: Result) -> list[str]:
-        """Return the ids of the labels that decide a result; empty if no person labelled it."""
-        return [id for id in result.evaluations if id in self.labels]
+    def _join_feedback(self, judgements: Sequence[str]) -> str:
+        labels = [id for id in judgements if id in self.labels]
+        return join_feedback(labels or judgements, self.feedback)
+
+    def feedback_on(self, pair: Pair) -> tuple[str, str]:
+        """Return the feedback on both sides, of several attempts that on the shown one."""
+        was, now = map(self._join_feedback, self.shown_judgements(pair))
+        return was, now
 
     def reason(self, pair: Pair) -> str:
         """Return the change that explains a pair: of a definition, the answer or a judgement."""
@@ -198,92 +241,21 @@ class Diff:
         return ""
 
     def answer_diff(self, pair: Pair) -> list[str]:
-        """Return the unified diff of the first answers of both sides; empty when they are equal."""
-        was = self.answers.get(pair.was.sessions[0], "") if pair.was and pair.was.sessions else ""
-        now = self.answers.get(pair.now.sessions[0], "") if pair.now and pair.now.sessions else ""
+        """Return the unified diff of the shown answers of both sides; empty when they are equal."""
+        was, now = (self.answers.get(id or "", "") for id in self.shown_sessions(pair))
         return unified(was, now, *self.names)
 
     def document(self) -> Json:
         """Return the comparison as JSON."""
-        was, now = self.rates
-        return {
-            "from": self.was,
-            "to": self.now,
-            **({"models": list(self.models)} if self.models else {}),
-            **{
-                name: [self._pair(pair) for pair in getattr(self, name)]
-                for name in ("broke", "fixed", "changed", "new", "gone")
-            },
-            "unchanged": len(self.comparison.unchanged),
-            "notes": self.notes,
-            "edits": [
-                {"file": file, "edits": to_json(edits)} for file, edits in self.edits.items()
-            ],
-            "statistics": {
-                "was": to_json(was),
-                "now": to_json(now),
-                **to_json(self.change),
-            },
-        }
+        from evalstore.operations.diff_document import diff_document
+
+        return diff_document(self)
 
     def _repr_html_(self) -> str:
         """Return the comparison as notebooks show it: the pass rates, and what changed."""
-        from evalstore.notebooks.html_tables import MOST_ROWS, block, line, strong, table, word
+        from evalstore.operations.diff_table import diff_as_html
 
-        changes = ("broke", "fixed", "changed", "new", "gone")
-        pairs = [(change, pair) for change in changes for pair in getattr(self, change)]
-        counts = [f"{len(getattr(self, change)):,} {change}" for change in changes]
-        was, now = self.rates
-        return block(
-            line(strong(f"{self.names[0]} → {self.names[1]}"), *self.notes),
-            line(", ".join([*counts, f"{len(self.comparison.unchanged):,} unchanged"])),
-            line(
-                f"pass rate {was.text} → {now.text}, p = {self.p_value:.2g}" if was.judged else ""
-            ),
-            table(
-                ["change", "file", "row", "model", *self.names, "reason", "feedback"],
-                [
-                    (
-                        word(change),
-                        pair.either.file,
-                        pair.either.row,
-                        pair.either.model,
-                        word(pair.was.word) if pair.was else "",
-                        word(pair.now.word) if pair.now else "",
-                        self.reason(pair) if pair.was and pair.now else "",
-                        self.feedback_of(pair.now),
-                    )
-                    for change, pair in pairs[:MOST_ROWS]
-                ],
-                len(pairs),
-            ),
-        )
-
-    def _pair(self, pair: Pair) -> Json:
-        shown = pair.either
-        document = {
-            "file": shown.file,
-            "row": shown.row,
-            "prompt": shown.prompt,
-            **name_field(self.prompts, shown),
-            "model": shown.model,
-            "was": self._side(pair.was),
-            "now": self._side(pair.now),
-            "reason": self.reason(pair),
-        }
-        if self.answers:
-            document["answers"] = self.answer_diff(pair)
-        return document
-
-    def _side(self, result: Result | None) -> Json:
-        if result is None:
-            return None
-        return {
-            "verdict": result.verdict or ("pending" if result.evaluation else None),
-            "feedback": self.feedback_of(result),
-            "session": result.sessions[0] if result.sessions else None,
-            **({"run": self.earlier[result]} if result in self.earlier else {}),
-        }
+        return diff_as_html(self)
 
 
 def _name(side: str) -> str:
@@ -337,15 +309,22 @@ def diff(
         }
         edits = find_edits(project.versions, edited, project.name_of_version)
         results = comparison.differing
-        return Diff(
+        attempts = (
+            read_side_attempts(
+                project.store, filled, (pair.was for pair in comparison.differing_pairs)
+            ),
+            read_side_attempts(
+                project.store, now, (pair.now for pair in comparison.differing_pairs)
+            ),
+        )
+        found = Diff(
             was.name,
             now.name,
             comparison,
             {path: differences for path, differences in edits.items() if differences},
             project.store.find_feedback(id for result in results for id in result.evaluations),
-            read_answers(project, results) if answers else {},
-            prompt_labels(project, [*filled.results, *now.results]),
-            list(selection_notes(was, filled, now)),
+            prompts=prompt_labels(project, [*filled.results, *now.results]),
+            notes=list(selection_notes(was, filled, now)),
             question_differences=question_changes(project, comparison.flips, sessions),
             judgement_differences=judgement_changes(
                 project.store,
@@ -357,7 +336,9 @@ def diff(
             labels=find_labels(project, results),
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             is_now_partial=now.selection not in ("", was.selection),
+            attempts=attempts,
         )
+        return _with_answers(project, found) if answers else found
 
 
 def diff_models(
@@ -389,16 +370,25 @@ def diff_models(
         )
         comparison = compare_models(was, now)
         results = comparison.differing
-        return Diff(
+        attempts = read_side_attempts(project.store, side, results)
+        found = Diff(
             side.name,
             side.name,
             comparison,
             {},
             project.store.find_feedback(id for result in results for id in result.evaluations),
-            read_answers(project, results) if answers else {},
-            prompt_labels(project, side.results),
-            list(selection_notes(side, side, side)),
+            prompts=prompt_labels(project, side.results),
+            notes=list(selection_notes(side, side, side)),
             models=models,
             is_now_partial=bool(side.selection),
             labels=find_labels(project, results),
+            attempts=(attempts, attempts),
         )
+        return _with_answers(project, found) if answers else found
+
+
+def _with_answers(project: Project, diff: Diff) -> Diff:
+    """Return the comparison with the answers that show the changes."""
+    pairs = diff.comparison.differing_pairs
+    ids = [id for pair in pairs for id in diff.shown_sessions(pair) if id]
+    return replace(diff, answers=read_answers(project, ids))

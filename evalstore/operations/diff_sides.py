@@ -324,9 +324,8 @@ def open_sides(
         yield project
 
 
-def read_answers(project: Project, results: Sequence[Result]) -> dict[str, str]:
-    """Return the texts of the first answers of these results, by the id of the session."""
-    ids = [result.sessions[0] for result in results if result.sessions]
+def read_answers(project: Project, ids: Sequence[str]) -> dict[str, str]:
+    """Return the texts of these answers, by the id of the session."""
     return {
         id: answer_text(session.answer) for id, session in project.store.find_sessions(ids).items()
     }

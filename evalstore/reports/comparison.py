@@ -72,8 +72,13 @@ class Comparison:
     @property
     def differing(self) -> list[Result]:
         """Return both sides of all pairs that are not unchanged."""
-        pairs = [*self.flips, *self.new, *self.gone]
+        pairs = self.differing_pairs
         return [result for pair in pairs for result in (pair.was, pair.now) if result]
+
+    @property
+    def differing_pairs(self) -> list[Pair]:
+        """Return all pairs that are not unchanged."""
+        return [*self.flips, *self.new, *self.gone]
 
     @property
     def pending(self) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
+from evalstore.operations.views.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
 from evalstore.planning.candidate_order import candidate_order
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
+    from evalstore.store import Store
+
+_AT_ONCE = 4_000
+"""Results whose attempts are read together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,15 @@ class Cases:
     """The labels of people on the answers."""
     labelled: frozenset[str] = frozenset()
     """The candidates whose answers have labels."""
+    mixed: Mapping[tuple[str, ...], MixedAttempts] = field(default_factory=dict)
+    """The attempts of results of which some pass and some do not, by their judgements."""
+    mixed_models: frozenset[str] = frozenset()
+    """The candidates that have such results."""
+
+    def shown_attempt(self, result: Result) -> int:
+        """Return which answer stands for a result, from 0: the first that does not pass."""
+        mixed = self.mixed.get(result.evaluations)
+        return mixed.first_failed if mixed else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +168,7 @@ def cases(location: Location, revision: str | None) -> Cases:
             return _of_workspace(project)
     with open_catalogue(location) as project:
         run = resolve_run(project.store, revision)
-        arranged = _arranged(project, run.id, iterate_leaves(project.store, run))
+        arranged = _arranged(project, run.id, run.verdict_rule, iterate_leaves(project.store, run))
         if run.failed:
             missing = [
                 result
@@ -179,18 +193,27 @@ def _of_workspace(project: Project) -> Cases:
                 result = mark_failed(as_result(cell_result), failed)
                 yield (
                     cell_result.cell.file,
-                    TaggedResult(cell_result.cell.index, result, cell_result.cell.case.tags),
+                    TaggedResult(
+                        cell_result.cell.index,
+                        result,
+                        cell_result.cell.case.tags,
+                        cell_result.cell.case.judged_by,
+                    ),
                 )
 
     by_file = groupby(settled(), key=itemgetter(0))
     files = ((path, (item for _, item in items)) for path, items in by_file)
-    return _arranged(project, None, files)
+    return _arranged(project, None, project.settings.verdict, files)
 
 
 def _arranged(
-    project: Project, run: str | None, files: Iterable[tuple[str, Iterable[TaggedResult]]]
+    project: Project,
+    run: str | None,
+    rule: str,
+    files: Iterable[tuple[str, Iterable[TaggedResult]]],
 ) -> Cases:
     """Return the results side by side, in a row for each case and system prompt."""
+    mixes = _MixReader(project.store, rule)
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     rows: list[CaseRow] = []
@@ -200,7 +223,8 @@ def _arranged(
         places: dict[int, list[Result | None]] = {}
         tags: list[tuple[str, ...]] = []
         prompts: set[str | None] = set()
-        for case, result_cell, tagged in cells:
+        for case, result_cell, tagged, judged_by in cells:
+            mixes.add(result_cell, judged_by)
             place = case << 16 | result_cell.prompt_number
             if place not in places:
                 places[place] = []
@@ -222,7 +246,39 @@ def _arranged(
     if len(models) > 1:
         order = [numbers[model] for model in models]
         rows = [replace(row, results=_in_order(row.results, order)) for row in rows]
-    return Cases(run, models, rows, labels, frozenset(labelled))
+    mixed, mixed_models = mixes.finish()
+    return Cases(run, models, rows, labels, frozenset(labelled), mixed, mixed_models)
+
+
+class _MixReader:
+    """Finds the results whose attempts differ, some thousands at once."""
+
+    def __init__(self, store: Store, rule: str) -> None:
+        self._store, self._rule = store, rule
+        self._waiting: list[CellToJudge] = []
+        self._mixed: dict[tuple[str, ...], MixedAttempts] = {}
+        self._models: set[str] = set()
+
+    def add(self, result: Result, judged_by: Collection[str]) -> None:
+        """Take a result; one that is pending, or has a single attempt, cannot be mixed."""
+        if result.required_answers > 1 and result.verdict:
+            self._waiting.append(CellToJudge(result, judged_by, self._rule))
+            if len(self._waiting) >= _AT_ONCE:
+                self._read()
+
+    def finish(self) -> tuple[Mapping[tuple[str, ...], MixedAttempts], frozenset[str]]:
+        """Return what was found, and the candidates of these results."""
+        self._read()
+        return self._mixed, frozenset(self._models)
+
+    def _read(self) -> None:
+        attempts = read_attempts(self._store, self._waiting)
+        for result, _, _ in self._waiting:
+            mixed = mix_of(result, attempts.get(result.evaluations, ()))
+            if mixed:
+                self._mixed[result.evaluations] = mixed
+                self._models.add(result.model)
+        self._waiting = []
 
 
 def _with_failed(arranged: Cases, failed: Collection[Place]) -> Cases:

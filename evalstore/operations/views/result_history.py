@@ -256,7 +256,7 @@ def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
             known.append(judged)
             at = max((vote.started for vote in votes if vote.id in judged), default=0)
             verdict = record.result.verdict
-            if has_attempts(record):
+            if has_attempts(record.result):
                 verdict = judge_record(record, votes)
             if verdict:
                 samples.append(_Sample(at, verdict))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import columns_of, plural
+from evalstore.operations.views.attempts import failed_text
 from evalstore.operations.views.styled_text import StyledSpan
 from evalstore.operations.views.verdict_order import PERSON, SIGNS, verdict_counts
 from evalstore.tui.render.plot import spark_spans, spark_words
@@ -106,10 +107,11 @@ def _model_column(
 ) -> Column:
     """Return the column of a candidate; one that has few of the cases may become narrower."""
     is_sparse = model in filtered.sparse_models and len(cases.models) > 1
-    labelled = 14 * (model in cases.labelled)  # with room for the sign of a person
+    # With room for the sign of a person, and for a number of attempts:
+    marked = 11 + 3 * (model in cases.labelled) + 4 * (model in cases.mixed_models)
     rated = [columns_of(text) for text in heads[:-2]]
     least = max([_SPARSE if is_sparse else _DENSE, *(n for n in rated[-1:] if n <= _LONGEST)])
-    width = max([least, labelled, min(_NAMED, len(model)), *rated])
+    width = max([least, marked, min(_NAMED, len(model)), *rated])
     return Column(model, width, picks=True, least=least, heads=tuple(heads))
 
 
@@ -175,8 +177,16 @@ def spark_cell(words: Sequence[str]) -> StyledCell:
 
 
 def _result_cell(cases: Cases, result: Result) -> StyledCell:
-    """Return the verdict, with the sign of a person who decided it or labelled it after the run."""
+    """Return the verdict, with the sign of a person who decided it or labelled it after the run.
+
+    Of attempts that differ, the number of those that have this verdict is behind it.
+    """
     cell, labels = verdict_cell(result.word), cases.labels
+    if mixed := cases.mixed.get(result.evaluations):
+        alike = mixed.passed if result.verdict == "pass" else mixed.total - mixed.passed
+        failing = failed_text(mixed.total - mixed.passed, mixed.total)
+        text = f"{cell.text} {alike}/{mixed.total}"
+        cell = StyledCell(text, cell.colour, f"{cell.plain}, {failing}")
     if word := labels.word(result):
         plain = f"{cell.plain}, labelled {word}"
         return StyledCell(f"{cell.text} {PERSON}{SIGNS[word]}", cell.colour, plain)

@@ -20,7 +20,7 @@ from evalstore.tui.render.comparison import (
     pair_cells,
     pair_columns,
 )
-from evalstore.tui.render.pair import answers_to_compare, pair_lines
+from evalstore.tui.render.pair import pair_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
@@ -224,7 +224,7 @@ class ComparePage(CaseActionsPage):
         history = {side.model: self.history.of(side) for side in _sides(pair)}
         view = self.query_one("#pair", TextView)
         view.show(pair_lines(diff, pair, diff.feedback, history=history))
-        sessions = answers_to_compare(pair)
+        sessions = diff.shown_sessions(pair)
         tests = [side.test for side in reversed(_sides(pair))]
         evaluations = [id for side in _sides(pair) for id in side.evaluations]
 
@@ -269,8 +269,12 @@ class ComparePage(CaseActionsPage):
             words = self.with_keys("the workspace has changed: {page.reload} reads it again")
             self.notify(words, markup=False)
             return
-        model = self.highlighted.pair.either.model
-        self.browser.show_answer(CaseNavigator(cases, among, among.index(case), model))
+        pair = self.highlighted.pair
+        place = CaseNavigator(cases, among, among.index(case), pair.either.model)
+        was, now = self._diff.shown_sessions(pair) if self._diff else (None, None)
+        if shown := now if pair.now else was:
+            place.to_answer([shown])
+        self.browser.show_answer(place)
 
     # --- keys
 
