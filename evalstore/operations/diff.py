@@ -11,8 +11,14 @@ from evalstore.operations.diff_attempts import (
     choose_attempts,
     read_side_attempts,
     sessions_to_show,
+    with_answers,
 )
-from evalstore.operations.diff_notes import Sessions, question_changes, selection_notes
+from evalstore.operations.diff_notes import (
+    Sessions,
+    find_same_answers,
+    question_changes,
+    selection_notes,
+)
 from evalstore.operations.diff_sides import (
     comparable,
     fill_older_side,
@@ -21,7 +27,6 @@ from evalstore.operations.diff_sides import (
     name_gone,
     only_models,
     open_sides,
-    read_answers,
     require_candidate,
     run_side,
     select_cases,
@@ -44,11 +49,10 @@ from evalstore.store.revisions import WORK
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from evalstore.operations.diff_attempts import PairAttempts
     from evalstore.operations.views.attempts import Attempts
-    from evalstore.planning.project import Project
     from evalstore.reports.paired_tests import RateChange
     from evalstore.reports.statistics import Rate
 
@@ -95,6 +99,10 @@ class Diff:
     """The ids of the judgements that are labels of people."""
     has_edited_rows: bool = False
     """Whether rows that are new may be edited ones, which the field `rowId` would show."""
+    same_answers: frozenset[tuple[Sessions, Sessions]] = frozenset()
+    """Sessions of both sides with the same answers to other questions, in both directions."""
+    prompt_names: Mapping[str | None, str] = field(default_factory=dict)
+    """The names of all system prompts by id, where they are asked for."""
     is_now_partial: bool = False
     """Whether the newer side is a run of some cases, and the older one is not of the same."""
 
@@ -218,6 +226,8 @@ class Diff:
             return ", ".join(changes)
         if not changes:
             changes = self._other_answer(was, now)
+        elif (was.sessions, now.sessions) in self.same_answers:
+            changes.append("the same answer")
         changes += self.judgement_differences.get((was.evaluations, now.evaluations), [])
         return ", ".join(changes) or self._other_judgement(was, now)
 
@@ -337,8 +347,9 @@ def diff(
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             is_now_partial=now.selection not in ("", was.selection),
             attempts=attempts,
+            same_answers=find_same_answers(project.store, comparison.changed),
         )
-        return _with_answers(project, found) if answers else found
+        return with_answers(project, found) if answers else found
 
 
 def diff_models(
@@ -384,11 +395,4 @@ def diff_models(
             labels=find_labels(project, results),
             attempts=(attempts, attempts),
         )
-        return _with_answers(project, found) if answers else found
-
-
-def _with_answers(project: Project, diff: Diff) -> Diff:
-    """Return the comparison with the answers that show the changes."""
-    pairs = diff.comparison.differing_pairs
-    ids = [id for pair in pairs for id in diff.shown_sessions(pair) if id]
-    return replace(diff, answers=read_answers(project, ids))
+        return with_answers(project, found) if answers else found

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.operations.diff_attempts import count_attempts
 from evalstore.operations.json_output import to_json
-from evalstore.operations.prompt_names import name_field
+from evalstore.operations.prompt_names import name_field, name_prompts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evalstore.operations.diff import Diff
     from evalstore.operations.views.attempts import Attempt
+    from evalstore.planning.options import Location
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
     from evalstore.values import Json
@@ -40,15 +42,21 @@ def diff_document(diff: Diff) -> Json:
     }
 
 
+def with_prompt_names(location: Location, diff: Diff) -> Diff:
+    """Return the comparison with the names of all its system prompts."""
+    ids = {result.prompt for result in diff.comparison.differing if result.prompt}
+    return replace(diff, prompt_names=name_prompts(location, ids))
+
+
 def _pair(diff: Diff, pair: Pair) -> Json:
     shown = pair.either
-    attempts = diff.attempts_of(pair)
+    attempts, name = diff.attempts_of(pair), diff.prompt_names.get(shown.prompt)
     sessions, feedback = diff.shown_sessions(pair), diff.feedback_on(pair)
     document = {
         "file": shown.file,
         "row": shown.row,
         "prompt": shown.prompt,
-        **name_field(diff.prompts, shown),
+        **({"promptName": name} if name else name_field(diff.prompts, shown)),
         "model": shown.model,
         "was": _side(diff, pair.was, attempts[0], sessions[0], feedback[0]),
         "now": _side(diff, pair.now, attempts[1], sessions[1], feedback[1]),

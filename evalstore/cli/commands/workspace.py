@@ -51,6 +51,9 @@ def init(
         Path | None, typer.Argument(metavar="DIR", help="The folder (default: the current one).")
     ] = None,
     example: Annotated[bool, typer.Option("--example", help="Copy the example workspace.")] = False,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Write no example test and models, as for an import.")
+    ] = False,
     adopt: Annotated[
         Path | None,
         typer.Option("--from", metavar="DIR", help="Adopt the ai-tester project in DIR."),
@@ -67,6 +70,7 @@ def init(
     made = operation(
         base / (directory or "."),
         example=example,
+        bare=bare,
         adopt_from=None if adopt is None else base / adopt,
         store=Globals.store,
         allow_outside=Globals.allow_outside,
