@@ -23,6 +23,7 @@ Kind = Literal[
     "tools",
     "schemas",
     "tags",
+    "labels",
     "runs",
     "checks",
 ]

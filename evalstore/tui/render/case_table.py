@@ -64,15 +64,21 @@ def case_columns(
     by_file: bool = False,
     only_file: str = "",
     with_history: bool = False,
+    picked: int = 0,
 ) -> list[Column]:
     """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
 
     `rates` are the pass rates of the candidates, for the line at the top. With `by_file` the name
-    of the file stands above the cases, or in the title when all are of the `only_file`.
+    of the file stands above the cases, or in the title when all are of the `only_file`. The last
+    verdicts are those on the `picked` candidate.
     """
+    levels = _heads(cases.models, rates)
+    latest = _history_heads(cases, picked, len(levels[0])) if with_history and levels else ()
+    if latest:  # the candidate above the last verdicts is left out before figures are
+        levels = [[head for head in heads for _ in range(2)] for heads in levels]
     models = [
         _model_column(cases, filtered, model, heads)
-        for model, heads in zip(cases.models, _heads(cases.models, rates), strict=True)
+        for model, heads in zip(cases.models, levels, strict=True)
     ]
     row_width = max(filtered.row_width, filtered.stem_width * by_file)
     unnamed = filtered.unnamed_files & {only_file} if only_file else filtered.unnamed_files
@@ -98,8 +104,18 @@ def case_columns(
             heads=("case",) if by_file and unnamed else (),
         ),
         *models,
-        Column("last runs", 9, since=history, is_saved=False),
+        Column("last runs", 9, since=history, is_saved=False, heads=latest),
     ]
+
+
+def _history_heads(cases: Cases, picked: int, levels: int) -> tuple[str, ...]:
+    """Return the texts above the last verdicts: with and without the candidate, for each level.
+
+    There are none with a single candidate.
+    """
+    if len(cases.models) < 2 or picked >= len(cases.models):
+        return ()
+    return (f"last runs: {short_names(cases.models)[picked]}", "last runs") * levels
 
 
 def _model_column(

@@ -303,11 +303,12 @@ class AnswerPage(CaseActionsPage):
 def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[str, ...]:
     """Return the parts of the title; with an answer beside another one their candidates first."""
     case, run = navigator.case, navigator.cases.run
+    number, count = navigator.case_number
     beside = f"{navigator.model} beside {navigator.other}" if navigator.other else ""
     owner = f"run {run[:8]}" if run else "workspace"
     return (
         "" if beside else owner,
-        f"{navigator.number + 1:,}/{len(navigator.listed):,}",
+        f"{number:,}/{count:,}",
         progress,
         beside,
         owner if beside else "",

@@ -54,6 +54,12 @@ class CaseFigures:
         self._grid.set_columns(self.columns())
         self._show()
 
+    def follow_candidate(self) -> None:
+        """Name the candidate of the selected column above the last verdicts."""
+        cases = self._listing.cases
+        if cases and len(cases.models) > 1 and self.history.has_several:
+            self._grid.set_columns(self.columns())
+
     def request_seen(self) -> None:
         """Read the last verdicts of the cases that can be seen."""
         seen = self._listing.lines[self._grid.seen_rows]
@@ -73,6 +79,7 @@ class CaseFigures:
             by_file=self._by_file,
             only_file=listing.only_file,
             with_history=self.history.has_several,
+            picked=self._grid.picked,
         )
 
     def cells(self, row: int) -> Sequence[StyledCell]:

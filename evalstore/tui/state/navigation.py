@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.views.verdict_order import FAILING
+from evalstore.tui.state.case_groups import count_cases
 
 if TYPE_CHECKING:
     from evalstore.operations.views.attempts import MixedAttempts
@@ -88,6 +89,11 @@ class CaseNavigator:
         for model, result in zip(self.cases.models, case.results, strict=True):
             if result is not None:
                 yield model, result
+
+    @property
+    def case_number(self) -> tuple[int, int]:
+        """Return which of the listed cases this is, from 1, and how many there are."""
+        return count_cases(self.listed[: self.number + 1]), count_cases(self.listed)
 
     # --- steps
 
