@@ -211,7 +211,7 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     if report.stopped_at_failure:
         output.line("stopped at the first failure (-x); the next run continues from there")
     _print_end(report, summary, threshold)
-    if report.is_refresh and not report.judge_only and report.changes is not None:
+    if report.is_refresh and report.asked and report.changes is not None:
         output.line("the next plain run counts the older answers again; --max-age leaves them out")
 
 

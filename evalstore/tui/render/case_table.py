@@ -124,7 +124,8 @@ def _model_column(
     """Return the column of a candidate; one that has few of the cases may become narrower."""
     is_sparse = model in filtered.sparse_models and len(cases.models) > 1
     # With room for the sign of a person, and for a number of attempts:
-    marked = 11 + 3 * (model in cases.labelled) + 4 * (model in cases.mixed_models)
+    signs = 3 * (model in cases.labelled) + 4 * (model in cases.mixed_models)
+    marked = 11 + signs if signs else 0
     rated = [columns_of(text) for text in heads[:-2]]
     least = max([_SPARSE if is_sparse else _DENSE, *(n for n in rated[-1:] if n <= _LONGEST)])
     width = max([least, marked, min(_NAMED, len(model)), *rated])
