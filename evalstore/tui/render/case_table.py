@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import columns_of, plural
@@ -74,12 +75,15 @@ def case_columns(
     """
     levels = _heads(cases.models, rates)
     latest = _history_heads(cases, picked, len(levels[0])) if with_history and levels else ()
-    if latest:  # the candidate above the last verdicts is left out before figures are
-        levels = [[head for head in heads for _ in range(2)] for heads in levels]
     models = [
         _model_column(cases, filtered, model, heads)
         for model, heads in zip(cases.models, levels, strict=True)
     ]
+    if latest:  # the candidate above the last verdicts is left out before figures are
+        models = [
+            replace(model, heads=tuple(head for head in model.heads for _ in range(2)))
+            for model in models
+        ]
     row_width = max(filtered.row_width, filtered.stem_width * by_file)
     unnamed = filtered.unnamed_files & {only_file} if only_file else filtered.unnamed_files
     names = min(_NAME, filtered.file_width) + min(_NAME, row_width)
