@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from evalstore.display import clip, safe, short
 from evalstore.html_report.case_table import CHANGES, CaseTable, TableRow
 from evalstore.html_report.texts import TextTable
+from evalstore.operations.attempts import attempts_text
 from evalstore.operations.side_names import side_name
 from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.answer_text import check_text, facts_text, judgement_title
-from evalstore.operations.views.attempts import attempts_text
 from evalstore.operations.views.explanation_text import OTHERS, explanation_sections
 from evalstore.operations.views.verdict_order import FAILING, SIGNS
 from evalstore.reports.word_diff import diff_lines
@@ -23,7 +23,7 @@ from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.reuse_savings import ReuseSavings
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.operations.views.case_answers import AnswerReader, ResultView

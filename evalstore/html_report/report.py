@@ -17,7 +17,7 @@ from evalstore.html_report.case_history import CaseHistory
 from evalstore.html_report.embedding import data_block
 from evalstore.html_report.page import ServedPage, write_page
 from evalstore.html_report.summary import MOST_RUNS, summarise_results
-from evalstore.operations.diff import Diff, diff
+from evalstore.operations.diff import diff
 from evalstore.operations.garbage_collection import without_garbage_collection
 from evalstore.operations.open_regressions import find_open_regressions
 from evalstore.operations.prompt_names import prompt_label
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.html_report.case_table import CaseTable
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.exports.writers import ByteWriter
     from evalstore.operations.regressions import Regression
     from evalstore.planning.options import Location

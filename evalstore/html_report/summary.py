@@ -26,7 +26,7 @@ from evalstore.planning.options import is_partial
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.regressions import Regression
     from evalstore.operations.stats import Stats
     from evalstore.reports.comparison import Pair

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore.operations.diff_sides import read_answers
-from evalstore.operations.views.attempts import (
+from evalstore.operations.attempts import (
     Attempt,
     CellToJudge,
     failed_text,
@@ -17,10 +15,8 @@ from evalstore.operations.views.attempts import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.attempts import Attempts
     from evalstore.operations.diff_sides import Side
-    from evalstore.operations.views.attempts import Attempts
-    from evalstore.planning.project import Project
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
     from evalstore.store import Store
@@ -42,13 +38,6 @@ def read_side_attempts(store: Store, side: Side, results: Iterable[Result | None
         if case:
             cells.append(CellToJudge(result, case.judged_by, side.rule))
     return read_attempts(store, cells)
-
-
-def with_answers(project: Project, diff: Diff) -> Diff:
-    """Return the comparison with the answers that show the changes."""
-    pairs = diff.comparison.differing_pairs
-    ids = [id for pair in pairs for id in diff.shown_sessions(pair) if id]
-    return replace(diff, answers=read_answers(project, ids))
 
 
 PairAttempts = tuple["Sequence[Attempt]", "Sequence[Attempt]"]

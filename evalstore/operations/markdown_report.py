@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import money, percent, plural, short
-from evalstore.operations.diff import Diff, diff
+from evalstore.operations.attempts import attempts_text
+from evalstore.operations.diff import diff
 from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
 from evalstore.operations.open_regressions import find_open_regressions, regressions_text
 from evalstore.operations.reuse_savings import sum_savings
 from evalstore.operations.stats import Stats, stats
 from evalstore.operations.verdict_changes import cell_of
-from evalstore.operations.views.attempts import attempts_text, find_attempts
+from evalstore.operations.views.attempts import find_attempts
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import describe_pair, summary_lines
 from evalstore.operations.views.result_changes import JudgedResult
@@ -31,6 +32,7 @@ from evalstore.store.results import find_decisive, iterate_cases, join_feedback
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.regressions import Regression
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.options import Location

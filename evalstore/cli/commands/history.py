@@ -16,7 +16,7 @@ from evalstore.planning.options import SelectionOptions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
 
 _FAILURES = 50
 """Failures that are listed without `-n`; `-v` lists all."""
@@ -83,9 +83,7 @@ def diff(
     ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)
     if json or output_format != "table":
-        from evalstore.operations.diff_document import with_prompt_names
-
-        compared = with_prompt_names(here(), compared)
+        compared = operations.with_prompt_names(here(), compared)
     lists = ["broke", "fixed", *([] if flips else ["changed", "new", "gone"])]
     if not print_data(compared, lists, output_format, json=json):
         if name_only:

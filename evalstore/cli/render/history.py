@@ -27,7 +27,7 @@ from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.failures import FailureEntry, FailureLog
     from evalstore.operations.log import Log
     from evalstore.reports.comparison import Pair

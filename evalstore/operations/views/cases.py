@@ -11,9 +11,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from evalstore.operations.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
-from evalstore.operations.views.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
 from evalstore.planning.candidate_order import candidate_order

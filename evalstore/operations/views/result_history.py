@@ -7,14 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.operations.views.attempts import (
-    Attempt,
-    find_attempts,
-    has_attempts,
-    judge_record,
-    load_votes,
-    read_votes,
-)
+from evalstore.operations.attempts import Attempt, has_attempts
+from evalstore.operations.views.attempts import find_attempts, judge_record, load_votes, read_votes
 from evalstore.operations.views.result_changes import (
     JudgedResult,
     ResultChange,

@@ -14,10 +14,10 @@ from evalstore.checks.check_verdict import schemas_of
 from evalstore.checks.difference_locator import flat_checks, locate_difference
 from evalstore.checks.types.judge import without_judge
 from evalstore.clock import iso
+from evalstore.operations.attempts import Attempt, shown_session
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.views.answer import AnswerView, question_of, read_answer
-from evalstore.operations.views.attempts import Attempt, shown_session
 from evalstore.operations.views.result_history import ResultHistory, VerdictCounts, find_history
 from evalstore.operations.workspace_results import workspace_as_run
 from evalstore.planning.open_project import open_project, open_store, open_workspace
@@ -347,7 +347,7 @@ def _others(
     place = result.prompt_number, result.model
     return tuple(
         OtherResult(names.get(cell.prompt, ""), cell)
-        for cell in sorted(cells, key=lambda cell: (cell.model != result.model, cell.model))
+        for cell in sorted(cells, key=lambda cell: cell.model != result.model)
         if (cell.prompt_number, cell.model) != place
     )
 

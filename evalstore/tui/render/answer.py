@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe
+from evalstore.operations.attempts import failed_text
 from evalstore.operations.views.answer_text import (
     OTHER_VERSIONS,
     conversation,
@@ -18,7 +19,6 @@ from evalstore.operations.views.answer_text import (
     split_judgements,
     together_lines,
 )
-from evalstore.operations.views.attempts import failed_text
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
     BLANK,
@@ -36,8 +36,8 @@ from evalstore.tui.render.pair import MIN_SHARED, question_lines
 from evalstore.tui.render.verdicts import verdict_cell
 
 if TYPE_CHECKING:
+    from evalstore.operations.attempts import MixedAttempts
     from evalstore.operations.views.answer import AnswerView
-    from evalstore.operations.views.attempts import MixedAttempts
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.reports.word_diff import Pieces

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import columns_of, plural
-from evalstore.operations.views.attempts import failed_text
+from evalstore.operations.attempts import failed_text
 from evalstore.operations.views.styled_text import StyledSpan
 from evalstore.operations.views.verdict_order import PERSON, SIGNS, verdict_counts
 from evalstore.tui.render.plot import spark_spans, spark_words

@@ -21,7 +21,7 @@ from evalstore.reports.word_diff import Stretch, compare_words
 from evalstore.tui.render.plot import spark_spans, spark_words
 
 if TYPE_CHECKING:
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.reports.comparison import Pair
     from evalstore.reports.version_diff import Difference
     from evalstore.results import Result

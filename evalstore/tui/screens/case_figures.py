@@ -54,14 +54,11 @@ class CaseFigures:
         self._grid.set_columns(self.columns())
         self._show()
 
-    def follow_candidate(self) -> None:
-        """Name the candidate of the selected column above the last verdicts."""
+    def request_seen(self) -> None:
+        """Read the last verdicts of the cases that can be seen, and name their candidate."""
         cases = self._listing.cases
         if cases and len(cases.models) > 1 and self.history.has_several:
             self._grid.set_columns(self.columns())
-
-    def request_seen(self) -> None:
-        """Read the last verdicts of the cases that can be seen."""
         seen = self._listing.lines[self._grid.seen_rows]
         self.history.request(self._listing.small_files(seen))
 

@@ -256,7 +256,6 @@ class CasesPage(CaseActionsPage):
     def follow_cursor(self) -> None:
         """Show the answer to the highlighted case, and read the last verdicts of what is seen."""
         self.reader.show(self.listing.cases, self.case, self.grid.picked)
-        self.figures.follow_candidate()
         self.figures.request_seen()
 
     @on(Grid.Chosen, "#cases")

@@ -9,7 +9,7 @@ from evalstore.operations.views.verdict_order import FAILING
 from evalstore.tui.state.case_groups import count_cases
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.attempts import MixedAttempts
+    from evalstore.operations.attempts import MixedAttempts
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.results import Result
 
