@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         StoreError,
         WorkspaceError,
     )
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.json_output import to_json
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
@@ -77,7 +77,7 @@ _MODULES = {
         *("EvalstoreError", "NothingSelectedError", "Problem", "RevisionError", "StoreError"),
         "WorkspaceError",
     ),
-    "evalstore.operations.diff": ("Diff",),
+    "evalstore.operations.diff_result": ("Diff",),
     "evalstore.operations.json_output": ("to_json",),
     "evalstore.operations.run_report": ("RunReport",),
     "evalstore.operations.status_report": ("Status",),

@@ -244,6 +244,11 @@ def shorten(text: str, at: int = 0) -> str:
 
 def difference(expected: str, actual: str) -> str:
     """Return the expected and the actual text, shortened around the first difference."""
-    pairs = enumerate(zip(expected, actual, strict=False))
-    at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(actual)))
+    at = first_difference(expected, actual)
     return f"expected {shorten(expected, at)}, found {shorten(actual, at)}"
+
+
+def first_difference(first: str, second: str) -> int:
+    """Return the index at which two texts differ first."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))

@@ -16,7 +16,7 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     import pyarrow
 
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.grep import In, SearchHit
     from evalstore.operations.stats import Stats
     from evalstore.operations.views.verdict_explanation import VerdictExplanation

@@ -61,6 +61,8 @@ class CheckInput:
     """The texts of all answers that are judged together; empty when there is only this one."""
     prepare: Callable[[str], str] = str
     """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
+    quote: Callable[[str], str] = str
+    """The same without changes of case, for texts that a feedback quotes."""
     run_code: Callable[[Mapping[str, Json], Json], Json] | None = None
     """Runs a Python file: from a check and its input to the value that the function returned."""
     run_check: Callable[[Mapping[str, Json], CheckInput], CheckOutcome] | None = None
@@ -70,6 +72,11 @@ class CheckInput:
     def text(self) -> str:
         """Return `actual` as a prepared text; a value that is not a text as JSON."""
         return self.prepare(as_text(self.actual))
+
+    @property
+    def quoted(self) -> str:
+        """Return the text in the case in which the model wrote it."""
+        return self.quote(as_text(self.actual))
 
 
 INSTALL = "pip install 'evalstore[similarity]'"

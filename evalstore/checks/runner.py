@@ -20,9 +20,12 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
     if kind is None or kind.revision != check["revision"]:
         words = f"'{name}' revision {check['revision']}"
         return CheckOutcome("error", f"this version does not know check {words}")
-    prepare = preparer(tuple(check.get("normalize", ())), bool(check.get("ignoreCase")))
-    if prepare is not subject.prepare or subject.run_check is None:
-        subject = replace(subject, prepare=prepare, run_check=run_check)
+    steps = tuple(check.get("normalize", ()))
+    prepare = preparer(steps, bool(check.get("ignoreCase")))
+    quote = preparer(tuple(step for step in steps if step != "casefold"), False)
+    is_known = prepare is subject.prepare and quote is subject.quote
+    if not is_known or subject.run_check is None:
+        subject = replace(subject, prepare=prepare, quote=quote, run_check=run_check)
     finding = kind.judge(check, subject)
     bound = check.get("pass")
     passed = reaches(finding.score, bound) if bound else finding.score >= 1.0

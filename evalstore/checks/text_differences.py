@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.normalization import preparer
-from evalstore.display import as_text, shorten
+from evalstore.display import as_text, first_difference, shorten
 from evalstore.processes.patterns import SECONDS, compiled
 from evalstore.values import Json
 
@@ -57,19 +57,13 @@ def place_in(answer: Json, text: str, at: int) -> str:
     return ""
 
 
-def _first_difference(expected: str, text: str) -> int:
-    """Return the index at which two texts differ first."""
-    pairs = enumerate(zip(expected, text, strict=False))
-    return next((at for at, (old, new) in pairs if old != new), min(len(expected), len(text)))
-
-
 def locate_whole(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     """Return the difference from the expected text that is nearest to the answer."""
     text = subject.text
     expected = _nearest([subject.prepare(entry) for entry in check["expected"]], text)
     if expected is None or expected == text:
         return None
-    place = place_in(subject.actual, text, _first_difference(expected, text)) if text else ""
+    place = place_in(subject.actual, text, first_difference(expected, text)) if text else ""
     return AnswerDifference(expected, text, place, is_text=True)
 
 
@@ -77,10 +71,10 @@ def locate_start(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
     """Return the difference of the start of the answer from the nearest expected one."""
     text = subject.text
     parts = [subject.prepare(entry) for entry in check["expected"]]
-    expected = max(parts, key=lambda part: _first_difference(part, text), default=None)
+    expected = max(parts, key=lambda part: first_difference(part, text), default=None)
     if expected is None or text.startswith(expected):
         return None
-    place = place_in(subject.actual, text, _first_difference(expected, text))
+    place = place_in(subject.actual, text, first_difference(expected, text))
     return AnswerDifference(expected, text[: len(expected)], place, is_text=True)
 
 
@@ -88,7 +82,7 @@ def locate_end(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifferen
     """Return the difference of the end of the answer from the nearest expected one."""
     text = subject.text
     parts = [subject.prepare(entry) for entry in check["expected"]]
-    expected = max(parts, key=lambda part: _first_difference(part[::-1], text[::-1]), default=None)
+    expected = max(parts, key=lambda part: first_difference(part[::-1], text[::-1]), default=None)
     if expected is None or text.endswith(expected):
         return None
     start = max(0, len(text) - len(expected))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from evalstore.display import clip, safe, short
 from evalstore.html_report.case_table import CHANGES, CaseTable, TableRow
 from evalstore.html_report.texts import TextTable
+from evalstore.operations.attempts import attempts_text
 from evalstore.operations.side_names import side_name
 from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.answer_text import check_text, facts_text, judgement_title
-from evalstore.operations.views.attempts import attempts_text
 from evalstore.operations.views.explanation_text import OTHERS, explanation_sections
 from evalstore.operations.views.verdict_order import FAILING, SIGNS
 from evalstore.reports.word_diff import diff_lines
@@ -23,7 +23,7 @@ from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.reuse_savings import ReuseSavings
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.operations.views.case_answers import AnswerReader, ResultView
@@ -97,8 +97,9 @@ class CaseData:
     def _read_previous(self, cases: Sequence[Sequence[ResultView]]) -> None:
         """Read the earlier answers of the cases of a block together, as far as they are shown."""
         entries = [self._pairs.get(cell_of(view.result)) for views in cases for view in views]
-        ids = [entry[1].was.sessions[:1] for entry in entries if entry and entry[1].was]
-        self._before = self._reader.answers([id for sessions in ids for id in sessions])
+        pairs = [entry[1] for entry in entries if entry]
+        ids = [self._diff.shown_sessions(pair)[0] for pair in pairs] if self._diff else []
+        self._before = self._reader.answers([id for id in ids if id])
 
     def _case(self, views: Sequence[ResultView], texts: TextTable) -> Json:
         result, case = views[0].result, views[0].case
@@ -236,15 +237,17 @@ class CaseData:
             "word": was.word or "answered",
             **({"run": short(self._diff.earlier[was])} if was in self._diff.earlier else {}),
             "reason": safe(self._diff.reason(pair)),
-            "feedback": texts.add(self._diff.feedback_of(was), markdown=False),
+            "feedback": texts.add(self._diff.feedback_on(pair)[0], markdown=False),
         }
-        if was.sessions and was.sessions[:1] != view.result.sessions[:1] and view.sessions:
+        before_id, now_id = self._diff.shown_sessions(pair)
+        answers = {session.id: session.answers for session in view.sessions}
+        if before_id and now_id in answers and before_id != now_id:
             if self._undiffed >= _MOST_DIFFS:
                 self.table.undiffed += 1
             else:
                 self._undiffed += 1
-                before = self._before.get(was.sessions[0], "")
-                now = view.sessions[0].answers[-1] if view.sessions[0].answers else ""
+                before = self._before.get(before_id, "")
+                now = answers[now_id][-1] if answers[now_id] else ""
                 document["diff"] = [
                     [
                         [line.sign, *([safe(text), int(new)] for text, new in line.pieces)]

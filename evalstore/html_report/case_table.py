@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from evalstore.display import safe
@@ -51,6 +51,7 @@ class CaseTable:
     """The id of the run, or `workspace`."""
     files: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
+    """The candidates in the order of their numbers; `columns` has them as they are shown."""
     tags: list[str] = field(default_factory=list)
     rows: list[TableRow] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
@@ -61,6 +62,8 @@ class CaseTable:
     """How many attempts at a changed result fail, if there are several."""
     undiffed: int = 0
     """The number of changed answers whose difference is left out."""
+    columns: list[int] = field(default_factory=list)
+    """The numbers of the candidates in the order in which they are shown."""
 
     @property
     def case_count(self) -> int:
@@ -75,6 +78,15 @@ class CaseTable:
             for number, row in enumerate(self.rows)
         }
 
+    def sort_candidates(self, order: Callable[[str], Any]) -> None:
+        """Show the candidates in this order."""
+        self.columns = sorted(range(len(self.models)), key=lambda n: order(self.models[n]))
+
+    @property
+    def candidates(self) -> list[str]:
+        """Return the candidates in the order in which they are shown."""
+        return [self.models[number] for number in self.columns]
+
     def content(self) -> Json:
         """Return the table as JSON, in which a cell is a list that begins with its candidate.
 
@@ -88,6 +100,7 @@ class CaseTable:
                 _addresses((row.row for row in self.rows), separator=""),
             ],
             "models": list(map(safe, self.models)),
+            "columns": self.columns,
             "tags": list(map(safe, self.tags)),
             "words": URGENCY,
             "signs": SIGNS,

@@ -68,7 +68,7 @@ def write_page(
             policy=content_policy(script, style, is_served=served is not None),
             style=Drawing(style),
             version=__version__,
-            models=list(map(safe, table.models)),
+            models=list(map(safe, table.candidates)),
             rows=[_static_row(row, table) for row in rows],
             case_count=count_cases(rows),
             total=table.case_count,
@@ -99,5 +99,5 @@ def _static_row(row: TableRow, table: CaseTable) -> StaticRow:
         row=safe(row.row),
         prompt=safe(row.prompt),
         tags=safe(", ".join(table.tags[number] for number in row.tags)),
-        cells=tuple(row.cells.get(number) for number in range(len(table.models))),
+        cells=tuple(map(row.cells.get, table.columns)),
     )

@@ -18,7 +18,7 @@ from evalstore.html_report.case_history import CaseHistory
 from evalstore.html_report.embedding import data_block
 from evalstore.html_report.page import ServedPage, write_page
 from evalstore.html_report.summary import MOST_RUNS, summarise_results
-from evalstore.operations.diff import Diff, diff
+from evalstore.operations.diff import diff
 from evalstore.operations.garbage_collection import without_garbage_collection
 from evalstore.operations.open_regressions import find_open_regressions
 from evalstore.operations.output_paths import require_writable
@@ -33,10 +33,12 @@ from evalstore.operations.views.verdict_explanation import (
     explain_stored_result,
     explain_workspace_result,
 )
+from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import is_partial
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.exports.writers import ByteWriter
     from evalstore.operations.regressions import Regression
     from evalstore.planning.options import Location
@@ -147,6 +149,8 @@ def build_report(
             parts = iter(lambda: list(islice(results, _AT_ONCE)), [])
             for number, block in enumerate(data.blocks(parts)):
                 spool.write(data_block(f"block-{number}", block))
+            order = candidate_order(project.settings)
+            data.table.sort_candidates(order)
             for id, content in _read_images(project.store, data.images):
                 spool.write(data_block(f"image-{id}", content))
             runs = [{"id": other.id[:8], "at": other.started // 1000} for other in history.runs]
@@ -216,7 +220,7 @@ def _find_trend(store: Store, run: Run | None) -> list[Run]:
     earlier = store.find_recent_runs(before=run)
     return [
         *runs,
-        *islice((other for other in earlier if not is_partial(other.selection)), MOST_RUNS),
+        *islice((other for other in earlier if not is_partial(other)), MOST_RUNS),
     ]
 
 

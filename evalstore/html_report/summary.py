@@ -27,7 +27,7 @@ from evalstore.planning.options import is_partial
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.regressions import Regression
     from evalstore.operations.stats import Stats
     from evalstore.reports.comparison import Pair
@@ -222,7 +222,7 @@ def _about(run: Run) -> Iterable[tuple[str, str]]:
 def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable[str]:
     if run.status != "complete":
         yield f"This run is {run.status}: some results are missing."
-    if is_partial(run.selection):
+    if is_partial(run):
         yield f"This run is partial: {safe(scope_text(run))}."
     missing = counts["pending"] + counts["no reply"]
     if missing:
@@ -241,7 +241,7 @@ def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) 
     results = sum(len(row.cells) for row in table.rows)
     places = f"in {plural(len(table.files), 'file')}; {plural(results, 'result')}"
     yield Fact("Cases", f"{table.case_count:,}", places)
-    yield Fact("Candidates", f"{len(table.models):,}", ", ".join(map(safe, table.models[:3])))
+    yield Fact("Candidates", f"{len(table.models):,}", ", ".join(map(safe, table.candidates[:3])))
     if run.id != WORKSPACE:
         calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new judgement')}"
         yield Fact("Cost of this run", cost_text(run.cost, run.spending), calls)
@@ -291,7 +291,7 @@ def _changed(
         verdicts=facts.verdicts,
         attempts=table.attempts.get(cell_of(result), ""),
         reason=safe(facts.reason),
-        feedback="" if result.verdict == "pass" else safe(diff.feedback_of(pair.now)[:300]),
+        feedback="" if result.verdict == "pass" else safe(diff.feedback_on(pair)[1][:300]),
         place=places.get((result.file, result.row, result.prompt_number), -1),
     )
 

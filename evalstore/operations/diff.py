@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.diff_notes import Sessions, question_changes, selection_notes
+from evalstore.operations.diff_attempts import read_side_attempts
+from evalstore.operations.diff_notes import find_same_answers, question_changes, selection_notes
+from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_sides import (
     comparable,
     fill_older_side,
@@ -23,271 +25,17 @@ from evalstore.operations.diff_sides import (
     workspace_side,
 )
 from evalstore.operations.file_edits import find_edits
-from evalstore.operations.json_output import to_json
-from evalstore.operations.judgement_changes import Judgements, judgement_changes
-from evalstore.operations.prompt_names import name_field, prompt_labels
+from evalstore.operations.judgement_changes import judgement_changes
+from evalstore.operations.prompt_names import name_prompts, prompt_labels
 from evalstore.operations.row_ids import has_edited_rows
-from evalstore.operations.side_names import WORKSPACE
+from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
-from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
-from evalstore.reports.version_diff import Difference, unified
-from evalstore.results import Result
-from evalstore.store.results import join_feedback
+from evalstore.reports.comparison import compare, compare_models
 from evalstore.store.revisions import WORK
-from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.reports.paired_tests import RateChange
-    from evalstore.reports.statistics import Rate
-
-
-@dataclass
-class Diff:
-    """The differences between two sides."""
-
-    was: str
-    now: str
-    """A run's id, or `workspace`."""
-    comparison: Comparison
-    edits: dict[str, list[Difference]]
-    """Test file -> the edits of its cases."""
-    feedback: dict[str, str]
-    """The feedback by the id of its judgement."""
-    answers: dict[str, str] = field(default_factory=dict)
-    """Session id -> its answer, when answers were requested."""
-    prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
-    """Test files with several system prompts -> the name of each."""
-    notes: list[str] = field(default_factory=list)
-    """Notes for a reader about the sides."""
-    question_differences: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
-    """Sessions of both sides -> how their questions differ, apart from test and prompt.
-
-    In both directions.
-    """
-    judgement_differences: dict[tuple[Judgements, Judgements], list[str]] = field(
-        default_factory=dict
-    )
-    """Judgements of both sides -> labels and changes of evaluators between them.
-
-    In both directions.
-    """
-    rules: tuple[str, str] = ("", "")
-    """The rules by which several votes make a verdict, on both sides."""
-    earlier: dict[Result, str] = field(default_factory=dict)
-    """Results of the first side that its run lacks -> the id of the earlier run that has them."""
-    models: tuple[str, str] | None = None
-    """The candidates that are compared, when both sides are those of one run."""
-    labels: frozenset[str] = frozenset()
-    """The ids of the judgements that are labels of people."""
-    has_edited_rows: bool = False
-    """Whether rows that are new may be edited ones, which the field `rowId` would show."""
-    is_now_partial: bool = False
-    """Whether the newer side is a run of some cases, and the older one is not of the same."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nothing differs."""
-        return not (self.broke or self.fixed or self.changed or self.new or self.gone or self.edits)
-
-    @property
-    def broke(self) -> list[Pair]:
-        """Return cases that passed on the first side and do not on the second."""
-        return self.comparison.broke
-
-    @property
-    def fixed(self) -> list[Pair]:
-        """Return cases that did not pass on the first side and do on the second."""
-        return self.comparison.fixed
-
-    @property
-    def changed(self) -> list[Pair]:
-        """Return other cases with another verdict, or with another answer."""
-        return self.comparison.changed
-
-    @property
-    def new(self) -> list[Pair]:
-        """Return cases that only the second side has."""
-        return self.comparison.new
-
-    @property
-    def gone(self) -> list[Pair]:
-        """Return cases that only the first side has."""
-        return self.comparison.gone
-
-    @property
-    def rates(self) -> tuple[Rate, Rate]:
-        """Return the pass rates of both sides over the cases that are judged on both."""
-        return self.comparison.rates()
-
-    @property
-    def change(self) -> RateChange:
-        """Return the difference of the pass rates, with its 95 % interval and p-value."""
-        return self.comparison.change()
-
-    @property
-    def p_value(self) -> float:
-        """Return the p-value of the sign-flip test over files: 0..1, 1 without a difference."""
-        return self.change.p
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Return the names of the sides."""
-        return self.models or (_name(self.was), _name(self.now))
-
-    def swapped(self) -> Diff:
-        """Return the same comparison with the sides exchanged."""
-        return replace(
-            self,
-            was=self.now,
-            now=self.was,
-            comparison=self.comparison.swapped(),
-            edits={
-                file: [difference.swapped() for difference in differences]
-                for file, differences in self.edits.items()
-            },
-            rules=(self.rules[1], self.rules[0]),
-            models=self.models and (self.models[1], self.models[0]),
-        )
-
-    def feedback_of(self, result: Result | None) -> str:
-        """Return the feedback on one side of a pair: of a label, only its note."""
-        if result is None:
-            return ""
-        return join_feedback(self.labels_of(result) or result.evaluations, self.feedback)
-
-    def labels_of(self, result: Result) -> list[str]:
-        """Return the ids of the labels that decide a result; empty if no person labelled it."""
-        return [id for id in result.evaluations if id in self.labels]
-
-    def reason(self, pair: Pair) -> str:
-        """Return the change that explains a pair: of a definition, the answer or a judgement."""
-        was, now = pair.was, pair.now
-        if was is None or now is None:
-            return "new" if was is None else "gone"
-        changes = [
-            *change_of_tests(was, now),
-            *(["system prompt changed"] if was.prompt != now.prompt else []),
-            *(["evaluation changed"] if was.evaluation != now.evaluation else []),
-        ]
-        if self.models is not None:
-            return ", ".join(changes)
-        if not changes:
-            changes = self._other_answer(was, now)
-        changes += self.judgement_differences.get((was.evaluations, now.evaluations), [])
-        return ", ".join(changes) or self._other_judgement(was, now)
-
-    def _other_answer(self, was: Result, now: Result) -> list[str]:
-        """Return how the answers to the same question differ; empty if they are the same."""
-        if was.sessions == now.sessions:
-            return []
-        if not was.sessions or not now.sessions:
-            return ["not answered" if was.sessions else "answered"]
-        return [self.question_differences.get((was.sessions, now.sessions), "another answer")]
-
-    def _other_judgement(self, was: Result, now: Result) -> str:
-        """Return how the judgement of the same answer differs; empty if it is the same."""
-        if was.is_missing != now.is_missing:
-            return "judged" if was.is_missing else "not judged"
-        if was.evaluations != now.evaluations:
-            return "another judgement"
-        is_filled_in = was in self.earlier or now in self.earlier
-        if was.verdict != now.verdict and self.rules[0] != self.rules[1] and not is_filled_in:
-            return f"verdict: {' -> '.join(self.rules)}"
-        return ""
-
-    def answer_diff(self, pair: Pair) -> list[str]:
-        """Return the unified diff of the first answers of both sides; empty when they are equal."""
-        was = self.answers.get(pair.was.sessions[0], "") if pair.was and pair.was.sessions else ""
-        now = self.answers.get(pair.now.sessions[0], "") if pair.now and pair.now.sessions else ""
-        return unified(was, now, *self.names)
-
-    def document(self) -> Json:
-        """Return the comparison as JSON."""
-        was, now = self.rates
-        return {
-            "from": self.was,
-            "to": self.now,
-            **({"models": list(self.models)} if self.models else {}),
-            **{
-                name: [self._pair(pair) for pair in getattr(self, name)]
-                for name in ("broke", "fixed", "changed", "new", "gone")
-            },
-            "unchanged": len(self.comparison.unchanged),
-            "notes": self.notes,
-            "edits": [
-                {"file": file, "edits": to_json(edits)} for file, edits in self.edits.items()
-            ],
-            "statistics": {
-                "was": to_json(was),
-                "now": to_json(now),
-                **to_json(self.change),
-            },
-        }
-
-    def _repr_html_(self) -> str:
-        """Return the comparison as notebooks show it: the pass rates, and what changed."""
-        from evalstore.notebooks.html_tables import MOST_ROWS, block, line, strong, table, word
-
-        changes = ("broke", "fixed", "changed", "new", "gone")
-        pairs = [(change, pair) for change in changes for pair in getattr(self, change)]
-        counts = [f"{len(getattr(self, change)):,} {change}" for change in changes]
-        was, now = self.rates
-        return block(
-            line(strong(f"{self.names[0]} → {self.names[1]}"), *self.notes),
-            line(", ".join([*counts, f"{len(self.comparison.unchanged):,} unchanged"])),
-            line(
-                f"pass rate {was.text} → {now.text}, p = {self.p_value:.2g}" if was.judged else ""
-            ),
-            table(
-                ["change", "file", "row", "model", *self.names, "reason", "feedback"],
-                [
-                    (
-                        word(change),
-                        pair.either.file,
-                        pair.either.row,
-                        pair.either.model,
-                        word(pair.was.word) if pair.was else "",
-                        word(pair.now.word) if pair.now else "",
-                        self.reason(pair) if pair.was and pair.now else "",
-                        self.feedback_of(pair.now),
-                    )
-                    for change, pair in pairs[:MOST_ROWS]
-                ],
-                len(pairs),
-            ),
-        )
-
-    def _pair(self, pair: Pair) -> Json:
-        shown = pair.either
-        document = {
-            "file": shown.file,
-            "row": shown.row,
-            "prompt": shown.prompt,
-            **name_field(self.prompts, shown),
-            "model": shown.model,
-            "was": self._side(pair.was),
-            "now": self._side(pair.now),
-            "reason": self.reason(pair),
-        }
-        if self.answers:
-            document["answers"] = self.answer_diff(pair)
-        return document
-
-    def _side(self, result: Result | None) -> Json:
-        if result is None:
-            return None
-        return {
-            "verdict": result.verdict or ("pending" if result.evaluation else None),
-            "feedback": self.feedback_of(result),
-            "session": result.sessions[0] if result.sessions else None,
-            **({"run": self.earlier[result]} if result in self.earlier else {}),
-        }
-
-
-def _name(side: str) -> str:
-    """Return the short id of a run, or `workspace`."""
-    return side if side == WORKSPACE else side[:8]
+    from evalstore.planning.project import Project
 
 
 def diff(
@@ -320,7 +68,11 @@ def diff(
         selected = select_cases(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
         filled = fill_older_side(project, was, now, selected)
-        comparison = compare(comparable(filled, now, selected), comparable(now, filled, selected))
+        comparison = compare(
+            comparable(filled, now, selected),
+            comparable(now, filled, selected),
+            candidate_order(project.settings),
+        )
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
         name_gone(comparison)
@@ -332,15 +84,22 @@ def diff(
         }
         edits = find_edits(project.versions, edited, project.name_of_version)
         results = comparison.differing
-        return Diff(
+        attempts = (
+            read_side_attempts(
+                project.store, filled, (pair.was for pair in comparison.differing_pairs)
+            ),
+            read_side_attempts(
+                project.store, now, (pair.now for pair in comparison.differing_pairs)
+            ),
+        )
+        found = Diff(
             was.name,
             now.name,
             comparison,
             {path: differences for path, differences in edits.items() if differences},
             project.store.find_feedback(id for result in results for id in result.evaluations),
-            read_answers(project, results) if answers else {},
-            prompt_labels(project, [*filled.results, *now.results]),
-            list(selection_notes(was, filled, now)),
+            prompts=prompt_labels(project, [*filled.results, *now.results]),
+            notes=list(selection_notes(was, filled, now)),
             question_differences=question_changes(project, comparison.flips, sessions),
             judgement_differences=judgement_changes(
                 project.store,
@@ -352,7 +111,10 @@ def diff(
             labels=find_labels(project, results),
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             is_now_partial=now.selection not in ("", was.selection),
+            attempts=attempts,
+            same_answers=find_same_answers(project.store, comparison.changed),
         )
+        return _with_answers(project, found) if answers else found
 
 
 def diff_models(
@@ -384,16 +146,31 @@ def diff_models(
         )
         comparison = compare_models(was, now)
         results = comparison.differing
-        return Diff(
+        attempts = read_side_attempts(project.store, side, results)
+        found = Diff(
             side.name,
             side.name,
             comparison,
             {},
             project.store.find_feedback(id for result in results for id in result.evaluations),
-            read_answers(project, results) if answers else {},
-            prompt_labels(project, side.results),
-            list(selection_notes(side, side, side)),
+            prompts=prompt_labels(project, side.results),
+            notes=list(selection_notes(side, side, side)),
             models=models,
             is_now_partial=bool(side.selection),
             labels=find_labels(project, results),
+            attempts=(attempts, attempts),
         )
+        return _with_answers(project, found) if answers else found
+
+
+def with_prompt_names(location: Location, diff: Diff) -> Diff:
+    """Return the comparison with the names of all its system prompts."""
+    ids = {result.prompt for result in diff.comparison.differing if result.prompt}
+    return replace(diff, prompt_names=name_prompts(location, ids))
+
+
+def _with_answers(project: Project, diff: Diff) -> Diff:
+    """Return the comparison with the answers that show the changes."""
+    pairs = diff.comparison.differing_pairs
+    ids = [id for pair in pairs for id in diff.shown_sessions(pair) if id]
+    return replace(diff, answers=read_answers(project, ids))

@@ -14,7 +14,7 @@ from evalstore.operations.earlier_results import EarlierRuns
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
-from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
+from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.renames import known_ids, same_leaf
@@ -63,7 +63,7 @@ def run_side(project: Project, revision: str) -> Side:
     candidates = {candidate.id for candidate in run.candidates}
     models = None if restricted else {RECORDED, *candidates}
     results = read_results(project.store, run)
-    selection = describe_selection(run.selection) if leaves_out(run.selection) else ""
+    selection = describe_selection(run.selection) if is_partial(run) else ""
     return Side(run.id, results, nodes, files, models, selection, run.verdict_rule)
 
 
@@ -88,9 +88,10 @@ def side_of_candidates(project: Project, revision: str | None) -> Side:
     if revision is None:
         return workspace_side(project, SelectionOptions())
     side = run_side(project, revision)
-    selection = dict(project.store.load_run(side.name).selection)
-    selection.pop("models", None)
-    return replace(side, selection=describe_selection(selection) if leaves_out(selection) else "")
+    run = project.store.load_run(side.name)
+    selection = {name: value for name, value in run.selection.items() if name != "models"}
+    is_some = is_partial(replace(run, selection=selection))
+    return replace(side, selection=describe_selection(selection) if is_some else "")
 
 
 def only_models(side: Side, models: tuple[str, ...]) -> Side:
@@ -323,9 +324,8 @@ def open_sides(
         yield project
 
 
-def read_answers(project: Project, results: Sequence[Result]) -> dict[str, str]:
-    """Return the texts of the first answers of these results, by the id of the session."""
-    ids = [result.sessions[0] for result in results if result.sessions]
+def read_answers(project: Project, ids: Sequence[str]) -> dict[str, str]:
+    """Return the texts of these answers, by the id of the session."""
     return {
         id: answer_text(session.answer) for id, session in project.store.find_sessions(ids).items()
     }

@@ -25,8 +25,11 @@ from evalstore.operations.imports.recorded_models import write_models
 from evalstore.operations.imports.records import ImportSummary, store_history
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.workspace.settings import ignored_settings
+from evalstore.workspace.testfiles.parser import parse_test
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from evalstore.importers.base import Importer
     from evalstore.planning.options import Location
     from evalstore.values import Json
@@ -39,6 +42,10 @@ _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples
 class ImportReport:
     """The files that `import` wrote, and the items that it could not import."""
 
+    JSON_FIELDS = (
+        *("format", "folder", "rows", "written", "unchanged", "kept"),
+        *("left", "warnings", "settings", "history"),
+    )
     format: str = field(metadata={"json_name": "source"})
     folder: str
     """The folder below that of the tests."""
@@ -53,6 +60,10 @@ class ImportReport:
     """Settings to be pasted into `evalstore.yaml`."""
     history: ImportSummary | None = None
     """Recorded answers and verdicts; None when there are none, or they were not requested."""
+    judged_by_models: int = 0
+    """How many of the test files have instructions for models that judge."""
+    evaluators: tuple[str, ...] = ()
+    """The models that judge in the workspace."""
 
     @property
     def complete(self) -> bool:
@@ -112,7 +123,20 @@ def import_files(
         _seen_from(location.directory, imported.warnings),
         imported.settings,
         history,
+        _count_judged_by_models({**files.written, **files.unchanged}, imported.files),
+        tuple(judge.name or judge.id for judge in workspace.settings.evaluators),
     )
+
+
+def _count_judged_by_models(places: Mapping[str, str], files: Mapping[str, bytes]) -> int:
+    """Return how many of these files are tests that models judge."""
+    tests = {name: place for name, place in places.items() if place.endswith(".md")}
+    parsed = (
+        parse_test(place, files[name].decode())
+        for name, place in tests.items()
+        if name.startswith("tests/")
+    )
+    return sum(1 for test in parsed if test.instructions or (test.checks and test.checks.judge))
 
 
 def _read_sources(

@@ -61,6 +61,11 @@ It is English, not French. (An example: without French in tests/hello.md all pas
   - {when: "capital of France", answer: {pass: true, feedback: ""}}
 """,
 }
+BARE = """\
+candidates: []            # models that answer, as in [openai/gpt-4o-mini]
+evaluators: []            # models that judge
+"""
+"""The settings of a workspace without tests."""
 IGNORED = (b".evalstore/", b".env", b".env.local")
 
 
@@ -81,6 +86,7 @@ def init(
     directory: Path,
     *,
     example: bool = False,
+    bare: bool = False,
     adopt_from: Path | None = None,
     store: str | None = None,
     allow_outside: bool = False,
@@ -105,6 +111,8 @@ def init(
         _write_all(report, _read_example())
     elif (directory / FILE).exists():
         report.kept.append(FILE)
+    elif bare:
+        _write_all(report, {FILE: BARE.encode()})
     else:
         _write_all(report, {name: text.encode() for name, text in STARTER.items()})
     _ignore(report)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso, today
+from evalstore.operations.label_list import COLUMNS, list_labels
 from evalstore.operations.model_table import describe_models
 from evalstore.operations.views.case_description import CaseDescriber
 from evalstore.planning.open_project import open_project, open_store
@@ -46,7 +47,7 @@ def list_things(
     if kind == "runs":
         return _runs(location)
     with open_project(location) as project:
-        if kind in ("tests", "cases", "tags"):
+        if kind in ("tests", "cases", "tags", "labels"):
             require_sound(project, replace(selection, keep_going=True))
         return replace(_LISTS[kind](project, selection, full), left_out=project.left_out)
 
@@ -164,6 +165,11 @@ def _tags(project: Project, selection: SelectionOptions, _full: bool) -> Listing
     return Listing("tags", rows, ("tag", "cases"))
 
 
+def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> Listing:
+    rows = [*list_labels(project)]
+    return Listing("labels", rows, COLUMNS)
+
+
 _LISTS: dict[str, _List] = {
     "tests": _tests,
     "cases": _cases,
@@ -173,4 +179,5 @@ _LISTS: dict[str, _List] = {
     "tools": _definitions("tools"),
     "schemas": _definitions("schemas"),
     "tags": _tags,
+    "labels": _labels,
 }

@@ -9,24 +9,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import cost_text, money, percent, plural, short
+from evalstore.operations.attempts import attempts_text
 from evalstore.operations.cost_text import spending_text
-from evalstore.operations.diff import Diff, diff
+from evalstore.operations.diff import diff
 from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
 from evalstore.operations.open_regressions import find_open_regressions, regressions_text
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.reuse_savings import sum_savings
 from evalstore.operations.stats import Stats, stats
 from evalstore.operations.verdict_changes import cell_of
-from evalstore.operations.views.attempts import attempts_text, find_attempts
+from evalstore.operations.views.attempts import find_attempts
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import describe_pair, summary_lines
 from evalstore.operations.views.result_changes import JudgedResult
 from evalstore.operations.views.run_text import run_counts_text, scope_text
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import is_partial
 from evalstore.store.results import find_decisive, iterate_cases, iterate_results, join_feedback
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.regressions import Regression
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.options import Location
@@ -169,7 +172,7 @@ def _headline(
     yield f"{MARK.decode()}{title or 'nothing broke'}"
     yield ""
     scope = scope_text(run)
-    about = f", only {code_span(scope)}" if scope else ""
+    about = f", {'only' if is_partial(run) else 'with'} {code_span(scope)}" if scope else ""
     versus = f", compared with `{short(compared.was)}`" if compared else ""
     yield f"Run `{short(run.id)}` is {run_counts_text(run)}{about}{versus}."
     yield ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.judging.aggregation import combine_votes
-from evalstore.operations.views.attempts import group_votes, judge_votes
+from evalstore.operations.attempts import group_votes, judge_votes
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.reports.group_totals import CallFacts, MeasuredResult
 from evalstore.results import Result

@@ -15,7 +15,7 @@ from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_workspace
-from evalstore.planning.options import leaves_out
+from evalstore.planning.options import is_partial
 from evalstore.planning.path_targets import name_file
 from evalstore.results import Result
 from evalstore.runs import restore_run
@@ -203,7 +203,7 @@ def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
         prompts |= {
             (*place, result.prompt) for result in results if (place := _case(result)) in places
         }
-        if here and not leaves_out(run.selection):
+        if here and not is_partial(run):
             break
     return list(cells.values()), len(prompts) > len({prompt[:2] for prompt in prompts})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
@@ -20,7 +21,8 @@ from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.stats_filter import Filter
-from evalstore.planning.options import describe_selection, leaves_out
+from evalstore.planning.candidate_order import candidate_order
+from evalstore.planning.options import describe_selection, is_partial
 from evalstore.reports.group_totals import GroupTotals, ResultGroup
 from evalstore.results import Result
 from evalstore.store.revisions import WORK
@@ -187,7 +189,7 @@ class StatsCollector:
                 by=by,
                 query=chosen.description if chosen else None,
                 currency=self._code,
-                selection=describe_selection(run.selection) if leaves_out(run.selection) else "",
+                selection=describe_selection(run.selection) if is_partial(run) else "",
                 total=everything,
                 groups=tuple(
                     sorted(
@@ -196,7 +198,7 @@ class StatsCollector:
                             for key, group_totals in totals.items()
                             for names in [_names(self._project, by, key)]
                         ),
-                        key=lambda group: group.name.casefold(),
+                        key=partial(_group_order, by, candidate_order(self._project.settings)),
                     )
                 ),
                 rerolls=counted,
@@ -275,6 +277,17 @@ def _keys(by: By, result: Result, case: Case) -> Iterator[_Key]:
                 parts = (result.file,)
         keys = [(*key, part) for key in keys for part in parts]
     yield from keys
+
+
+def _group_order(
+    by: By, order: Callable[[str], tuple[bool, int, str]], group: ResultGroup
+) -> list[tuple[bool, int, str]]:
+    """Return the sort key of a group: candidates as in the settings, others by name."""
+    names = group.names or (group.name,)
+    return [
+        order(name) if dimension == "model" else (False, 0, name.casefold())
+        for dimension, name in zip(by, names, strict=True)
+    ]
 
 
 def _names(project: Project, by: By, key: _Key) -> tuple[str, ...]:

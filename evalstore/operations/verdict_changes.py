@@ -137,7 +137,7 @@ class _Comparer:
             self._changes.new += [
                 result for result, _ in judged if result.verdict not in (None, "pass")
             ]
-        self._changes.new.sort(key=cell_of)
+        self._changes.new.sort(key=lambda result: result.file)  # the rows are as in the file
         return self._changes
 
     def _compare(self, entries: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from evalstore.runs import Run
     from evalstore.values import Json
 
 FailOn = Literal["failure", "regression", "undecided", "error", "none"]
@@ -22,6 +23,7 @@ Kind = Literal[
     "tools",
     "schemas",
     "tags",
+    "labels",
     "runs",
     "checks",
 ]
@@ -95,11 +97,11 @@ _ALL_THE_SAME = ("refresh", "maxAge")
 """Stored options that leave a run complete."""
 _ALL_CASES = (*_ALL_THE_SAME, "evaluators", "attempts", "offline")
 """Stored options that leave out no case."""
-
-
-def is_partial(selection: Mapping[str, Json]) -> bool:
-    """Return whether a run with this selection was not about all cases."""
-    return any(name not in _ALL_THE_SAME for name in selection)
+_OF_CASES = (
+    *("paths", "tags", "excludeTags", "name", "changed"),
+    *("sample", "seed", "shard", "limit"),
+)
+"""Stored options that select whole cases, and may select all of them."""
 
 
 _OPTIONS = {
@@ -124,14 +126,16 @@ _OPTIONS = {
 """From the name under which a run stores an option to the option."""
 
 
-def leaves_out(selection: Mapping[str, Json]) -> bool:
-    """Return whether a run with this selection left out some cases or candidates."""
-    return any(name not in _ALL_CASES for name in selection)
+def is_partial(run: Run) -> bool:
+    """Return whether a run left out some cases or candidates."""
+    has_all = run.cases is not None and run.cases.selected == run.cases.total
+    complete = (*_ALL_CASES, *_OF_CASES) if has_all else _ALL_CASES
+    return any(name not in complete for name in run.selection)
 
 
 def describe_selection(selection: Mapping[str, Json]) -> str:
-    """Return the selection of a run as on its command line; empty when it selects all cases."""
-    if not is_partial(selection):
+    """Return the options of a run as on its command line, if they are not the default ones."""
+    if all(name in _ALL_THE_SAME for name in selection):
         return ""
     words = [shlex.quote(path) for path in selection.get("paths", ())]
     for name, value in selection.items():

@@ -59,6 +59,10 @@ class Comparison:
     new: list[Pair] = field(default_factory=list)
     gone: list[Pair] = field(default_factory=list)
     unchanged: list[Pair] = field(default_factory=list)
+    order: Callable[[Pair], Any] = field(
+        default=lambda _pair: 0, repr=False, compare=False, kw_only=True
+    )
+    """The sort key of pairs."""
 
     @property
     def flips(self) -> list[Pair]:
@@ -68,8 +72,13 @@ class Comparison:
     @property
     def differing(self) -> list[Result]:
         """Return both sides of all pairs that are not unchanged."""
-        pairs = [*self.flips, *self.new, *self.gone]
+        pairs = self.differing_pairs
         return [result for pair in pairs for result in (pair.was, pair.now) if result]
+
+    @property
+    def differing_pairs(self) -> list[Pair]:
+        """Return all pairs that are not unchanged."""
+        return [*self.flips, *self.new, *self.gone]
 
     @property
     def pending(self) -> int:
@@ -84,7 +93,7 @@ class Comparison:
             assert pair.now
             is_unchanged = pair.was.verdict == pair.now.verdict and is_equal(pair)
             (self.unchanged if is_unchanged else self.changed).append(pair)
-        self.unchanged.sort(key=_order)
+        self.unchanged.sort(key=self.order)
 
     @property
     def pairs(self) -> list[Pair]:
@@ -140,14 +149,18 @@ def _rate(side: Iterable[Result | None]) -> Rate:
     return rate_of(questions)
 
 
-def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
+def compare(
+    was: Iterable[Result], now: Iterable[Result], candidates: Callable[[str], Any] = str
+) -> Comparison:
     """Pair two sides: same file, same row, same prompt, same model.
 
     Rows are paired by their values, else by their label; system prompts by their content, else,
-    when they were edited, by their number.
+    when they were edited, by their number. Pairs are in the order of the rows of the newer side;
+    `candidates` is the sort key of candidates.
     """
     old = list(was)
     new = list(now)
+    order = _order_of_rows([*new, *old], candidates)
     pairs: list[Pair] = []
     for place_of in (_by("key", "prompt"), _by("row", "prompt"), *_BY_NUMBER):
         waiting: dict[Place, list[Result]] = {}
@@ -164,14 +177,25 @@ def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
         new = left
     pairs += [Pair(None, result) for result in new]
     pairs += [Pair(result, None) for result in old]
-    comparison = Comparison()
-    for pair in sorted(pairs, key=_order):
+    comparison = Comparison(order=order)
+    for pair in sorted(pairs, key=order):
         _sort(pair, comparison)
     return comparison
 
 
-def _order(pair: Pair) -> tuple[str, str, str]:
-    return pair.either.file, pair.either.row, pair.either.model
+def _order_of_rows(
+    results: Iterable[Result], candidates: Callable[[str], Any]
+) -> Callable[[Pair], Any]:
+    """Return the sort key of pairs: by file, by the place of the row in it, by candidate."""
+    places: dict[tuple[str, str], int] = {}
+    for result in results:
+        places.setdefault((result.file, result.row), len(places))
+
+    def order(pair: Pair) -> Any:
+        result = pair.either
+        return result.file, places[result.file, result.row], candidates(result.model)
+
+    return order
 
 
 def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
@@ -179,14 +203,16 @@ def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
 
     Their answers differ in any case: only verdicts count as changed.
     """
+    was, now = list(was), list(now)
+    order = _order_of_rows([*now, *was], str)
     waiting = {(result.file, result.row, result.prompt_number): result for result in was}
     pairs = [
         Pair(waiting.pop((result.file, result.row, result.prompt_number), None), result)
         for result in now
     ]
     pairs += [Pair(result, None) for result in waiting.values()]
-    comparison = Comparison()
-    for pair in sorted(pairs, key=lambda each: (each.either.file, each.either.row)):
+    comparison = Comparison(order=order)
+    for pair in sorted(pairs, key=order):
         _sort(pair, comparison, answers=False)
     return comparison
 

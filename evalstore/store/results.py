@@ -91,6 +91,7 @@ class TaggedResult(NamedTuple):
     """The number of its case in the file."""
     result: Result
     tags: tuple[str, ...]
+    judged_by: Collection[str] = ()
 
 
 def iterate_leaves(store: Store, run: Run) -> Iterator[tuple[str, Iterator[TaggedResult]]]:
@@ -120,7 +121,7 @@ def _read_leaf(store: Store, path: str, id: str, shared: Shared) -> Iterator[Tag
         case = cases[number] if number < len(cases) else None
         if case is None or prompt >= len(case.prompts):
             raise damaged("nodes", id, "a result in it belongs to no case")
-        yield TaggedResult(number, restore_cell(path, case, cell), case.tags)
+        yield TaggedResult(number, restore_cell(path, case, cell), case.tags, case.judged_by)
 
 
 def _read_parts(store: Store, path: str, id: str) -> Iterator[TaggedResult]:
@@ -132,7 +133,10 @@ def _read_parts(store: Store, path: str, id: str) -> Iterator[TaggedResult]:
             for cell in part.content["cells"]:
                 case = case_of(cell, cases)
                 yield TaggedResult(
-                    part.first + cell["case"], restore_cell(path, case, cell), case.tags
+                    part.first + cell["case"],
+                    restore_cell(path, case, cell),
+                    case.tags,
+                    case.judged_by,
                 )
 
 

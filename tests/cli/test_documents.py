@@ -43,7 +43,7 @@ COMMANDS = [
     ["ls", "cases"],
     ["ls", "cases", "--full"],
     *(["ls", kind] for kind in ("tests", "models", "evaluators", "prompts", "tools")),
-    *(["ls", kind] for kind in ("schemas", "tags", "runs", "checks")),
+    *(["ls", kind] for kind in ("schemas", "tags", "labels", "runs", "checks")),
 ]
 
 

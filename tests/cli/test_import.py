@@ -118,6 +118,21 @@ def test_what_belongs_into_the_settings_is_printed_to_be_pasted(
     assert ran.stdout.endswith("for evalstore.yaml:\n  candidates: [openai/gpt-4o]\n")
 
 
+def test_tests_that_models_judge_ask_for_evaluators(workspace: Path, evalstore: Evalstore) -> None:
+    text = "prompts: [x]\ntests: [{assert: [{type: llm-rubric, value: It is polite.}]}]\n"
+    tree(workspace, {"source/promptfooconfig.yaml": text})
+    needs = (
+        "1 test file is judged by models: "
+        "list them under 'evaluators:' in evalstore.yaml (now: scripted/judge)\n"
+    )
+    assert evalstore("import", "promptfoo", "source").stdout.endswith(needs)
+    named = f"{text}defaultTest: {{options: {{provider: openai:gpt-4o}}}}\n"
+    tree(workspace, {"source/promptfooconfig.yaml": named})
+    told = evalstore("import", "promptfoo", "source").stdout
+    assert "evaluators: [openai/gpt-4o]" in told
+    assert "judged by models" not in told
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

@@ -58,6 +58,24 @@ def test_a_note_that_is_a_candidate_is_refused(ran: Any, evalstore: Evalstore, n
     )
 
 
+def test_labels_are_listed_with_what_the_judges_say(
+    ran: Any, documents: Any, evalstore: Evalstore
+) -> None:
+    assert evalstore("ls", "labels") == Ran(0, "", "There are no labels.\n")
+    evalstore("label", OSLO, "pass", "-m", "cold is right", "--as", "Ada")
+    evalstore("label", "tests/weather.md::city=Rome", "pass", "--as", "Bob")
+    evalstore("run", "-q")
+    listed = evalstore("ls", "labels")
+    header, oslo, rome = [line.split() for line in listed.stdout.splitlines()]
+    assert header == ["FILE", "ROW", "MODEL", "LABEL", "BY", "JUDGED", "NOTE"]
+    assert oslo[1:] == ["city=Oslo", "scripted/one", "pass", "Ada", "fail", "cold", "is", "right"]
+    assert rome[1:] == ["city=Rome", "scripted/one", "pass", "Bob", "pass"]
+    assert listed.stderr == "1 of 2 labels agree with checks and judges (50.0%).\n"
+    assert [row["agrees"] for row in documents("ls", "labels")["labels"]] == [False, True]
+    evalstore("label", OSLO, "--remove", "--as", "Ada")
+    assert [row["by"] for row in documents("ls", "labels")["labels"]] == ["Bob"]
+
+
 def test_a_session_can_be_labelled_by_its_id(ran: Any, documents: Any) -> None:
     (item,) = documents("label", ran["city=Rome"][:8], "fail", "--as", "Ada")["labels"]
     assert (item["row"], item["was"], item["verdict"], item["by"]) == (

@@ -204,9 +204,8 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
     echo.reply = lambda text: "never"
     refreshed = history("run", "--refresh")
     assert refreshed.stdout.startswith("since the last run: 2 broke, 2 changed\n")
-    assert refreshed.stderr.endswith(
-        "(a plain run counts the older answers again; --max-age leaves them out)\n"
-    )
+    told = "the next plain run counts the older answers again; --max-age leaves them out\n"
+    assert refreshed.stdout.endswith(told)
     ran = history("run")
     assert ran.stdout.startswith(
         "since the last run: 2 fixed, 2 changed (4 by older stored answers)\n"
@@ -220,6 +219,24 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
     listed = "tests/a.md  scripted/one  fail -> pass  (older answers count)  <short> -> <short>\n"
     assert listed in compared
     assert "(another answer)" in history("diff", "@~2", "@~1").stdout
+    assert history("run", "-q", "--refresh").stdout.endswith(told)
+
+
+def test_the_failure_to_be_shown_is_not_a_pending_result(echo: Echo, evalstore: Evalstore) -> None:
+    judge = "id: scripted/judge\nprovider: scripted\nresponses: [{answer: it is not asked}]\n"
+    tree(
+        Path.cwd(),
+        {
+            "evalstore.yaml": "candidates: [scripted/one]\nevaluators: [scripted/judge]\n",
+            "models/judge.yaml": judge,
+            "tests/a.md": "# 👤\n\nHi\n\n---\n\nIt must be polite.\n",
+        },
+    )
+    write_case("b", "no")
+    echo.failing = "The response of the candidate"
+    ran = evalstore("run")
+    assert "pending    tests/a.md  scripted/one  <short>\n" in ran.stdout
+    assert HINT.format("tests/b.md") in ran.stderr
 
 
 def test_an_answer_with_the_same_text_is_not_a_change(history: Evalstore) -> None:

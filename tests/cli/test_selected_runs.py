@@ -10,8 +10,9 @@ import pytest
 
 from evalstore.cli.main import commands
 from evalstore.operations.json_output import fields_to_json
-from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
-from evalstore.runs import RunCommit
+from evalstore.operations.views.cases import list_runs
+from evalstore.planning.options import Location, SelectionOptions, describe_selection, is_partial
+from evalstore.runs import Run, RunCases, RunCommit
 from tests.cli.conftest import Evalstore
 
 ONE = "tests/weather.md::city=Oslo"
@@ -115,14 +116,29 @@ def test_every_argument_that_a_run_keeps_is_shown_as_written(field: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("selection", "leaves"),
+    ("selection", "selected", "is_part"),
     [
-        ({}, False),
-        ({"paths": ["tests/a.md"]}, True),
-        ({"models": ["m"]}, True),
-        ({"lastFailed": True}, True),
-        ({"attempts": 3, "evaluators": ["j"], "refresh": True}, False),
+        ({}, 2, False),
+        ({"paths": ["tests/a.md"]}, 1, True),
+        ({"paths": ["tests"], "tags": ["a"]}, 2, False),
+        ({"paths": ["tests"]}, None, True),
+        ({"models": ["m"]}, 2, True),
+        ({"lastFailed": True}, 2, True),
+        ({"attempts": 3, "evaluators": ["j"], "refresh": True}, 2, False),
     ],
 )
-def test_what_leaves_out_some_cases(selection: dict[str, Any], leaves: bool) -> None:
-    assert leaves_out(selection) == leaves
+def test_a_run_that_leaves_out_no_case_and_no_candidate_is_not_partial(
+    selection: dict[str, Any], selected: int | None, is_part: bool
+) -> None:
+    cases = None if selected is None else RunCases(selected, 2)
+    run = Run("", 1, 2, "complete", "a", "b", 0, 0, 0, {}, selection=selection, cases=cases)
+    assert is_partial(run) == is_part
+
+
+def test_a_run_with_more_attempts_at_all_cases_is_not_partial(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-r", "2")
+    assert "    arguments: -r 2 (all cases)\n" in evalstore("log").stdout
+    assert "  -r 2 (all cases)\n" in evalstore("log", "--oneline").stdout
+    assert [run.is_partial for run in list_runs(Location(workspace))] == [False]

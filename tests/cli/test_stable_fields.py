@@ -221,6 +221,7 @@ def test_every_field_is_printed(
     show("diff", "--model", "scripted/one", "--vs", "scripted/one")
     oslo = ("tests/weather.md::city=Oslo", "--prompt", "brief")
     show("label", *oslo, "fail", "--as", "Ada")
+    show("ls", "labels")
     show("log", "tests/weather.md")
     show("show", run["cases"][0]["session"])
     for text in ("Warm", "zebra"):

@@ -127,6 +127,19 @@ def test_init_adopts_the_same_project_again(
     assert evalstore("init", "--from", ".").exit_code == 2
 
 
+def test_a_bare_workspace_has_no_tests_and_no_models(
+    tmp_path: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert evalstore("init", "--bare").stdout == (
+        "wrote evalstore.yaml\nwrote .gitignore\nwrote .evalstore/store.db\n"
+    )
+    tree(tmp_path, {"source/a.yaml": "prompts: [x]\ntests: [{assert: [{type: is-json}]}]\n"})
+    assert evalstore("import", "promptfoo", "source/a.yaml").exit_code == 0
+    assert evalstore("check").exit_code == 0
+    assert evalstore("ls", "models").stdout == ""
+
+
 def test_init_with_the_example(
     evalstore: Evalstore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,7 +78,7 @@ def _best(scores: Iterable[float], check: Mapping[str, Json], subject: CheckInpu
 def _graded(score: float, expected: str, subject: CheckInput) -> CheckFinding:
     if score >= 1.0:
         return CheckFinding(1.0)
-    return CheckFinding(score, f"expected {shorten(expected)}, found {shorten(subject.text)}")
+    return CheckFinding(score, f"expected {shorten(expected)}, found {shorten(subject.quoted)}")
 
 
 def _share_words(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:

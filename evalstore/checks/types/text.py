@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
 from evalstore.checks.normalization import STEPS
-from evalstore.display import difference, shorten
+from evalstore.display import first_difference, shorten
 from evalstore.errors import EvalstoreError
 from evalstore.values import Json
 
@@ -56,20 +56,33 @@ def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if text in expected:
         return _PASS
     if len(expected) > 1:
-        return CheckFinding(0.0, f"expected {any_of(expected)}, found {shorten(text)}")
+        return CheckFinding(0.0, f"expected {_quoted(check, subject)}, found {_found(subject)}")
+    at = first_difference(expected[0], text)
+    quoted = subject.quote(check["expected"][0])
+    words = f"expected {shorten(quoted, at)}, found {shorten(subject.quoted, at)}"
     for step in ("trim", "nfc", "casefold"):
         if STEPS[step](expected[0]) == STEPS[step](text):
-            words = f"; they would be equal with 'normalize: {step}'"
-            return CheckFinding(0.0, difference(expected[0], text) + words)
-    return CheckFinding(0.0, difference(expected[0], text))
+            words += f"; they would be equal with 'normalize: {step}'"
+            break
+    return CheckFinding(0.0, words)
+
+
+def _quoted(check: Mapping[str, Json], subject: CheckInput) -> str:
+    """Return the expected texts as a feedback quotes them."""
+    return any_of([subject.quote(text) for text in check["expected"]])
+
+
+def _found(subject: CheckInput) -> str:
+    """Return the answer as a feedback quotes it."""
+    return shorten(subject.quoted)
 
 
 def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     part = _part(check["expected"][0], subject)
-    return (
-        _PASS if part in text else CheckFinding(0.0, f"{shorten(part)} is not in {shorten(text)}")
-    )
+    if part in text:
+        return _PASS
+    return CheckFinding(0.0, f"{_quoted(check, subject)} is not in {_found(subject)}")
 
 
 def _contains_any(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -77,7 +90,7 @@ def _contains_any(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
     parts = [_part(candidate, subject) for candidate in check["expected"]]
     if any(part in text for part in parts):
         return _PASS
-    return CheckFinding(0.0, f"expected {any_of(parts)} in {shorten(text)}")
+    return CheckFinding(0.0, f"expected {_quoted(check, subject)} in {_found(subject)}")
 
 
 def _contains_all(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -89,7 +102,7 @@ def _contains_all(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
         return _PASS
     more = f" … ({len(missing)} in all)" if len(missing) > _LISTED else ""
     words = ", ".join(map(shorten, missing[:_LISTED]))
-    return CheckFinding(0.0, f"missing {words}{more} in {shorten(text)}")
+    return CheckFinding(0.0, f"missing {words}{more} in {_found(subject)}")
 
 
 def _starts_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -97,7 +110,9 @@ def _starts_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
     parts = tuple(_part(candidate, subject) for candidate in check["expected"])
     if text.startswith(parts):
         return _PASS
-    return CheckFinding(0.0, f"expected {any_of(parts)} at the start of {shorten(text)}")
+    return CheckFinding(
+        0.0, f"expected {_quoted(check, subject)} at the start of {_found(subject)}"
+    )
 
 
 def _ends_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -105,7 +120,8 @@ def _ends_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     parts = tuple(_part(candidate, subject) for candidate in check["expected"])
     if text.endswith(parts):
         return _PASS
-    return CheckFinding(0.0, f"expected {any_of(parts)} at the end of {shorten(text, len(text))}")
+    end = shorten(subject.quoted, len(subject.quoted))
+    return CheckFinding(0.0, f"expected {_quoted(check, subject)} at the end of {end}")
 
 
 # --- length -------------------------------------------------------------------------------
@@ -175,7 +191,7 @@ def _has_length(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         bounds = f"{least}"
     else:
         bounds = f"at least {least}" if most is None or count < (least or 0) else f"at most {most}"
-    return CheckFinding(0.0, f"expected {bounds} {unit}, found {count}: {shorten(text)}")
+    return CheckFinding(0.0, f"expected {bounds} {unit}, found {count}: {_found(subject)}")
 
 
 # --- checks without settings --------------------------------------------------------------
@@ -211,14 +227,14 @@ def _refuses(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         return _PASS
     text = subject.text
     is_so = _REFUSAL.search(text[:_LOOKED_AT]) is not None
-    return _PASS if is_so else CheckFinding(0.0, f"expected a refusal, found {shorten(text)}")
+    return _PASS if is_so else CheckFinding(0.0, f"expected a refusal, found {_found(subject)}")
 
 
 def _is_not_empty(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if subject.actual in ([], {}):
         return CheckFinding(0.0, "expected something, found nothing")
     text = subject.text
-    return passes(bool(text.strip()), f"expected some text, found {shorten(text)}")
+    return passes(bool(text.strip()), f"expected some text, found {_found(subject)}")
 
 
 KINDS = {

@@ -14,7 +14,9 @@ from evalstore.errors import NO, OK, EvalstoreError
 from evalstore.planning.options import SelectionOptions
 
 if TYPE_CHECKING:
-    from evalstore.operations.diff import Diff
+    from collections.abc import Sequence
+
+    from evalstore.operations.diff_result import Diff
 
 _FAILURES = 50
 """Failures that are listed without `-n`; `-v` lists all."""
@@ -47,6 +49,9 @@ def diff(
     answers: Annotated[
         bool, typer.Option("--answers", help="Show how the answers differ.")
     ] = False,
+    flips: Annotated[
+        bool, typer.Option("--flips", help="List only what broke or was fixed.")
+    ] = False,
     stat: Annotated[bool, typer.Option("--stat", help="Only the numbers.")] = False,
     name_only: Annotated[bool, typer.Option("--name-only", help="Only the files.")] = False,
     exit_code: Annotated[
@@ -77,13 +82,15 @@ def diff(
         )
     ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)
-    lists = ["broke", "fixed", "changed", "new", "gone"]
+    if json or output_format != "table":
+        compared = operations.with_prompt_names(here(), compared)
+    lists = ["broke", "fixed", *([] if flips else ["changed", "new", "gone"])]
     if not print_data(compared, lists, output_format, json=json):
         if name_only:
-            for file in _files(compared):
+            for file in _files(compared, lists):
                 output.line(output.safe(file))
         else:
-            print_diff(compared, answers=answers, stat=stat)
+            print_diff(compared, answers=answers, stat=stat, flips=flips)
     if ends_with:
         raise typer.Exit(ends_with)
 
@@ -133,10 +140,10 @@ def _sides(revisions: list[str]) -> tuple[str | None, str | None, list[str]]:
     return revisions[0] if revisions else None, revisions[1] if len(revisions) > 1 else None, paths
 
 
-def _files(compared: Diff) -> list[str]:
-    pairs = compared.comparison
-    listed = [*pairs.broke, *pairs.fixed, *pairs.changed, *pairs.new, *pairs.gone]
-    return sorted({pair.either.file for pair in listed} | compared.edits.keys())
+def _files(compared: Diff, lists: Sequence[str]) -> list[str]:
+    """Return the files of the listed pairs; with all lists also files that were only edited."""
+    listed = {pair.either.file for name in lists for pair in getattr(compared, name)}
+    return sorted(listed if "changed" not in lists else listed | compared.edits.keys())
 
 
 @app.command()

@@ -109,6 +109,12 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
         output.line("for evalstore.yaml:")
         for line in block(done.settings).splitlines():
             output.line(f"  {output.safe(line)}")
+    if done.judged_by_models and "evaluators" not in done.settings:
+        known = ", ".join(map(output.safe, done.evaluators)) or "none"
+        files = output.plural(done.judged_by_models, "test file")
+        verb = "is" if done.judged_by_models == 1 else "are"
+        where = f"list them under 'evaluators:' in evalstore.yaml (now: {known})"
+        output.line(f"{files} {verb} judged by models: {where}")
     output.talk("Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.")
 
 

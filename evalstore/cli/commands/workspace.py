@@ -51,6 +51,9 @@ def init(
         Path | None, typer.Argument(metavar="DIR", help="The folder (default: the current one).")
     ] = None,
     example: Annotated[bool, typer.Option("--example", help="Copy the example workspace.")] = False,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Write no example test and models, as for an import.")
+    ] = False,
     adopt: Annotated[
         Path | None,
         typer.Option("--from", metavar="DIR", help="Adopt the ai-tester project in DIR."),
@@ -67,6 +70,7 @@ def init(
     made = operation(
         base / (directory or "."),
         example=example,
+        bare=bare,
         adopt_from=None if adopt is None else base / adopt,
         store=Globals.store,
         allow_outside=Globals.allow_outside,
@@ -159,7 +163,8 @@ def ls(
         Kind,
         typer.Argument(
             metavar="KIND",
-            help="tests, cases, models, evaluators, prompts, tools, schemas, tags, runs or checks.",
+            help="tests, cases, models, evaluators, prompts, tools, schemas, tags, labels, runs or "
+            "checks.",
         ),
     ] = "tests",
     full: Annotated[
@@ -192,6 +197,10 @@ def _print_listing(listing: Listing) -> None:
     if listing.kind == "models" and any(capabilities_text(row) == "?" for row in listing.rows):
         for text in output.wrap(_UNKNOWN, output.width()):
             output.talk(text)
+    if listing.kind == "labels":
+        from evalstore.operations.label_list import agreement_text
+
+        output.talk(f"{agreement_text(listing.rows)}.")
     if listing.kind == "checks":
         output.talk("'evalstore explain CHECK' shows settings and examples.")
 
@@ -204,6 +213,8 @@ def _table(listing: Listing) -> Table:
     if listing.kind == "models":
         has_calls = any(row["$/call"] for row in rows)
         columns = tuple(name for name in _MODEL_COLUMNS if name != "$/call" or has_calls)
+    if listing.kind == "labels":
+        columns = tuple(name for name in columns if any(row[name] for row in rows))
     if listing.kind == "cases":
         columns = tuple(_VERSIONS.get(name, name) for name in columns)
     return Table(
@@ -213,6 +224,11 @@ def _table(listing: Listing) -> Table:
         OPTIONAL.get(listing.kind, ()),
         _SHORTENED.get(listing.kind, {}),
     )
+
+
+def _label_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a label, with the name of the system prompt and without an id."""
+    return {**row, "prompt": row["promptName"] or "", "judged": row["judged"] or "pending"}
 
 
 _UNKNOWN = "(?: neither the model file declares it, under 'capabilities', nor litellm knows it)"
@@ -253,6 +269,7 @@ def _case_cells(row: dict[str, Any]) -> dict[str, Any]:
 
 _CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "cases": _case_cells,
+    "labels": _label_cells,
     "models": _model_cells,
     "runs": _run_cells,
 }

@@ -24,10 +24,11 @@ from evalstore.operations.views.diff_text import (
 from evalstore.operations.views.run_text import run_counts_text, scope_text
 from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.failures import FailureEntry, FailureLog
     from evalstore.operations.log import Log
     from evalstore.reports.comparison import Pair
@@ -41,20 +42,21 @@ _PENDING = 3
 _GIT_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
 
 
-def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
-    """Print a comparison; the pairs that broke or were fixed come first."""
+def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) -> None:
+    """Print a comparison; the pairs that broke or were fixed come first, or are listed alone."""
+    changes = FLIPS if flips else CHANGES
     for note in diff.notes:
         output.line(f"note: {output.safe(note)}")
     if diff.models:
         output.line(f"{' -> '.join(map(output.safe, diff.models))} in {side_name(diff.was)}")
     if not stat:
         _print_edits(diff)
-        for change in CHANGES:
+        for change in changes:
             _print_pairs(diff, change, getattr(diff.comparison, change), answers=answers)
     print_lines(summary_lines(diff))
     if diff.is_now_partial:
         output.talk(f'(use "{output.safe(_whole_command(diff))}" to compare all cases)')
-    if not stat and any(getattr(diff.comparison, change) for change in CHANGES):
+    if not stat and any(getattr(diff.comparison, change) for change in changes):
         output.talk('(use "evalstore show ID" to read an answer)')
         if diff.has_edited_rows:
             output.talk(f"({ROW_ID_HINT})")
@@ -161,7 +163,7 @@ def print_log(log: Log, *, oneline: bool) -> None:
                         output.short(run.id),
                         when,
                         verdicts,
-                        f"only {selection}" if selection else "",
+                        f"only {selection}" if selection and is_partial(run) else selection,
                         f"by {output.safe(run.author)}" if run.author else "",
                         f"git {run.git.commit[:8]}" if run.git else "",
                         "; ".join(map(output.safe, map(str, entry.edits))) or message,

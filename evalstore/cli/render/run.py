@@ -211,8 +211,8 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     if report.stopped_at_failure:
         output.line("stopped at the first failure (-x); the next run continues from there")
     _print_end(report, summary, threshold)
-    if report.is_refresh and not report.judge_only and report.changes is not None:
-        output.talk("(a plain run counts the older answers again; --max-age leaves them out)")
+    if report.is_refresh and report.asked and report.changes is not None:
+        output.line("the next plain run counts the older answers again; --max-age leaves them out")
 
 
 def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) -> None:
@@ -300,7 +300,9 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         output.line(f"    … {listed.failed_before - len(listed.before):,} more")
     if listed.entries or listed.rest:
         output.line()
-    first = next((cell for cell in results if cell.sessions and cell.verdict != "pass"), None)
+    first = next(
+        (cell for cell in results if cell.sessions and cell.verdict not in (None, "pass")), None
+    )
     if first is not None:
         prompt = prompts.get(first.file, {}).get(first.prompt, "")
         several = len(report.totals.models) > 1

@@ -105,7 +105,7 @@
   // --- the table
 
   function tableRow(row) {
-    const cells = data.models.map((_, model) => {
+    const cells = data.columns.map((model) => {
       const cell = row.cells.find((other) => other.model === model);
       if (!cell) return make("td");
       return make("td", null, verdict(cell.word),
@@ -308,6 +308,7 @@
       detail.checks && detail.checks.length ? make("ul", {class: "checks"}, ...detail.checks.map((text) =>
         make("li", {text: true}, make("code", null, text)))) : null,
       detail.request.length ? make("p", {class: "note"}, "request: " + detail.request.join(", ")) : null);
+    const inOrder = data.columns.flatMap((model) => detail.cells.filter((cell) => cell.model === model));
     dialog.replaceChildren(
       make("div", {class: "bar"},
         make("h2", {id: "case-title", tabindex: "-1", text: true}, row.name),
@@ -317,7 +318,7 @@
           make("button", {type: "button", click: () => dialog.close()}, "Close"))),
       row.tags.length ? make("p", {class: "note", text: true}, "tags: " + row.tags.map((tag) => data.tags[tag]).join(", ")) : "",
       make("div", {class: "asked"}, ...conversations, criteria),
-      make("div", {class: "candidates"}, ...detail.cells.map((cell) => candidate(cell, row, texts))));
+      make("div", {class: "candidates"}, ...inOrder.map((cell) => candidate(cell, row, texts))));
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
     $("case-title").focus();
@@ -367,7 +368,7 @@
   fill("word", ["not passed", ...data.words.filter((word) => words.has(word))].map((word) => [word, word]));
   fill("change", data.changes.filter((word) => changes.has(word)).map((word) => [word, word]));
   const numbered = (names) => names.map((name, place) => [place, name]).sort((a, b) => a[1] < b[1] ? -1 : 1);
-  fill("model", numbered(data.models), data.models.length > 1);
+  fill("model", data.columns.map((place) => [place, data.models[place]]), data.models.length > 1);
   fill("file", numbered(data.files), data.files.length > 1);
   fill("tag", numbered(data.tags));
   $("filter").hidden = rows.length === 0;

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.operations.attempts import judge_votes
 from evalstore.operations.exports.conversations import ExportedTurn, read_turns
 from evalstore.operations.prompt_names import prompt_label
-from evalstore.operations.views.attempts import judge_votes
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.judgements import evaluator_names
 from evalstore.results import Vote

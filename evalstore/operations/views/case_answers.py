@@ -20,7 +20,7 @@ from evalstore.operations.views.answer import (
     read_conversation,
     session_facts,
 )
-from evalstore.operations.views.attempts import Attempt, find_attempts
+from evalstore.operations.views.attempts import find_attempts
 from evalstore.operations.views.call_failures import MOST_FAILURES, failure_text
 from evalstore.operations.views.failed_results import (
     Place,
@@ -34,6 +34,7 @@ from evalstore.planning.version_reader import VersionReader
 from evalstore.providers.kinds import SCRIPTED
 
 if TYPE_CHECKING:
+    from evalstore.operations.attempts import Attempt
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run

@@ -12,11 +12,13 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from evalstore.display import cost_text
+from evalstore.operations.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.operations.cost_text import shared_cost_text
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
+from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import (
     open_catalogue,
     open_project,
@@ -29,7 +31,7 @@ from evalstore.planning.options import SelectionOptions, describe_selection, is_
 from evalstore.planning.results import as_result
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
-from evalstore.values import RECORDED, order_counts
+from evalstore.values import order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.failed_results import Place
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
+    from evalstore.store import Store
+
+_AT_ONCE = 4_000
+"""Results whose attempts are read together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +68,9 @@ class RunLine:
     git: str
     """The commit of the workspace, with a `+` if it had changes; empty outside of git."""
     is_partial: bool
-    """Whether the run covered only some of the cases."""
+    """Whether the run left out some cases or candidates."""
     selection: str
-    """The selection of the run, as on its command line; empty if it covered all cases."""
+    """The options of the run, as on its command line."""
     models: tuple[str, ...]
 
     @property
@@ -101,12 +107,21 @@ class Cases:
     run: str | None
     """The id of the run; None for the workspace."""
     models: tuple[str, ...]
-    """The candidates by name; recorded answers come last."""
+    """The candidates in the order of the settings; recorded answers come last."""
     rows: Sequence[CaseRow]
     labels: LabelIndex = field(default_factory=LabelIndex)
     """The labels of people on the answers."""
     labelled: frozenset[str] = frozenset()
     """The candidates whose answers have labels."""
+    mixed: Mapping[tuple[str, ...], MixedAttempts] = field(default_factory=dict)
+    """The attempts of results of which some pass and some do not, by their judgements."""
+    mixed_models: frozenset[str] = frozenset()
+    """The candidates that have such results."""
+
+    def shown_attempt(self, result: Result) -> int:
+        """Return which answer stands for a result, from 0: the first that does not pass."""
+        mixed = self.mixed.get(result.evaluations)
+        return mixed.first_failed if mixed else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +158,7 @@ def _line(run: Run) -> RunLine:
         cost=cost_text(run.cost, run.spending, brief=True),
         shared_cost=shared_cost_text(run.cost, run.spending),
         git=f"{git.commit[:8]}{_CHANGES[git.dirty]}" if git else "",
-        is_partial=is_partial(run.selection),
+        is_partial=is_partial(run),
         selection=describe_selection(run.selection),
         models=tuple(dict.fromkeys(candidate.id for candidate in run.candidates)),
     )
@@ -159,7 +174,7 @@ def cases(location: Location, revision: str | None) -> Cases:
             return _of_workspace(project)
     with open_catalogue(location) as project:
         run = resolve_run(project.store, revision)
-        arranged = _arranged(project, run.id, iterate_leaves(project.store, run))
+        arranged = _arranged(project, run.id, run.verdict_rule, iterate_leaves(project.store, run))
         if run.failed:
             missing = [
                 result
@@ -184,18 +199,27 @@ def _of_workspace(project: Project) -> Cases:
                 result = mark_failed(as_result(cell_result), failed)
                 yield (
                     cell_result.cell.file,
-                    TaggedResult(cell_result.cell.index, result, cell_result.cell.case.tags),
+                    TaggedResult(
+                        cell_result.cell.index,
+                        result,
+                        cell_result.cell.case.tags,
+                        cell_result.cell.case.judged_by,
+                    ),
                 )
 
     by_file = groupby(settled(), key=itemgetter(0))
     files = ((path, (item for _, item in items)) for path, items in by_file)
-    return _arranged(project, None, files)
+    return _arranged(project, None, project.settings.verdict, files)
 
 
 def _arranged(
-    project: Project, run: str | None, files: Iterable[tuple[str, Iterable[TaggedResult]]]
+    project: Project,
+    run: str | None,
+    rule: str,
+    files: Iterable[tuple[str, Iterable[TaggedResult]]],
 ) -> Cases:
     """Return the results side by side, in a row for each case and system prompt."""
+    mixes = _MixReader(project.store, rule)
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     rows: list[CaseRow] = []
@@ -205,7 +229,8 @@ def _arranged(
         places: dict[int, list[Result | None]] = {}
         tags: list[tuple[str, ...]] = []
         prompts: set[str | None] = set()
-        for case, result_cell, tagged in cells:
+        for case, result_cell, tagged, judged_by in cells:
+            mixes.add(result_cell, judged_by)
             place = case << 16 | result_cell.prompt_number
             if place not in places:
                 places[place] = []
@@ -223,11 +248,43 @@ def _arranged(
             result = next(other for other in results if other)
             prompt = names[result.prompt] if len(prompts) > 1 else ""
             rows.append(CaseRow(path, result.row, prompt, tagged, tuple(results)))
-    models = tuple(sorted(numbers, key=lambda model: (model == RECORDED, model)))
+    models = tuple(sorted(numbers, key=candidate_order(project.settings)))
     if len(models) > 1:
         order = [numbers[model] for model in models]
         rows = [replace(row, results=_in_order(row.results, order)) for row in rows]
-    return Cases(run, models, rows, labels, frozenset(labelled))
+    mixed, mixed_models = mixes.finish()
+    return Cases(run, models, rows, labels, frozenset(labelled), mixed, mixed_models)
+
+
+class _MixReader:
+    """Finds the results whose attempts differ, some thousands at once."""
+
+    def __init__(self, store: Store, rule: str) -> None:
+        self._store, self._rule = store, rule
+        self._waiting: list[CellToJudge] = []
+        self._mixed: dict[tuple[str, ...], MixedAttempts] = {}
+        self._models: set[str] = set()
+
+    def add(self, result: Result, judged_by: Collection[str]) -> None:
+        """Take a result; one that is pending, or has a single attempt, cannot be mixed."""
+        if result.required_answers > 1 and result.verdict:
+            self._waiting.append(CellToJudge(result, judged_by, self._rule))
+            if len(self._waiting) >= _AT_ONCE:
+                self._read()
+
+    def finish(self) -> tuple[Mapping[tuple[str, ...], MixedAttempts], frozenset[str]]:
+        """Return what was found, and the candidates of these results."""
+        self._read()
+        return self._mixed, frozenset(self._models)
+
+    def _read(self) -> None:
+        attempts = read_attempts(self._store, self._waiting)
+        for result, _, _ in self._waiting:
+            mixed = mix_of(result, attempts.get(result.evaluations, ()))
+            if mixed:
+                self._mixed[result.evaluations] = mixed
+                self._models.add(result.model)
+        self._waiting = []
 
 
 def _with_failed(arranged: Cases, failed: Collection[Place]) -> Cases:

@@ -10,7 +10,7 @@ from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_lines, verdict_span
 
 if TYPE_CHECKING:
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
 
@@ -123,7 +123,7 @@ def pair_line(
 ) -> StyledLine:
     """Return the case and candidate of a pair, both verdicts, and the reason for the change.
 
-    The ids of the first answers of both sides follow `with_ids`.
+    With `with_ids`, the ids of the answers of both sides that show the change follow.
     """
     facts = describe_pair(diff, pair)
     model = f"{safe(facts.model)}  " if facts.model else ""
@@ -133,9 +133,11 @@ def pair_line(
     else:
         verdicts = [*sides[-1]]
     spans = [StyledSpan(f"{safe(facts.name)}  {model}"), *verdicts]
+    if attempts := diff.attempts_text(pair):
+        spans.append(StyledSpan(f", {attempts}"))
     if facts.reason:
         spans.append(StyledSpan(f"  ({safe(facts.reason)})", "undecided"))
-    ids = [short(side.sessions[0]) for side in (pair.was, pair.now) if side and side.sessions]
+    ids = [short(id) for id in diff.shown_sessions(pair) if id]
     if with_ids and ids:
         spans.append(StyledSpan(f"  {' -> '.join(dict.fromkeys(ids))}", "faint"))
     return StyledLine(tuple(spans), indent)
@@ -158,15 +160,17 @@ def side_lines(
 ) -> Iterator[StyledLine]:
     """Yield the score and the feedback of each side; `feedback` is by the ids of judgements.
 
-    Of a side that a person labelled, only the note of the label is shown.
+    Of a side that a person labelled, only the note of the label is shown, and of several attempts
+    the feedback on the one that shows the change.
     """
-    for name, side in zip(side_names(diff), (pair.was, pair.now), strict=True):
+    sides = zip(side_names(diff), (pair.was, pair.now), diff.shown_judgements(pair), strict=True)
+    for name, side, judgements in sides:
         if side is None:
             continue
         score = "" if side.score is None else f" (score {side.score:.2g})"
-        labels = diff.labels_of(side)
+        labels = [id for id in judgements if id in diff.labels]
         texts = dict.fromkeys(
-            feedback[id] for id in labels or side.evaluations if feedback.get(id)
+            feedback[id] for id in labels or judgements if feedback.get(id)
         ) or dict.fromkeys(["(no note)"] if labels else [])
         label = f"{safe(name)}{score}"
         if not texts:

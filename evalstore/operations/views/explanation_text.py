@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import minute
 from evalstore.display import ago, plural, safe, short
+from evalstore.operations.attempts import attempts_text
 from evalstore.operations.side_names import WORKSPACE
-from evalstore.operations.views.attempts import attempts_text
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
     StyledLine,

@@ -7,14 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.operations.views.attempts import (
-    Attempt,
-    find_attempts,
-    has_attempts,
-    judge_record,
-    load_votes,
-    read_votes,
-)
+from evalstore.operations.attempts import Attempt, has_attempts
+from evalstore.operations.views.attempts import find_attempts, judge_record, load_votes, read_votes
 from evalstore.operations.views.result_changes import (
     JudgedResult,
     ResultChange,
@@ -256,7 +250,7 @@ def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
             known.append(judged)
             at = max((vote.started for vote in votes if vote.id in judged), default=0)
             verdict = record.result.verdict
-            if has_attempts(record):
+            if has_attempts(record.result):
                 verdict = judge_record(record, votes)
             if verdict:
                 samples.append(_Sample(at, verdict))

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evalstore.display import short
+from evalstore.operations.attempts import attempts_text
 from evalstore.operations.run_totals import MOST_PENDING, MOST_SHOWN
 from evalstore.operations.verdict_changes import cell_of
-from evalstore.operations.views.attempts import attempts_text
 from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:

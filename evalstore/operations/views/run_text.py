@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from evalstore.display import cost_text, money, percent, plural, safe, short
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
-from evalstore.planning.options import describe_selection
+from evalstore.planning.options import describe_selection, is_partial
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
@@ -96,12 +96,13 @@ def run_counts_text(run: RunCounts) -> str:
 
 
 def scope_text(run: Run) -> str:
-    """Return the selection of a run and its number of cases; empty if it covered all cases."""
+    """Return the options of a run and its number of cases; empty without options of all cases."""
     selection = describe_selection(run.selection)
     cases = run.cases
     if not cases or (not selection and cases.selected == cases.total):
         return selection
-    count = f"{cases.selected:,} of {plural(cases.total, 'case')}"
+    part = f"{cases.selected:,} of {plural(cases.total, 'case')}"
+    count = part if is_partial(run) or cases.selected < cases.total else "all cases"
     return f"{selection} ({count})" if selection else count
 
 

@@ -14,6 +14,7 @@ from evalstore.checks.check_verdict import schemas_of
 from evalstore.checks.difference_locator import flat_checks, locate_difference
 from evalstore.checks.types.judge import without_judge
 from evalstore.clock import iso
+from evalstore.operations.attempts import Attempt, shown_session
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.views.answer import AnswerView, question_of, read_answer
@@ -258,7 +259,8 @@ def explain_stored_result(
 ) -> VerdictExplanation:
     """Explain a result of a run; `view` is the page of its answer, if it has been read."""
     folder = open_workspace(location).settings.paths["tests"]
-    view = view or _read_view(location, store, result, run.id, session)
+    history = find_history(store, folder, result, run)
+    view = view or _read_view(location, store, result, run.id, session, history)
     cells = [cell for cell in read_results(store, run, only=result.file) if cell.row == result.row]
     names = _prompt_names(location, cells)
     return VerdictExplanation(
@@ -267,7 +269,7 @@ def explain_stored_result(
         prompt=names.get(result.prompt, ""),
         answer=view,
         failed_checks=tuple(_failed_checks(store, view)),
-        history=find_history(store, folder, result, run),
+        history=history,
         others=_others(result, cells, names),
     )
 
@@ -282,7 +284,6 @@ def explain_workspace_result(
 ) -> VerdictExplanation:
     """Explain a result of the workspace; `cells` are all results of its case."""
     store, location = project.store, project.location
-    view = view or _read_view(location, store, result, None, session)
     names = _prompt_names(location, cells)
     file = project.reading.files.get(result.file)
     case = next((case for case in file.cases if case.row == result.row), None) if file else None
@@ -297,6 +298,7 @@ def explain_workspace_result(
             file=name_in_newest_run(project, result.file),
             project=project,
         )
+    view = view or _read_view(location, store, result, None, session, history)
     return VerdictExplanation(
         result=result,
         run=None,
@@ -309,22 +311,28 @@ def explain_workspace_result(
 
 
 def _read_view(
-    location: Location, store: Store, result: Result, run: str | None, session: str | None
+    location: Location,
+    store: Store,
+    result: Result,
+    run: str | None,
+    session: str | None,
+    history: ResultHistory | None,
 ) -> AnswerView:
-    session = session or _urgent_session(store, result)
+    """Read the page of an answer: of a session, or of the one that stands for the result."""
+    attempts = history.attempts if history and not history.is_pending else ()
+    session = session or shown_session(result, attempts or _judged_sessions(store, result))
     if session is None:
         return question_of(location, result, run)
     return read_answer(location, store, session, result)
 
 
-def _urgent_session(store: Store, result: Result) -> str | None:
-    """Return the first session that was judged and did not pass; else the first one."""
-    if len(result.sessions) > 1:
-        evaluations = store.find_evaluations(result.evaluations)
-        for id in result.evaluations:
-            if id in evaluations and evaluations[id].verdict not in ("pass", "none"):
-                return evaluations[id].sessions[0]
-    return next(iter(result.sessions), None)
+def _judged_sessions(store: Store, result: Result) -> list[Attempt]:
+    """Return the judgements as attempts, of a result that is pending or has a single attempt."""
+    if len(result.sessions) < 2:
+        return []
+    made = store.find_evaluations(result.evaluations)
+    judged = (made[id] for id in result.evaluations if id in made)
+    return [Attempt(it.sessions, it.verdict) for it in judged if it.verdict != "none"]
 
 
 def _prompt_names(location: Location, cells: Iterable[Result]) -> Mapping[str | None, str]:
@@ -339,7 +347,7 @@ def _others(
     place = result.prompt_number, result.model
     return tuple(
         OtherResult(names.get(cell.prompt, ""), cell)
-        for cell in sorted(cells, key=lambda cell: (cell.model != result.model, cell.model))
+        for cell in sorted(cells, key=lambda cell: cell.model != result.model)
         if (cell.prompt_number, cell.model) != place
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe
+from evalstore.operations.attempts import failed_text
 from evalstore.operations.views.answer_text import (
     OTHER_VERSIONS,
     conversation,
@@ -35,6 +36,7 @@ from evalstore.tui.render.pair import MIN_SHARED, question_lines
 from evalstore.tui.render.verdicts import verdict_cell
 
 if TYPE_CHECKING:
+    from evalstore.operations.attempts import MixedAttempts
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.judgements import JudgementView
@@ -44,24 +46,29 @@ if TYPE_CHECKING:
 _INDENT = 2
 
 
-def place_lines(case: CaseRow, result: Result, attempt: int) -> Iterator[StyledLine]:
-    """Yield the case, and the verdict on a candidate; `attempt` is the answer's number, from 0."""
+def place_lines(
+    case: CaseRow, result: Result, attempt: int, mixed: MixedAttempts | None = None
+) -> Iterator[StyledLine]:
+    """Yield the case, and the verdict on a candidate; `attempt` is the answer's number, from 0.
+
+    `mixed` are the attempts if they differ.
+    """
     yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
     cell = verdict_cell(result.word)
+    facts = result_facts(result, attempt, mixed)
     yield StyledLine(
         (
             StyledSpan(f"{cell.text}  ", cell.colour),
             StyledSpan(safe(result.model)),
-            StyledSpan(
-                safe("".join(f"  {fact}" for fact in result_facts(result, attempt))), "faint"
-            ),
+            StyledSpan(safe("".join(f"  {fact}" for fact in facts)), "faint"),
         )
     )
 
 
-def result_facts(result: Result, attempt: int) -> list[str]:
-    """Return the score, and which of several answers this is."""
+def result_facts(result: Result, attempt: int, mixed: MixedAttempts | None = None) -> list[str]:
+    """Return the score, how many attempts fail, and which of several answers this is."""
     facts = [] if result.score is None else [f"score {result.score:g}"]
+    facts += [failed_text(mixed.total - mixed.passed, mixed.total)] if mixed else []
     if result.required_answers > 1 or len(result.sessions) > 1:
         have = len(result.sessions)
         facts.append(f"answer {attempt + 1} of {have}" if have else "no answer")

@@ -73,7 +73,7 @@ def answer_texts(
     hint: str,
 ) -> AnswerTexts:
     """Return one answer with its `images` by id; a `hint` when it or a judgement is missing."""
-    place = place_lines(position.case, result, position.attempt)
+    place = place_lines(position.case, result, position.attempt, position.mixed)
     return AnswerTexts(
         view,
         verdict=[*place, *verdict_lines(view, result, hint)],
@@ -91,5 +91,5 @@ def compared_texts(
     return AnswerTexts(
         views[0],
         verdict=[*place_lines(position.case, results[0], position.attempt), *left],
-        other=[*place_lines(position.case, results[1], 0), *right],
+        other=[*place_lines(position.case, results[1], position.attempt_beside), *right],
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import columns_of, plural
+from evalstore.operations.attempts import failed_text
 from evalstore.operations.views.styled_text import StyledSpan
 from evalstore.operations.views.verdict_order import PERSON, SIGNS, verdict_counts
 from evalstore.tui.render.plot import spark_spans, spark_words
@@ -63,16 +65,25 @@ def case_columns(
     by_file: bool = False,
     only_file: str = "",
     with_history: bool = False,
+    picked: int = 0,
 ) -> list[Column]:
     """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
 
     `rates` are the pass rates of the candidates, for the line at the top. With `by_file` the name
-    of the file stands above the cases, or in the title when all are of the `only_file`.
+    of the file stands above the cases, or in the title when all are of the `only_file`. The last
+    verdicts are those on the `picked` candidate.
     """
+    levels = _heads(cases.models, rates)
+    latest = _history_heads(cases, picked, len(levels[0])) if with_history and levels else ()
     models = [
         _model_column(cases, filtered, model, heads)
-        for model, heads in zip(cases.models, _heads(cases.models, rates), strict=True)
+        for model, heads in zip(cases.models, levels, strict=True)
     ]
+    if latest:  # the candidate above the last verdicts is left out before figures are
+        models = [
+            replace(model, heads=tuple(head for head in model.heads for _ in range(2)))
+            for model in models
+        ]
     row_width = max(filtered.row_width, filtered.stem_width * by_file)
     unnamed = filtered.unnamed_files & {only_file} if only_file else filtered.unnamed_files
     names = min(_NAME, filtered.file_width) + min(_NAME, row_width)
@@ -97,8 +108,18 @@ def case_columns(
             heads=("case",) if by_file and unnamed else (),
         ),
         *models,
-        Column("last runs", 9, since=history, is_saved=False),
+        Column("last runs", 9, since=history, is_saved=False, heads=latest),
     ]
+
+
+def _history_heads(cases: Cases, picked: int, levels: int) -> tuple[str, ...]:
+    """Return the texts above the last verdicts: with and without the candidate, for each level.
+
+    There are none with a single candidate.
+    """
+    if len(cases.models) < 2 or picked >= len(cases.models):
+        return ()
+    return (f"last runs: {short_names(cases.models)[picked]}", "last runs") * levels
 
 
 def _model_column(
@@ -106,10 +127,12 @@ def _model_column(
 ) -> Column:
     """Return the column of a candidate; one that has few of the cases may become narrower."""
     is_sparse = model in filtered.sparse_models and len(cases.models) > 1
-    labelled = 14 * (model in cases.labelled)  # with room for the sign of a person
+    # With room for the sign of a person, and for a number of attempts:
+    signs = 3 * (model in cases.labelled) + 4 * (model in cases.mixed_models)
+    marked = 11 + signs if signs else 0
     rated = [columns_of(text) for text in heads[:-2]]
     least = max([_SPARSE if is_sparse else _DENSE, *(n for n in rated[-1:] if n <= _LONGEST)])
-    width = max([least, labelled, min(_NAMED, len(model)), *rated])
+    width = max([least, marked, min(_NAMED, len(model)), *rated])
     return Column(model, width, picks=True, least=least, heads=tuple(heads))
 
 
@@ -175,8 +198,16 @@ def spark_cell(words: Sequence[str]) -> StyledCell:
 
 
 def _result_cell(cases: Cases, result: Result) -> StyledCell:
-    """Return the verdict, with the sign of a person who decided it or labelled it after the run."""
+    """Return the verdict, with the sign of a person who decided it or labelled it after the run.
+
+    Of attempts that differ, the number of those that have this verdict is behind it.
+    """
     cell, labels = verdict_cell(result.word), cases.labels
+    if mixed := cases.mixed.get(result.evaluations):
+        alike = mixed.passed if result.verdict == "pass" else mixed.total - mixed.passed
+        failing = failed_text(mixed.total - mixed.passed, mixed.total)
+        text = f"{cell.text} {alike}/{mixed.total}"
+        cell = StyledCell(text, cell.colour, f"{cell.plain}, {failing}")
     if word := labels.word(result):
         plain = f"{cell.plain}, labelled {word}"
         return StyledCell(f"{cell.text} {PERSON}{SIGNS[word]}", cell.colour, plain)

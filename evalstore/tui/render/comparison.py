@@ -27,7 +27,7 @@ from evalstore.tui.widgets.grid_columns import NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.reports.comparison import Pair
     from evalstore.reports.version_diff import Difference
 

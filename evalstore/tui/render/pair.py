@@ -21,9 +21,10 @@ from evalstore.reports.word_diff import Stretch, compare_words
 from evalstore.tui.render.plot import spark_spans, spark_words
 
 if TYPE_CHECKING:
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.reports.comparison import Pair
     from evalstore.reports.version_diff import Difference
+    from evalstore.results import Result
 
 _EDITS = 4
 """Edits of the case that are shown."""
@@ -31,16 +32,6 @@ _WIDTH = 160
 """Characters of a text of an edit."""
 MIN_SHARED = 0.3
 """The share of the longer answer that both must have to be shown as one text."""
-
-
-def answers_to_compare(pair: Pair) -> tuple[str | None, str | None]:
-    """Choose the sessions to compare: of several attempts, the first two that differ."""
-    was = pair.was.sessions if pair.was else ()
-    now = pair.now.sessions if pair.now else ()
-    for both in zip(was, now, strict=False):
-        if both[0] != both[1]:
-            return both
-    return was[0] if was else None, now[0] if now else None
 
 
 def pair_lines(
@@ -66,7 +57,7 @@ def pair_lines(
         yield from history_lines(name, words)
     if answers is not None:
         yield BLANK
-        yield from _answers(pair, answers, diff.models)
+        yield from _answers(diff, pair, answers)
 
 
 def history_lines(name: str, words: Sequence[str]) -> Iterator[StyledLine]:
@@ -91,19 +82,18 @@ def _edit_lines(edits: Sequence[Difference]) -> Iterator[StyledLine]:
         yield from text_lines(f"… {len(edits) - _EDITS} more", "faint", indent=2)
 
 
-def _answers(
-    pair: Pair, answers: Mapping[str, str], models: tuple[str, str] | None
-) -> Iterator[StyledLine]:
+def _answers(diff: Diff, pair: Pair, answers: Mapping[str, str]) -> Iterator[StyledLine]:
     """Yield both answers; when they have enough in common, as one text with the differences."""
-    was, now = answers_to_compare(pair)
+    models, (was, now) = diff.models, diff.shown_sessions(pair)
     old = answers.get(was) if was else None
     new = answers.get(now) if now else None
+    numbers = [_number(pair.was, was), _number(pair.now, now)]
     if old is None and new is None:
         yield from text_lines("no answer", "faint")
     elif old is None or new is None or old == new:
         whose = models[old is None] if models else ""
         title = "the same answer" if old == new else f"answer of {whose}" if whose else "answer"
-        yield heading(f"{title}{_number(pair)}")
+        yield heading(f"{title}{_numbers(numbers)}")
         yield from text_lines(old or new or "")
     else:
         stretches = compare_words(old, new)
@@ -111,25 +101,30 @@ def _answers(
         if alike >= MIN_SHARED * max(len(old), len(new)):
             legend = zip(models, ("old", "new"), strict=True) if models else ()
             marks = (span for name, sign in legend for span in marked_spans(safe(name), sign))
-            title = f"how the answers differ{_number(pair)}{': ' if models else ''}"
+            title = f"how the answers differ{_numbers(numbers)}{': ' if models else ''}"
             yield StyledLine((StyledSpan(title, "heading"), *marks))
             yield from stretch_lines(stretches)
         else:
             sides = [f"of {safe(name)}" for name in models] if models else ["before", "after"]
-            for side, text, colour in zip(sides, (old, new), ("old", "new"), strict=True):
-                yield StyledLine((StyledSpan(f"answer {side}{_number(pair)}", colour),))
+            for side, text, colour, number in zip(
+                sides, (old, new), ("old", "new"), numbers, strict=True
+            ):
+                title = f"answer {side}{_numbers([number])}"
+                yield StyledLine((StyledSpan(title, colour),))
                 yield from text_lines(text)
 
 
-def _number(pair: Pair) -> str:
-    """Return which of several attempts is shown; empty when there is one."""
-    result = pair.either
-    if len(result.sessions) < 2:
+def _number(result: Result | None, session: str | None) -> str:
+    """Return which of several answers is shown: `2 of 5`; empty when there is one."""
+    if result is None or len(result.sessions) < 2 or session not in result.sessions:
         return ""
-    was, now = answers_to_compare(pair)
-    session = now if result is pair.now else was
-    number = result.sessions.index(session) + 1 if session in result.sessions else 1
-    return f" ({number} of {len(result.sessions)})"
+    return f"{result.sessions.index(session) + 1} of {len(result.sessions)}"
+
+
+def _numbers(numbers: Iterable[str]) -> str:
+    """Return the numbers of the answers of both sides in brackets."""
+    known = dict.fromkeys(number for number in numbers if number)
+    return f" ({' -> '.join(known)})" if known else ""
 
 
 def stretch_lines(stretches: Iterable[Stretch]) -> Iterator[StyledLine]:

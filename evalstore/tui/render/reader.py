@@ -64,6 +64,8 @@ def reader_texts(
     """
     result = case.results[picked]
     assert result
+    mixed = cases.mixed.get(result.evaluations)
+    place = [*place_lines(case, result, cases.shown_attempt(result), mixed)]
     blocks = _exchange(view)
     verdicts = [*verdict_lines(view, result, hint)]
     spans = tuple(history_spans(history(result)))
@@ -85,7 +87,7 @@ def reader_texts(
                 else _shortened(block, images, cut_note, rendered)
             )
         ]
-        return [*place_lines(case, result, 0), *exchange, *verdicts, *last_runs, *others]
+        return [*place, *exchange, *verdicts, *last_runs, *others]
 
     return ReaderTexts(texts(rendered=True), texts(rendered=False))
 

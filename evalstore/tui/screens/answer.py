@@ -160,11 +160,12 @@ class AnswerPage(CaseActionsPage):
         navigator, source = self.navigator, self.source
         position, result, beside = navigator.position, navigator.result, navigator.beside
         session, run = navigator.session, navigator.cases.run
+        session_beside = navigator.session_beside
         shows_images = not self.app.no_color and self.size.width > IMAGE_WIDTH
         hint = self.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
         self._show_title(reading=True)
         if not stay:
-            place = place_lines(position.case, result, position.attempt)
+            place = place_lines(position.case, result, position.attempt, position.mixed)
             self._texts = None
             self._show_sides([*place, *text_lines("reading …", "faint")], ())
 
@@ -176,7 +177,7 @@ class AnswerPage(CaseActionsPage):
             if beside is None:
                 images = render_images(view, source.images) if shows_images else {}
                 return answer_texts(position, result, view, images, hint)
-            other = view_of(beside, next(iter(beside.sessions), None))
+            other = view_of(beside, session_beside)
             return compared_texts(position, (result, beside), (view, other))
 
         self.fetch(work, lambda texts: self._show(position, texts, stay=stay))
@@ -302,11 +303,12 @@ class AnswerPage(CaseActionsPage):
 def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[str, ...]:
     """Return the parts of the title; with an answer beside another one their candidates first."""
     case, run = navigator.case, navigator.cases.run
+    number, count = navigator.case_number
     beside = f"{navigator.model} beside {navigator.other}" if navigator.other else ""
     owner = f"run {run[:8]}" if run else "workspace"
     return (
         "" if beside else owner,
-        f"{navigator.number + 1:,}/{len(navigator.listed):,}",
+        f"{number:,}/{count:,}",
         progress,
         beside,
         owner if beside else "",

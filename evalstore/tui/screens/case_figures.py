@@ -55,7 +55,10 @@ class CaseFigures:
         self._show()
 
     def request_seen(self) -> None:
-        """Read the last verdicts of the cases that can be seen."""
+        """Read the last verdicts of the cases that can be seen, and name their candidate."""
+        cases = self._listing.cases
+        if cases and len(cases.models) > 1 and self.history.has_several:
+            self._grid.set_columns(self.columns())
         seen = self._listing.lines[self._grid.seen_rows]
         self.history.request(self._listing.small_files(seen))
 
@@ -73,6 +76,7 @@ class CaseFigures:
             by_file=self._by_file,
             only_file=listing.only_file,
             with_history=self.history.has_several,
+            picked=self._grid.picked,
         )
 
     def cells(self, row: int) -> Sequence[StyledCell]:

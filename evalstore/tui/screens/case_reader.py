@@ -149,5 +149,5 @@ class ReaderPane(TextView):
 def _read_answer(page: Page, cases: Cases, result: Result) -> AnswerView:
     source = page.source
     if result.sessions:
-        return source.session(result.sessions[0], result)
+        return source.session(result.sessions[cases.shown_attempt(result)], result)
     return source.question(result, cases.run)

@@ -20,7 +20,7 @@ from evalstore.tui.render.comparison import (
     pair_cells,
     pair_columns,
 )
-from evalstore.tui.render.pair import answers_to_compare, pair_lines
+from evalstore.tui.render.pair import pair_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
@@ -33,7 +33,7 @@ from evalstore.tui.widgets.text_view import TextView
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from evalstore.operations.diff import Diff
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.operations.views.styled_text import StyledLine
     from evalstore.reports.comparison import Pair
@@ -224,7 +224,7 @@ class ComparePage(CaseActionsPage):
         history = {side.model: self.history.of(side) for side in _sides(pair)}
         view = self.query_one("#pair", TextView)
         view.show(pair_lines(diff, pair, diff.feedback, history=history))
-        sessions = answers_to_compare(pair)
+        sessions = diff.shown_sessions(pair)
         tests = [side.test for side in reversed(_sides(pair))]
         evaluations = [id for side in _sides(pair) for id in side.evaluations]
 
@@ -266,11 +266,11 @@ class ComparePage(CaseActionsPage):
         among = [rows[place] for place in places if place in rows]
         case = rows.get(self.highlighted.place[:3])
         if case is None:
-            words = self.with_keys("the workspace has changed: {page.reload} reads it again")
-            self.notify(words, markup=False)
+            self.notify(self.with_keys(_CHANGED), markup=False)
             return
-        model = self.highlighted.pair.either.model
-        self.browser.show_answer(CaseNavigator(cases, among, among.index(case), model))
+        place = CaseNavigator(cases, among, among.index(case), self.highlighted.place[3])
+        _go_to_shown_answer(place, self._diff, self.highlighted.pair)
+        self.browser.show_answer(place)
 
     # --- keys
 
@@ -302,6 +302,7 @@ class ComparePage(CaseActionsPage):
 
 
 _NEED_PAIR = ("label", "unlabel", "judge_again", "edit", "copy_answer", "flip")
+_CHANGED = "the workspace has changed: {page.reload} reads it again"
 _UNCHANGED_HINT = " ({compare.unchanged} shows them)"
 _LIST_UNCHANGED = "{compare.unchanged} lists the cases that are unchanged."
 _EMPTY = f"""\
@@ -338,6 +339,13 @@ def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:
         for result in row.results
         if result
     }
+
+
+def _go_to_shown_answer(place: CaseNavigator, diff: Diff | None, pair: Pair) -> None:
+    """Go to the answer of the newer side that a comparison shows; else to that of the older."""
+    was, now = diff.shown_sessions(pair) if diff else (None, None)
+    shown = now if pair.now else was
+    place.to_answer([shown] if shown else [])
 
 
 def _sides(pair: Pair) -> list[Result]:

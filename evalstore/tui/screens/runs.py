@@ -260,8 +260,7 @@ previous run, and the workspace with the newest run."""
             yield from text_lines(f"{why}: {hint}", "pending")
         yield from text_lines(f"candidates: {', '.join(run.models)}", "faint")
         yield from text_lines(f"cost: {run.shared_cost}; took {seconds:.1f} s", "faint")
-        if run.is_partial:
-            yield from text_lines(f"partial run: {run.selection}", "pending")
+        yield from _selection_lines(run)
         yield BLANK
         yield series_line(rate_series(self._runs[number:], "pass rate"), _TREND)
 
@@ -311,6 +310,14 @@ previous run, and the workspace with the newest run."""
             self.browser.show_stats(self.highlighted)
         elif self.query_one("#runs", Grid).row_count:
             self.notify(self.with_keys(_NO_RUNS), markup=False)
+
+
+def _selection_lines(run: RunLine) -> Iterator[StyledLine]:
+    """Yield the options of a run, if it has any."""
+    if run.is_partial:
+        yield from text_lines(f"partial run: {run.selection}", "pending")
+    elif run.selection:
+        yield from text_lines(f"arguments: {run.selection}", "faint")
 
 
 def _sign(run: RunLine) -> str:

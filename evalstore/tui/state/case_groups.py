@@ -102,9 +102,16 @@ def group_cases(
         for name in (case.file,) if by == "file" else case.tags or ("no tag",):
             groups.setdefault(name, []).append(number)
     for name, members in sorted(groups.items()) if by_name else groups.items():
-        yield CaseGroup(name, len(members), cases.count(members), name in folded)
+        rows = cases.rows(members)
+        yield CaseGroup(name, count_cases(rows), cases.count(members), name in folded)
         if name not in folded:
-            yield from cases.rows(members)
+            yield from rows
+
+
+def count_cases(rows: Sequence[CaseRow]) -> int:
+    """Return the number of cases; one with several system prompts has a row for each of them."""
+    with_prompt = [(row.file, row.row) for row in rows if row.prompt]
+    return len(rows) - len(with_prompt) + len(set(with_prompt))
 
 
 def next_failure(

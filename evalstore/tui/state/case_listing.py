@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.tui.state.case_filter import ORDERS
-from evalstore.tui.state.case_groups import CaseGroup, find_line, group_cases, line_key
+from evalstore.tui.state.case_groups import CaseGroup, count_cases, find_line, group_cases, line_key
 from evalstore.tui.widgets.column_names import only_file
 
 if TYPE_CHECKING:
@@ -164,9 +164,3 @@ class CaseListing:
         model, others = models[picked], [*models[picked + 1 :], *models[:picked]]
         shared = self.filtered.shared(model)
         return model, sorted(others, key=lambda other: not shared.get(other))
-
-
-def count_cases(rows: Sequence[CaseRow]) -> int:
-    """Return the number of cases; one with several system prompts has a row for each of them."""
-    with_prompt = [(row.file, row.row) for row in rows if row.prompt]
-    return len(rows) - len(with_prompt) + len(set(with_prompt))

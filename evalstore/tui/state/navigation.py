@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.views.verdict_order import FAILING
+from evalstore.tui.state.case_groups import count_cases
 
 if TYPE_CHECKING:
+    from evalstore.operations.attempts import MixedAttempts
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.results import Result
 
@@ -21,6 +23,10 @@ class Position(NamedTuple):
     """Which answer of the candidate, from 0."""
     other: str | None
     """The candidate whose answer stands beside."""
+    attempt_beside: int = 0
+    """Which answer of that candidate, from 0."""
+    mixed: MixedAttempts | None = None
+    """How many attempts of the candidate pass, if they differ."""
 
 
 class CaseNavigator:
@@ -31,13 +37,17 @@ class CaseNavigator:
         self.listed = list(listed)
         self.number = number
         self.model = model
-        self.attempt = 0
+        self.attempt = self._first_attempt()
         self.other: str | None = None
 
     @property
     def position(self) -> Position:
         """Return the case, the candidate, the answer and the candidate beside."""
-        return Position(self.case, self.model, self.attempt, self.other)
+        results = dict(self._results(self.case))
+        result, beside = results.get(self.model), results.get(self.other or "")
+        mixed = self.cases.mixed.get(result.evaluations) if result else None
+        attempt_beside = self.cases.shown_attempt(beside) if beside else 0
+        return Position(self.case, self.model, self.attempt, self.other, attempt_beside, mixed)
 
     @property
     def case(self) -> CaseRow:
@@ -65,18 +75,34 @@ class CaseNavigator:
         sessions = self.result.sessions
         return sessions[self.attempt] if self.attempt < len(sessions) else None
 
+    @property
+    def session_beside(self) -> str | None:
+        """Return the id of the answer beside it; None when there is none."""
+        sessions = self.beside.sessions if self.beside else ()
+        return sessions[self.position.attempt_beside] if sessions else None
+
+    def _first_attempt(self) -> int:
+        result = dict(self._results(self.case)).get(self.model)
+        return self.cases.shown_attempt(result) if result else 0
+
     def _results(self, case: CaseRow) -> Iterator[tuple[str, Result]]:
         for model, result in zip(self.cases.models, case.results, strict=True):
             if result is not None:
                 yield model, result
 
+    @property
+    def case_number(self) -> tuple[int, int]:
+        """Return which of the listed cases this is, from 1, and how many there are."""
+        return count_cases(self.listed[: self.number + 1]), count_cases(self.listed)
+
     # --- steps
 
     def go(self, number: int, model: str | None = None) -> None:
         """Go to a case, to the same candidate where it has one."""
-        self.number, self.attempt = number, 0
+        self.number = number
         target = model or self.model
         self.model = target if target in self.models else self.models[0]
+        self.attempt = self._first_attempt()
         if self.other == self.model or self.other not in self.models:
             self.other = None
 

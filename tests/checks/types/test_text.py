@@ -189,6 +189,25 @@ def test_the_example_of_a_hint_is_a_check_that_can_be_read(name: str) -> None:
     assert read_check({**check, "pass": 0.5} if kind.graded else check)["type"] == name
 
 
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ({"contains": "60 Days"}, "'60 Days' is not in 'You can. Bye'"),
+        ({"containsAny": ["A1", "B2"]}, "expected one of 'A1', 'B2' in 'You can. Bye'"),
+        ({"containsAll": ["You", "B2"]}, "missing 'B2' in 'You can. Bye'"),
+        ({"startsWith": "We"}, "expected 'We' at the start of 'You can. Bye'"),
+        ({"endsWith": "We"}, "expected 'We' at the end of 'You can. Bye'"),
+        ({"equals": "YOU can"}, "expected 'YOU can', found 'You can. Bye'"),
+        ({"oneOf": ["A1", "B2"]}, "expected one of 'A1', 'B2', found 'You can. Bye'"),
+    ],
+)
+def test_a_feedback_quotes_the_case_of_the_answer(check: Json, words: str) -> None:
+    for setting in ({"ignoreCase": True}, {"normalize": ["trim", "casefold"]}):
+        verdict, feedback = judged({**check, **setting}, "You can. Bye")
+        assert verdict == "fail"
+        assert feedback.endswith(words)
+
+
 @pytest.mark.parametrize("kind", ["contains", "containsAny", "containsAll", "startsWith"])
 def test_a_text_that_normalize_leaves_nothing_of_is_not_found_everywhere(kind: str) -> None:
     assert judged({kind: "the", "normalize": "squad"}, "x") == (

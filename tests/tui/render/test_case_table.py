@@ -46,6 +46,20 @@ def test_a_candidate_without_a_rate_does_not_hide_those_of_others() -> None:
     assert heads(140, (unjudged,) * 3) == [*MODELS]
 
 
+def test_the_last_verdicts_name_their_candidate_where_there_is_room() -> None:
+    cases = Cases(None, MODELS, ())
+    found = {}
+    for picked, width in ((0, 140), (1, 140), (0, 104)):
+        columns = case_columns(cases, FilteredCases(cases), RATES, with_history=True, picked=picked)
+        titles = [column.title for column in fit_columns(columns, width, picked, 0).columns]
+        found[picked, width] = (titles[-1], "careful 80% 50-94" in titles)
+    assert found == {
+        (0, 140): ("last runs: careful", True),
+        (1, 140): ("last runs: of-a-long-name", True),
+        (0, 104): ("last runs", True),
+    }
+
+
 def test_short_names_of_candidates_are_shown_whole() -> None:
     assert heads(120, models=("a/careful", "a/hasty"))[0] == "a/careful 80% 50-94"
     assert heads(60, models=("a/careful", "a/hasty"))[0] == "careful 80% 50-94"

@@ -200,7 +200,7 @@ def test_the_candidate_to_compare_with_is_chosen(workspace: Path) -> None:
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, CasesPage)
         await press(pilot, "x", "j", "enter")
-        assert "scripted/one -> scripted/two" in screen(pilot)
+        assert "scripted/one -> scripted/six" in screen(pilot)
 
     drive(scenario, revision="@")
 

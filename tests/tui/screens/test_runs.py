@@ -409,7 +409,7 @@ def test_candidates_that_share_cases_are_offered_first(workspace: Path) -> None:
         await press(pilot, "l", "l", "x")
         names = pilot.app.screen.query_one("#names", Grid)
         assert [names.texts(row) for row in range(3)] == [
-            ["scripted/one"], ["scripted/three"], ["recorded"],
+            ["scripted/one"], ["scripted/two"], ["recorded"],
         ]  # fmt: skip
 
     drive(scenario, revision="@")

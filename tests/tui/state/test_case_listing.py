@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from evalstore.operations.views.cases import CaseRow
-from evalstore.tui.state.case_listing import count_cases
+from evalstore.operations.views.cases import CaseRow, Cases
+from evalstore.tui.state.case_filter import FilteredCases
+from evalstore.tui.state.case_groups import CaseGroup, count_cases, group_cases
+from evalstore.tui.state.navigation import CaseNavigator
+
+PLACES = [
+    ("a.md", "x", "brief"),
+    ("a.md", "x", "long"),
+    ("a.md", "y", "brief"),
+    ("b.md", "", ""),
+]
+ROWS = [CaseRow(*place, (), ()) for place in PLACES]
 
 
 def test_a_case_with_several_system_prompts_is_counted_once() -> None:
-    places = [
-        ("a.md", "x", "brief"),
-        ("a.md", "x", "long"),
-        ("a.md", "y", "brief"),
-        ("b.md", "", ""),
-    ]
-    assert count_cases([CaseRow(*place, (), ()) for place in places]) == 3
+    assert count_cases(ROWS) == 3
+
+
+def test_groups_and_the_title_of_an_answer_count_cases_as_the_list_does() -> None:
+    cases = Cases(None, (), ROWS)
+    grouped = group_cases(FilteredCases(cases), range(4), "file")
+    groups = [line for line in grouped if isinstance(line, CaseGroup)]
+    assert [(group.name, group.count) for group in groups] == [("a.md", 2), ("b.md", 1)]
+    numbers = [CaseNavigator(cases, ROWS, number, "").case_number for number in range(4)]
+    assert numbers == [(1, 3), (1, 3), (2, 3), (3, 3)]

@@ -1,0 +1,84 @@
+"""Candidates are listed in the order of the settings, and rows in that of their file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.operations.views.cases import cases
+from evalstore.planning.candidate_order import candidate_order
+from evalstore.planning.options import Location
+from evalstore.values import RECORDED
+from evalstore.workspace.settings import Participant, Settings
+from tests.builders import tree
+from tests.cli.conftest import Echo, Evalstore
+
+MODEL = "id: scripted/{0}\nprovider: scripted\nresponses: [{{answer: it is not asked}}]\n"
+TEST = """\
+---
+replacements:
+  item: [{rows}]
+---
+
+# 👤
+
+How is the {{{{item}}}}?
+
+---
+
+```checks
+- contains: lamp
+```
+"""
+
+
+@pytest.fixture
+def two(echo: Echo) -> Path:
+    """A run of two candidates, of which neither the settings nor the rows are sorted by name."""
+    return tree(
+        Path.cwd(),
+        {
+            "evalstore.yaml": "candidates: [scripted/zeta, scripted/alpha]\n",
+            "models/alpha.yaml": MODEL.format("alpha"),
+            "models/zeta.yaml": MODEL.format("zeta"),
+            "tests/a.md": TEST.format(rows="lamp"),
+        },
+    )
+
+
+def places(text: str) -> list[tuple[str, str]]:
+    """The rows and the candidates of the failures that are listed."""
+    return re.findall(r"\[item=(\w+)\]\s+scripted/(\w+)", text)
+
+
+def test_candidates_and_rows_keep_their_order(
+    two: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run", "-q")
+    tree(two, {"tests/a.md": TEST.format(rows="lamp, sofa, book")})
+    in_order = [(row, candidate) for row in ("sofa", "book") for candidate in ("zeta", "alpha")]
+    assert places(evalstore("run").stdout) == in_order
+    assert places(evalstore("diff", "@~1", "@").stdout) == in_order
+    models = ["scripted/zeta", "scripted/alpha"]
+    assert [group["model"] for group in documents("stats")["groups"]] == models
+    by_both = [
+        (group["tag"], group["model"])
+        for group in documents("stats", "--by", "tag,model")["groups"]
+    ]
+    assert by_both == [(None, model) for model in models]
+    assert list(cases(Location(two), None).models) == models
+    tree(two, {"evalstore.yaml": "candidates: [scripted/alpha, scripted/zeta]\n"})
+    assert list(cases(Location(two), "@").models) == models[::-1]
+    evalstore("report", "-o", "report.html")
+    page = (two / "report.html").read_text(encoding="utf-8")
+    heads = re.findall(r'<th scope="col" dir="auto">(.*?)</th>', page)
+    assert heads == models[::-1]
+
+
+def test_former_candidates_come_after_those_of_the_settings_and_recorded_answers_last() -> None:
+    settings = Settings(candidates=(Participant("z", name="named"), Participant("b")))
+    ids = [RECORDED, "old", "B2", "b", "named"]
+    assert sorted(ids, key=candidate_order(settings)) == ["named", "b", "B2", "old", RECORDED]
