@@ -79,7 +79,7 @@ def test_the_command_line_knows_what_the_package_adds(installed: Path, tmp_path:
         ("palindrome.md", "text=hello"): ("fail", "expected a palindrome, found 'olleh'"),
         ("quiz/quiz.md", "answer=Hello"): ("pass", ""),
         ("quiz/quiz.md", "answer={{y"): ("pass", ""),
-        ("quiz/quiz.md", "answer=Bye"): ("fail", "'bye' is not in 'hello'"),
+        ("quiz/quiz.md", "answer=Bye"): ("fail", "'Bye' is not in 'hello'"),
     }
     assert "palindrome" in run(workspace, "ls", "checks", site=installed).stdout
 
