@@ -79,7 +79,8 @@ def explain_case(
 
 def _former_candidates(location: Location, cells: Iterable[Result]) -> frozenset[str]:
     """Return the models of these results that are not candidates of the workspace now."""
-    current = {candidate.id for candidate in open_workspace(location).settings.candidates}
+    candidates = open_workspace(location).settings.candidates
+    current = {candidate.name or candidate.id for candidate in candidates}
     return frozenset({cell.model for cell in cells} - current - {RECORDED})
 
 
