@@ -139,15 +139,16 @@ class PromptDialog(ModalScreen[str | None]):
         if self._waits:
             self._is_entered = True
             return
+        text = message.value or message.input.value  # it may have been filled since
         try:
             if self._do:
-                self._do(message.value)
+                self._do(text)
         except EvalstoreError as problem:
             line = self.query_one(".problem", Static)
             line.update(Content(safe(problem_text(problem), lines=True)))
             line.display = True
         else:
-            self.dismiss(message.value)
+            self.dismiss(text)
 
     def action_leave(self) -> None:
         """Answer nothing."""

@@ -21,6 +21,7 @@ from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
 from evalstore.tui.render.export import ExportedTable, export_text
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.dialogs import PromptDialog
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
@@ -120,6 +121,22 @@ def test_the_note_of_a_label_stands_in_the_prompt_when_it_is_given_again(workspa
         assert pilot.app.screen.query_one(Input).value == ""
 
     drive(scenario, revision="@")
+
+
+def test_a_text_that_is_read_while_enter_is_handled_is_taken(workspace: Path) -> None:
+    taken: list[str | None] = []
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        window = PromptDialog("a note", "", waits=True)
+        pilot.app.push_screen(window, taken.append)
+        await settled(pilot)
+        line = window.query_one(Input)
+        line.post_message(Input.Submitted(line, line.value))
+        window.fill("cold")
+        await settled(pilot)
+
+    drive(scenario)
+    assert taken == ["cold"]
 
 
 def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
