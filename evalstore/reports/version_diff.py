@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from evalstore.reports.word_diff import shared_ends
+from evalstore.display import plural
+from evalstore.reports.word_diff import changed_ranges, shared_ends
 from evalstore.values import AnswerRef, Json, SampleRef
 
 _SHOWN = 60
 _INLINE = 64
 """The most characters of two values that are shown in one line."""
+_MOST_EDITS = 5
+"""The most changed lines of a text that are listed."""
 _BOUND = ("turns", "templates", "data")
 """Fields of a check that its author has not written."""
 
@@ -197,8 +200,12 @@ def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
     for path in changed:
         yield Difference(f"file {path} changed")
     if before != after:
-        line, old, new = first_line(before, after)
-        yield Difference(f"{place} line {line}", old, new)
+        changes = changed_lines(before, after)
+        for line, old, new in changes[:_MOST_EDITS]:
+            yield Difference(f"{place} line {line}", old, new)
+        if len(changes) > _MOST_EDITS:
+            rest = plural(len(changes) - _MOST_EDITS, "more changed line")
+            yield Difference(f"{place} {rest}")
     elif not changed:  # the same text in other parts
         yield Difference(f"{place} changed".replace("changed: changed", "changed"))
 
@@ -217,17 +224,22 @@ def _as_text(part: Json) -> str:
     return str(part["text"] if "text" in part else f"[file {part['path']}]")
 
 
-def first_line(was: str, now: str) -> tuple[int, str | None, str | None]:
-    """Return the number, from 1, of the first line that differs, with the old and the new line.
+def changed_lines(was: str, now: str) -> list[tuple[int, str | None, str | None]]:
+    """Return the lines that differ, each with its number from 1, the old and the new line.
 
-    Lines that are blank on both sides count only if nothing else differs.
+    The number is that of the new line, of a line that is gone the old one. Lines that are blank on
+    both sides count only if nothing else differs.
     """
-    lines = list(enumerate(zip_longest(was.split("\n"), now.split("\n")), 1))
-    differing = [(number, *pair) for number, pair in lines if pair[0] != pair[1]]
-    for number, old, new in differing:
-        if (old or "").strip() or (new or "").strip():
-            return number, old, new
-    return differing[0] if differing else (len(lines) + 1, None, None)
+    old, new = was.split("\n"), now.split("\n")
+    changes: list[tuple[int, str | None, str | None]] = []
+    for gone, come in changed_ranges(old, new):
+        pairs = zip_longest(old[gone], new[come])
+        for number, (before, after) in enumerate(pairs, 1):
+            start = gone.start if after is None else come.start
+            changes.append((start + number, before, after))
+    return [
+        change for change in changes if any((line or "").strip() for line in change[1:])
+    ] or changes
 
 
 def _sets(subject: str, was: list[str], now: list[str]) -> Iterator[Difference]:

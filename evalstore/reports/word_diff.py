@@ -99,6 +99,13 @@ def diff_lines(was: str, now: str, context: int = 3) -> list[list[ChangedLine]]:
     return hunks
 
 
+def changed_ranges(was: Sequence[str], now: Sequence[str]) -> Iterator[tuple[slice, slice]]:
+    """Yield the ranges of two lists of lines that differ: the old one and what replaces it."""
+    for opcode in _opcodes(was, now, _MAX_PAIRS):
+        if not opcode.same:
+            yield opcode.old, opcode.new
+
+
 def shared_ends(was: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
     """Return how many elements two lists share at their start, and behind that at their end."""
     shortest = min(len(was), len(now))
@@ -153,7 +160,7 @@ def _opcodes(old: Sequence[str], new: Sequence[str], max_pairs: int) -> list[_Op
     middle = _Opcode(False, slice(start, len(old) - end), slice(start, len(new) - end))
     opcodes = [_Opcode(True, slice(0, start), slice(0, start))] if start else []
     old_count, new_count = len(old) - start - end, len(new) - start - end
-    if old_count * new_count > max_pairs:
+    if old_count * new_count > max_pairs or (old_count + new_count and old_count * new_count < 2):
         opcodes.append(middle)
     elif old_count or new_count:
         opcodes += _match(old[middle.old], new[middle.new], start)

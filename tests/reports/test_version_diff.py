@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,11 +12,11 @@ from hypothesis import strategies as st
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.reports.version_diff import (
+    changed_lines,
     differ_evaluations,
     differ_models,
     differ_prompts,
     differ_tests,
-    first_line,
     focus,
     shorten_line,
     unified,
@@ -227,17 +228,38 @@ def test_any_two_tests_differ_in_something_that_is_named(was: Json, now: Json) -
 
 
 @given(st.text(alphabet="ab\n", max_size=12), st.text(alphabet="ab\n", max_size=12))
-def test_the_first_line_that_differs_is_the_first(was: str, now: str) -> None:
-    line, old, new = first_line(was, now)
-    before, after = was.split("\n")[: line - 1], now.split("\n")[: line - 1]
-    assert [text for text in before if text] == [text for text in after if text]
-    assert (old == new) == (was == now)
+def test_the_lines_that_differ_make_the_new_text_of_the_old_one(was: str, now: str) -> None:
+    changes = changed_lines(was, now)
+    assert bool(changes) == (was != now)
+    lines = Counter(was.split("\n"))
+    lines.subtract(old for _, old, _ in changes if old is not None)
+    lines.update(new for _, _, new in changes if new is not None)
+    assert {line: n for line, n in lines.items() if line and n} == Counter(
+        filter(None, now.split("\n"))
+    )
+    for number, old, new in changes:
+        shown = was if new is None else now
+        assert shown.split("\n")[number - 1] == (old if new is None else new)
 
 
 def test_a_new_paragraph_is_shown_and_not_the_blank_line_above_it() -> None:
-    assert first_line("a", "a\n\nb") == (3, None, "b")
-    assert first_line("a\n\nb", "a") == (3, "b", None)
-    assert first_line("a", "a\n") == (2, None, "")
+    assert changed_lines("a", "a\n\nb") == [(3, None, "b")]
+    assert changed_lines("a\n\nb", "a") == [(3, "b", None)]
+    assert changed_lines("a", "a\n") == [(2, None, "")]
+
+
+def test_a_line_before_a_text_does_not_replace_it() -> None:
+    assert changed_lines("How?", "Hi.\nHow?\nBye.") == [(1, None, "Hi."), (3, None, "Bye.")]
+
+
+def test_every_changed_line_is_named_up_to_a_few() -> None:
+    was, now = ("\n".join(f"{word} {n}" for n in range(9)) for word in ("old", "new"))
+    both = [{"messages": [{"role": "system", "content": text}]} for text in (was, now)]
+    actual = list(map(str, differ_prompts(*both)))
+    assert actual == [
+        *(f"text line {n + 1}: old {n} -> new {n}" for n in range(5)),
+        "text 4 more changed lines",
+    ]
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.integers(8, 60))
