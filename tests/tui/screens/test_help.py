@@ -57,6 +57,11 @@ def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: P
         assert "space marks runs: d compares two marked ones, or a marked one with" in text
         for word in SIGNS:
             assert MEANINGS[word] in text
+        await press(pilot, "end")
+        await until(pilot, lambda: " The signs of verdicts\n" in screen(pilot))
+        signs = screen(pilot).partition(" The signs of verdicts\n")[2].splitlines()[:-1]
+        starts = {len(line) - len(line.lstrip()) for line in signs}
+        assert starts == {3, 22}  # of entries, and of their wrapped rows
         for key in ("escape", "question_mark", "q", "f1"):
             await press(pilot, key)
             assert isinstance(pilot.app.screen, RunsPage)

@@ -17,9 +17,7 @@ spans = st.lists(st.lists(parts, max_size=12).map("".join), min_size=1, max_size
 
 
 @given(spans, st.integers(10, 60), st.integers(0, 4), st.integers(0, 20))
-def test_rows_fit_and_nothing_is_lost(
-    texts: list[str], width: int, indent: int, hang: int
-) -> None:
+def test_rows_fit_and_nothing_is_lost(texts: list[str], width: int, indent: int, hang: int) -> None:
     line = StyledLine(
         tuple(StyledSpan(text, str(number)) for number, text in enumerate(texts)), indent, hang
     )
