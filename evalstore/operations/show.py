@@ -132,8 +132,14 @@ def _describe_place(place: Place | None) -> dict[str, Json]:
     return {"file": place.file, "row": place.row, "prompt": place.question.prompt}
 
 
-def show_file(location: Location, store: Store, revision: str, path: str) -> ShownItem:
-    """Return a test file as it was in a run, with its results there.
+def show_file(
+    location: Location,
+    store: Store,
+    revision: str,
+    path: str,
+    chosen: Sequence[Result] | None = None,
+) -> ShownItem:
+    """Return a test file as it was in a run, with its results there, or those that are chosen.
 
     Raises `RevisionError` if the run lacks it.
     """
@@ -142,10 +148,12 @@ def show_file(location: Location, store: Store, revision: str, path: str) -> Sho
     name = find_test_file(location, open_workspace(location), tree, path, run.id)
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)
-    results = [result_to_json(result) for result in read_file_results(store, run, name)]
+    cells = read_file_results(store, run, name)
+    several = several_prompts([result_to_json(result) for result in cells])
+    results = [result_to_json(result) for result in (cells if chosen is None else chosen)]
     related = {"file": name, "run": run.id, **_related(store, "cases", node, content)}
     item = ShownItem("cases", node, content, {**related, "results": results})
-    item.prompts = name_prompts(location, several_prompts(results))
+    item.prompts = name_prompts(location, several)
     item.references = name_references(location, _evaluations(item))
     return item
 

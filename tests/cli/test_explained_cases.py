@@ -418,6 +418,33 @@ def test_the_hint_of_a_run_names_the_system_prompt(prompted: Evalstore) -> None:
     )
 
 
+def test_a_file_with_several_cases_has_the_results_of_one_candidate_or_prompt(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    script = ONE.replace("scripted/one", "scripted/two").replace("Cold.", "Not warm.")
+    tree(workspace, {"models/two.yaml": script, "prompts/brief.md": "Be brief.\n"})
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, scripted/two]")
+    test = workspace / "tests/weather.md"
+    test.write_text(WEATHER.replace("---\n", "---\nsystemPrompts: [brief, null]\n", 1))
+    evalstore("run", "-q", "-y")
+    shown = evalstore("show", "tests/weather.md", "-m", "scripted/one")
+    assert re.findall(
+        r"^(\w+)  tests/.*?(\w+=\w+)\] \((.*)\) +(\S+)", shown.stdout, re.MULTILINE
+    ) == [
+        (verdict, f"city={city}", prompt, "scripted/one")
+        for verdict, city in (("fail", "Oslo"), ("pass", "Rome"))
+        for prompt in ("brief", "no prompt")
+    ]
+    assert "-m scripted/one --prompt" in shown.stderr
+    named = "show", "tests/weather.md", "-m", "scripted/two", "--prompt", "brief"
+    results = documents(*named)["related"]["results"]
+    assert [(result["row"], result["model"], bool(result["prompt"])) for result in results] == [
+        ("city=Oslo", "scripted/two", True),
+        ("city=Rome", "scripted/two", True),
+    ]
+    assert len(documents("show", "tests/weather.md")["related"]["results"]) == 8
+
+
 # --- errors
 
 
@@ -425,9 +452,9 @@ def test_the_hint_of_a_run_names_the_system_prompt(prompted: Evalstore) -> None:
     ("argv", "message"),
     [
         (
-            ("tests/weather.md", "-m", "scripted/one"),
-            "error: 'tests/weather.md' has 2 cases\n"
-            "hint: name one: tests/weather.md::city=Oslo, tests/weather.md::city=Rome\n",
+            ("tests/weather.md", "-m", "scripted/two"),
+            "error: 'scripted/two' has no result of 'tests/weather.md'\n"
+            "hint: did you mean 'scripted/one'?\n",
         ),
         (
             ("tests/weather.md::Lima",),
@@ -446,7 +473,7 @@ def test_the_hint_of_a_run_names_the_system_prompt(prompted: Evalstore) -> None:
         (
             ("@", "--prompt", "brief"),
             "error: '--model' and '--prompt' select among the results of a case\n"
-            "hint: write FILE::ROW, or leave them out\n",
+            "hint: write FILE or FILE::ROW, or leave them out\n",
         ),
         (
             ("tests/wether.md",),

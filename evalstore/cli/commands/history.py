@@ -228,14 +228,16 @@ def show(
             "-m",
             "--model",
             metavar="ID",
-            help="With FILE::ROW: the candidate (default: one that failed).",
+            help="With FILE or FILE::ROW: the candidate (default of a row: one that failed).",
             autocompletion=completions.models,
         ),
     ] = None,
     prompt: Annotated[
         str | None,
         typer.Option(
-            "--prompt", metavar="NAME", help="With FILE::ROW: the system prompt, of several."
+            "--prompt",
+            metavar="NAME",
+            help="With FILE or FILE::ROW: the system prompt, of several.",
         ),
     ] = None,
     json: options.Json = False,

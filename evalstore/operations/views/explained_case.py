@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class SeveralCasesError(EvalstoreError):
     """The name of a case is that of a test file with several cases."""
 
-    def __init__(self, case: str, results: Iterable[Result], run: Run | None) -> None:
+    def __init__(self, case: str, results: Sequence[Result], run: Run | None) -> None:
         """Name the file, up to three of its cases, and the run (None: the workspace)."""
         places = list(dict.fromkeys((result.file, result.row) for result in results))
         listed = [shlex.quote(f"{file}::{row}") for file, row in places[:3]]
@@ -47,8 +47,15 @@ class SeveralCasesError(EvalstoreError):
         super().__init__(
             f"'{case}' has {len(places)} cases", hint=f"name one: {', '.join(listed)}{more}"
         )
+        self.case, self.results, self.run = case, results, run
         self.file, _ = places[0]
-        self.run = run
+
+    def select(self, location: Location, model: str | None, prompt: str | None) -> list[Result]:
+        """Return the results of a candidate and of a system prompt.
+
+        Raises `EvalstoreError` when there are none.
+        """
+        return _select(location, self.case, self.results, model, prompt)
 
 
 def explain_case(
@@ -166,6 +173,14 @@ def _choose(
     location: Location, case: str, cells: Sequence[Result], model: str | None, prompt: str | None
 ) -> Result:
     """Return the most urgent of the results that the options leave; raises `EvalstoreError`."""
+    left = _select(location, case, cells, model, prompt)
+    return min(left, key=lambda cell: URGENCY.index(cell.word or "answered"))
+
+
+def _select(
+    location: Location, case: str, cells: Sequence[Result], model: str | None, prompt: str | None
+) -> list[Result]:
+    """Return the results that the options leave; raises `EvalstoreError` when there are none."""
     left = list(cells)
     if model is not None:
         left = [cell for cell in left if cell.model == model]
@@ -180,4 +195,4 @@ def _choose(
         left = [cell for cell in left if cell.prompt == id]
     if not left:
         raise EvalstoreError(f"'{case}' has no result", hint="'evalstore run' asks for answers")
-    return min(left, key=lambda cell: URGENCY.index(cell.word or "answered"))
+    return left

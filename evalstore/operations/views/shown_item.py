@@ -132,7 +132,7 @@ def _explain_case(
 ) -> VerdictExplanation | ShownItem | None:
     """Return the explanation of a case; None for a text that names something else.
 
-    Of a test file with several cases it is the file with its results.
+    Of a test file with several cases it is the file with those of its results that are chosen.
     """
     if (reference := read_reference(text)) is not None:
         from evalstore.operations.views import explained_case  # plans the case
@@ -140,13 +140,14 @@ def _explain_case(
         try:
             return explained_case.explain_case(location, reference, model, prompt)
         except explained_case.SeveralCasesError as error:
-            if error.run is None or model or prompt or reference.prompt:
+            if error.run is None:
                 raise
+            left = error.select(location, model, prompt or reference.prompt)
             with open_store(location) as store:
-                return show_file(location, store, error.run.id, error.file)
+                return show_file(location, store, error.run.id, error.file, left)
     if model is not None or prompt is not None:
         raise EvalstoreError(
             "'--model' and '--prompt' select among the results of a case",
-            hint="write FILE::ROW, or leave them out",
+            hint="write FILE or FILE::ROW, or leave them out",
         )
     return None

@@ -1,4 +1,4 @@
-"""A pair of results as lines: what changed, the feedback on both, and how the answers differ."""
+"""A pair of results as lines: the feedback on both, how the answers differ, and what changed."""
 
 from __future__ import annotations
 
@@ -44,20 +44,26 @@ def pair_lines(
     edits: Sequence[Difference] = (),
     history: Mapping[str, Sequence[str]] | None = None,
 ) -> Iterator[StyledLine]:
-    """Yield a pair in detail, with the answers and the question when they are known.
+    """Yield a pair in detail: the feedback, the question and the answers when they are known.
 
-    `edits` are those of the case, and `history` are the last verdicts on its candidates.
+    Below them are the `edits` of the case, and `history`, the last verdicts on its candidates.
     """
     yield pair_line(diff, pair, signs=SIGNS)
-    yield from question_lines(question)
-    yield from _edit_lines(edits)
     yield from side_lines(diff, pair, feedback)
-    for model, words in (history or {}).items():
+    yield from question_lines(question)
+    if answers is not None:
+        yield from _answers(diff, pair, answers)
+    past = [*_edit_lines(edits), *_history_lines(diff, history or {})]
+    if past and answers is not None:
+        yield BLANK
+    yield from past
+
+
+def _history_lines(diff: Diff, history: Mapping[str, Sequence[str]]) -> Iterator[StyledLine]:
+    """Yield the last verdicts on each candidate, by its name if two are compared."""
+    for model, words in history.items():
         name = f"{safe(model)} in the last runs" if diff.models else "last runs"
         yield from history_lines(name, words)
-    if answers is not None:
-        yield BLANK
-        yield from _answers(diff, pair, answers)
 
 
 def history_lines(name: str, words: Sequence[str]) -> Iterator[StyledLine]:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import ActiveBinding
 
-_KEYS = 16
-"""Columns for the keys."""
+_KEYS = 18
+"""Columns for the keys, and for the names of screens."""
 _WIDGET_GROUPS = {"list": "In the list", "text": "In the text"}
 
 _WORDS = {
@@ -103,7 +103,8 @@ class HelpPage(Page):
 
     @staticmethod
     def _entry(name: str, text: str, colour: str = "heading") -> StyledLine:
-        return StyledLine((StyledSpan(f"{pad(name, _KEYS)} ", colour), StyledSpan(text)), indent=2)
+        spans = StyledSpan(f"{pad(name, _KEYS)} ", colour), StyledSpan(text)
+        return StyledLine(spans, indent=2, hang=_KEYS + 1)
 
     def _groups(self) -> Mapping[str, Mapping[str, list[str]]]:
         """Map each place where keys work to the descriptions of its actions, and their keys."""

@@ -231,21 +231,22 @@ def _printable(line: StyledLine) -> StyledLine:
 
 def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
     """Yield the parts of a line that fit; broken between words where there are any."""
-    room = max(10, width - line.indent - line.hang)
-    pad = _pad(line.indent)
+    room = max(10, width - line.indent)
+    hang = min(line.hang, max(0, room - 10))
+    pad, next_pad = _pad(line.indent), _pad(line.indent + hang)
     text = line.spans[0].text if len(line.spans) == 1 else "".join(span.text for span in line.spans)
     if len(text) <= room and (text.isascii() or cell_len(text) <= room):
         yield (*pad, *line.spans)
         return
     if len(line.spans) == 1:
         colour = line.spans[0].colour
-        for start, end in _rows(text, room):
+        for start, end in _rows(text, room, hang):
             yield (*pad, StyledSpan(text[start:end], colour))
-            pad = _pad(line.indent + line.hang)
+            pad = next_pad
         return
     spans = iter(line.spans)
     span, begin = next(spans), 0
-    for start, end in _rows(text, room):
+    for start, end in _rows(text, room, hang):
         row: list[StyledSpan] = []
         while True:
             part = span.text[max(0, start - begin) : end - begin]
@@ -256,7 +257,7 @@ def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
             begin += len(span.text)
             span = next(spans)
         yield (*pad, *row)
-        pad = _pad(line.indent + line.hang)
+        pad = next_pad
 
 
 def _has_colour(row: Iterable[StyledSpan], colour: str) -> bool:
@@ -268,8 +269,11 @@ def _pad(blanks: int) -> tuple[StyledSpan, ...]:
     return (StyledSpan(" " * blanks),) if blanks else ()
 
 
-def _rows(text: str, room: int) -> Iterator[tuple[int, int]]:
-    """Yield where each row of a text starts and ends; look at a row of it at a time."""
+def _rows(text: str, room: int, hang: int) -> Iterator[tuple[int, int]]:
+    """Yield where each row of a text starts and ends; look at a row of it at a time.
+
+    All rows but the first have `hang` columns less.
+    """
     start, size = 0, len(text)
     while start < size:
         part = text[start : start + room]
@@ -281,6 +285,7 @@ def _rows(text: str, room: int) -> Iterator[tuple[int, int]]:
             if blank > start and not text[start:blank].isspace():
                 end = blank + 1
         yield start, end
+        room, hang = room - hang, 0
         start = end
         while start < size and text[start] == " ":
             start += 1

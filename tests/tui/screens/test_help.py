@@ -47,15 +47,21 @@ def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: P
         for owner in (RunsPage, Browser):
             for action in own_actions(owner):
                 assert action.description in text
-        assert "  d                Compare" in text.replace("\n", "\n  ")
-        assert "↓, j             Down" in text
+        assert "  d                  Compare" in text.replace("\n", "\n  ")
+        assert "↓, j               Down" in text
         for page in PAGES:
             assert f"\n{page.TITLE} " in text, page
+        assert "Quit during a run  q during a run" in text
         assert "enter on a line of the runs" in text
-        assert "candidate        a model that is asked" in text
+        assert "candidate          a model that is asked" in text
         assert "space marks runs: d compares two marked ones, or a marked one with" in text
         for word in SIGNS:
             assert MEANINGS[word] in text
+        await press(pilot, "end")
+        await until(pilot, lambda: " The signs of verdicts\n" in screen(pilot))
+        signs = screen(pilot).partition(" The signs of verdicts\n")[2].splitlines()[:-1]
+        starts = {len(line) - len(line.lstrip()) for line in signs}
+        assert starts == {3, 22}  # of entries, and of their wrapped rows
         for key in ("escape", "question_mark", "q", "f1"):
             await press(pilot, key)
             assert isinstance(pilot.app.screen, RunsPage)
@@ -76,7 +82,7 @@ def test_help_follows_the_screen_and_its_focus(workspace: Path) -> None:
         await press(pilot, "escape", "slash", "f1")
         text = text_of(pilot)
         assert "In the line" in text
-        assert "enter            Take what is typed" in text
+        assert "enter              Take what is typed" in text
         assert "cursor" not in text.casefold().split("everywhere")[0].split("in the line")[1]
         assert "Page left" not in text
         assert "In the list" not in text
@@ -88,8 +94,8 @@ def test_help_is_there_while_a_question_is_answered(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "p", "a", "?", "f1")
         text = text_of(pilot)
-        assert "esc              Cancel" in text
-        assert "enter            Take what is typed" in text
+        assert "esc                Cancel" in text
+        assert "enter              Take what is typed" in text
         await press(pilot, "escape", "b")
         assert pilot.app.screen.query_one(Input).value == "a?b"
         await press(pilot, "escape", "o", "f1")
@@ -114,7 +120,7 @@ def test_changed_keys_are_listed(workspace: Path) -> None:
         assert isinstance(pilot.app.screen, RunsPage)
         await press(pilot, "H")
         assert "o on a line of the runs" in text_of(pilot)
-        assert "o                Open" in text_of(pilot)
+        assert "o                  Open" in text_of(pilot)
         await press(pilot, "H", "down", "o", "H")
         assert "f5 filters as you type" in text_of(pilot)
 

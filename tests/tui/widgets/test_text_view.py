@@ -16,10 +16,10 @@ parts = st.sampled_from(["word", "a", " ", "   ", "漢字", "é", "e\u0301", "x"
 spans = st.lists(st.lists(parts, max_size=12).map("".join), min_size=1, max_size=4)
 
 
-@given(spans, st.integers(10, 60), st.integers(0, 4))
-def test_rows_fit_and_nothing_is_lost(texts: list[str], width: int, indent: int) -> None:
+@given(spans, st.integers(10, 60), st.integers(0, 4), st.integers(0, 20))
+def test_rows_fit_and_nothing_is_lost(texts: list[str], width: int, indent: int, hang: int) -> None:
     line = StyledLine(
-        tuple(StyledSpan(text, str(number)) for number, text in enumerate(texts)), indent
+        tuple(StyledSpan(text, str(number)) for number, text in enumerate(texts)), indent, hang
     )
     rows = list(wrap_line(line, width + indent))
     assert all(sum(cell_len(span.text) for span in row) <= width + indent for row in rows)
@@ -33,6 +33,12 @@ def test_rows_fit_and_nothing_is_lost(texts: list[str], width: int, indent: int)
 def test_lines_are_broken_between_words() -> None:
     (line,) = text_lines("one two three fourteen")
     assert [row[0].text.rstrip() for row in wrap_line(line, 10)] == ["one two", "three", "fourteen"]
+
+
+def test_the_first_row_of_a_hanging_line_has_the_whole_width() -> None:
+    line = StyledLine((StyledSpan("name  ", "heading"), StyledSpan("one two three four")), 2, 6)
+    rows = ["".join(span.text for span in row).rstrip() for row in wrap_line(line, 20)]
+    assert rows == ["  name  one two", "        three four"]
 
 
 def test_control_characters_are_escapes_and_tabs_are_blanks() -> None:
