@@ -98,11 +98,12 @@ def log_failures(
         if file is None:
             entries = describe_failures(location, store, store.find_failures(limit=limit))
             return FailureLog(entries, store.count_failures(), None, _prompts(location, entries))
-        name = name_file(location, open_workspace(location), file)
+        workspace = open_workspace(location)
+        name = name_file(location, workspace, file)
         listed = describe_failures(location, store, store.find_failures())
         entries = [entry for entry in listed if entry.place and entry.place.file == name]
         if not entries and name not in (known := _known_files(location, store)):
-            raise no_run_has(name, known)
+            raise no_run_has(workspace, name, known)
         return FailureLog(entries[:limit], len(entries), name, _prompts(location, entries[:limit]))
 
 

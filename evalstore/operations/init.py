@@ -44,6 +44,8 @@ The answer must be a greeting in `{{language}}`.
     "models/parrot.yaml": """\
 # A scripted model: it answers from this file, so everything works offline.
 # It knows no French, so that one of the two results fails.
+# Stored answers still count after an edit of 'responses'. To ask again, add 'extraIdentifier: v2'
+# (and v3 after the next edit), or start 'evalstore run --refresh', which asks again for one run.
 id: scripted/parrot
 provider: scripted
 responses:

@@ -87,7 +87,7 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         if not entries:
             newest = next(store.find_recent_runs(limit=1), None)
             files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
-            raise no_run_has(name, files)
+            raise no_run_has(workspace, name, files)
         return Log(entries[:limit], len(entries), name)
 
 

@@ -54,8 +54,16 @@ def _find(
         target = _named(location, workspace, tests, printed["path"], printed["row"])
     if target is not None:
         return _with_row(target, tests, files, text)
-    name = workspace.name_of((location.directory / path).absolute())
-    raise EvalstoreError(f"there is no test file '{path}'", hint=suggest_file(name, tests))
+    hint = _file_hint(workspace, name_file(location, workspace, path), tests)
+    raise EvalstoreError(f"there is no test file '{path}'", hint=hint)
+
+
+def _file_hint(workspace: WorkspaceFolder, file: str, tests: Collection[str]) -> str:
+    """Return a hint about a file that is none of `tests`: what it is, or which one is meant."""
+    path = workspace.root / file
+    if path.is_relative_to(workspace.folder("prompts")) and path.is_file():
+        return f"'{file}' is a prompt: name a test file that uses it; its edits are shown there"
+    return suggest_file(file, tests)
 
 
 def _named(
@@ -111,9 +119,10 @@ def _listed(rows: Sequence[str]) -> str:
     return ", ".join(f"'{row}'" for row in rows[:_LISTED]) + more
 
 
-def no_run_has(file: str, known: Collection[str]) -> EvalstoreError:
+def no_run_has(workspace: WorkspaceFolder, file: str, known: Collection[str]) -> EvalstoreError:
     """Return the error for a test file that no run has; `known` are the test files of runs."""
-    hint = suggest_file(file, known) if known else "there are no runs: 'evalstore run' makes one"
+    none = "there are no runs: 'evalstore run' makes one"
+    hint = _file_hint(workspace, file, known) if known else none
     return EvalstoreError(f"no run has a test file '{file}'", hint=hint)
 
 

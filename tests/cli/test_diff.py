@@ -48,6 +48,19 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
     assert evalstore("diff", *value, "--exit-code").exit_code == 1
 
 
+def test_equal_candidates_are_told_where_both_answers_are(two: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "tests/weather.md::city=Rome")
+    value = ("--model", "scripted/one", "--vs", "scripted/two")
+    for revision, named in (("@", "<short>"), ("@work", "@work")):
+        compared = evalstore("diff", revision, *value, "--", "tests/weather.md::city=Rome")
+        hint = f'(use "evalstore show {named}:tests/weather.md" to find both answers of a case, '
+        assert f'{hint}"evalstore view" to read them side by side)\n' in compared.stderr
+    assert "side by side" not in evalstore("diff", *value, "--stat").stderr
+    listed = evalstore("show", "@work:tests/weather.md").stdout
+    assert "scripted/one" in listed
+    assert "scripted/two" in listed
+
+
 def test_a_comparison_in_a_partial_run_names_the_workspace(two: Path, evalstore: Evalstore) -> None:
     evalstore("run", "tests/weather.md::city=Oslo")
     value = ("--model", "scripted/one", "--vs", "scripted/two")

@@ -68,6 +68,7 @@ def test_no_wrong_value_of_any_option_shows_words_of_the_libraries(
     assert tried >= 20
 
 
+USED = "'prompts/shop.md' is a prompt: name a test file that uses it; its edits are shown there"
 NEAREST = {
     "status -t wether": (5, "no case has the tag 'wether'", "did you mean 'weather'?"),
     "run -t zzz": (5, "no case has the tag 'zzz'", "the tags are weather"),
@@ -82,6 +83,13 @@ NEAREST = {
         2,
         "no run has a test file 'tests/wether.md'",
         "did you mean 'tests/weather.md'?",
+    ),
+    "log prompts/shop.md": (2, "no run has a test file 'prompts/shop.md'", USED),
+    "diff @ @ -- prompts/shop.md": (2, "there is no test file 'prompts/shop.md'", USED),
+    "log prompts/none.md": (
+        2,
+        "no run has a test file 'prompts/none.md'",
+        "the test files are tests/weather.md",
     ),
     "trust models/jugde.yaml": (
         2,
@@ -160,7 +168,8 @@ NEAREST = {
 def test_a_wrong_tag_file_model_or_row_is_compared_with_those_that_exist(
     workspace: Path, evalstore: Evalstore, command: str
 ) -> None:
-    tree(workspace, {"checks/exactly.py": "def check(answer):\n    return True\n"})
+    code = "def check(answer):\n    return True\n"
+    tree(workspace, {"checks/exactly.py": code, "prompts/shop.md": "Be kind.\n"})
     evalstore("run")
     exit_code, message, hint = NEAREST[command]
     assert evalstore(*command.split()) == Ran(exit_code, "", f"error: {message}\nhint: {hint}\n")

@@ -61,6 +61,13 @@ def test_init_makes_a_workspace_that_runs(
     ran = " ".join(evalstore("-C", "new", "run").stdout.split())
     assert "1 pass, 1 fail" in ran
     assert "(An example: without French in tests/hello.md all pass.)" in ran
+    model = tmp_path / "new/models/parrot.yaml"
+    script = model.read_text().replace("French, answer: Hello!", "French, answer: Bonjour!")
+    model.write_text(script)
+    assert evalstore("-C", "new", "status").stdout.startswith("Nothing to do: 2 answers")
+    advice = re.findall("add '(.*)'", script)
+    model.write_text("\n".join([script, *advice]))
+    assert "would ask for 2 answers" in evalstore("-C", "new", "status").stdout
     test = tmp_path / "new/tests/hello.md"
     test.write_text(test.read_text().replace(", French", ""))
     assert evalstore("-C", "new", "run").exit_code == 0

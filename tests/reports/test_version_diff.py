@@ -152,6 +152,45 @@ def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
             described_evaluation("a", {"type": "json", "x": None}),
             "check 1 changed: x: nothing -> null",
         ),
+        (
+            described_evaluation("a", {"type": "startsWith", "revision": 1, "expected": ["No"]}),
+            described_evaluation("a", {"type": "regex", "revision": 2, "pattern": r"\bNo\b"}),
+            r"check 1 changed: startsWith 'No' -> regex '\bNo\b'",
+        ),
+        (
+            described_evaluation("a", {"type": "length", "max": 9, "min": 1, "weight": 2}),
+            described_evaluation("a", {"type": "contains", "expected": ["b"], "weight": 2}),
+            "check 1 changed: length max 9, min 1 -> contains 'b'",
+        ),
+        (
+            described_evaluation("a", {"type": "contains", "expected": ["b"]}),
+            described_evaluation("a", {"type": "equals", "expected": ["b"]}),
+            "check 1 changed: contains -> equals",
+        ),
+        (
+            described_evaluation("a", {"type": "contains", "given": {"contains": "b"}}),
+            described_evaluation("a", {"type": "judge", "prompts": ["1" * 64]}),
+            "check 1 changed: contains 'b' -> judge",
+        ),
+        (
+            described_evaluation("a", {"type": "jsonSchema", "schema": "1" * 64}),
+            described_evaluation("a", {"type": "python", "file": {"path": "c.py", "id": "1"}}),
+            "check 1 changed: jsonSchema -> python file c.py",
+        ),
+        (
+            described_evaluation(
+                "a", {"type": "jsonPath", "path": "b", "check": {"type": "number", "min": 1}}
+            ),
+            described_evaluation(
+                "a", {"type": "jsonPath", "path": "b", "check": {"type": "equals", "expected": [1]}}
+            ),
+            "check 1 changed: check: number min 1 -> equals 1",
+        ),
+        (
+            described_evaluation("a", {"type": "jsonPath", "path": "b", "check": {"type": "json"}}),
+            described_evaluation("a", {"type": "json"}),
+            "check 1 changed: jsonPath json, path 'b' -> json",
+        ),
     ],
 )
 def test_what_differs_between_two_evaluations(was: Json, now: Json, expected: str) -> None:

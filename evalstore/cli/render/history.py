@@ -10,7 +10,7 @@ from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines, print_wrapped
 from evalstore.display import cost_text
 from evalstore.operations.file_edits import by_subject
-from evalstore.operations.side_names import side_name
+from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import (
     CHANGES,
@@ -60,6 +60,18 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
         output.talk('(use "evalstore show ID" to read an answer)')
         if diff.has_edited_rows:
             output.talk(f"({ROW_ID_HINT})")
+    elif not stat and diff.models and diff.comparison.unchanged:
+        output.talk(
+            f'(use "{output.safe(_list_command(diff))}" to find both answers of a case, '
+            '"evalstore view" to read them side by side)'
+        )
+
+
+def _list_command(diff: Diff) -> str:
+    """Return the command that lists the answers in the first file with equal results."""
+    file = diff.comparison.unchanged[0].either.file
+    revision = WORK if diff.was == WORKSPACE else output.short(diff.was)
+    return shlex.join(["evalstore", "show", f"{revision}:{file}"])
 
 
 def _whole_command(diff: Diff) -> str:
