@@ -107,11 +107,18 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> Fi
         asked=len(asked_rows),
         judged=len(judged),
         gone=gone,
-        reason=first.reason if asked_rows or judged else "",
+        reason=_reason(first, here, judged) if asked_rows or judged else "",
         new=len(new),
         was=first.was,
         now=first.now,
     )
+
+
+def _reason(first: PlanItem, here: list[PlanItem], judged: set[str]) -> str:
+    """Return why cases are asked again, and why others are only judged again."""
+    again = (item for item in here if item.kind == "judge" and item.row in judged)
+    other = next((item.reason for item in again if item.reason != first.reason), "")
+    return f"{first.reason}; {other}" if other and first.kind != "judge" else first.reason
 
 
 def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:

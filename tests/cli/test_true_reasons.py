@@ -246,3 +246,21 @@ def test_each_row_has_its_own_edit(workspace: Path, evalstore: Evalstore) -> Non
         ["message 1 line 1: How is Oslo? -> How warm is Oslo?", prompt_edit],
         ["message 1 line 1: How is Rome? -> How warm is Rome?", prompt_edit],
     ]
+
+
+def test_status_has_a_reason_for_what_is_asked_and_one_for_what_is_only_judged(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    text = (
+        "---\ndataset: d.csv\nrowId: n\n---\n\n# 👤\n\n{{q}}\n\n---\n\n~~~checks\n"
+        "- contains: EXPECTED\n~~~\n"
+    )
+    tree(Path(), {"tests/t.md": text, "tests/d.csv": "n,q\n1,warm\n2,cold\n"})
+    evalstore("run", "-q")
+    tree(Path(), {"tests/t.md": text.replace("EXPECTED", "warm")})
+    tree(Path(), {"tests/d.csv": "n,q\n1,warm\n2,very cold\n"})
+    assert (
+        "MM  tests/t.md  1 case asked again, 1 case judged again: "
+        "test changed: message 1 line 1: cold -> very cold; "
+        "check 1 changed: expected[0]: EXPECTED -> warm\n"
+    ) in evalstore("status").stdout
