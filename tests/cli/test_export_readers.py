@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,8 +73,6 @@ READERS = {"duckdb": read_by_duckdb, "pandas": read_by_pandas, "polars": read_by
 def test_a_program_reads_the_rows_with_their_types(
     echo: Echo, evalstore: Evalstore, program: str, file: str
 ) -> None:
-    if program == "duckdb" and find_spec("duckdb") is None:
-        pytest.skip("duckdb is not installed")
     library = None if program == "duckdb" else pytest.importorskip(program)
     if file == "r.parquet":
         pytest.importorskip("pyarrow", reason="pyarrow is an extra of 170 MB")

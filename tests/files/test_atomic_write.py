@@ -169,9 +169,8 @@ def test_only_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
     assert names(tmp_path) == sorted([*others, ".link.evalstore-0123abcd.tmp"])
 
 
-def test_a_file_that_was_taken_for_abandoned_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def remove_once_locked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Remove what is in a folder when it is locked for the first time; returns all locks."""
     lock = fcntl.flock
     locked: list[int] = []
 
@@ -179,10 +178,20 @@ def test_a_file_that_was_taken_for_abandoned_is_made_again(
         lock(file, operation)
         locked.append(operation)
         if len(locked) == 1:
-            (only,) = tmp_path.iterdir()
-            only.unlink()
+            (only,) = folder.iterdir()
+            if only.is_dir():
+                only.rmdir()
+            else:
+                only.unlink()
 
     monkeypatch.setattr(fcntl, "flock", remove_first)
+    return locked
+
+
+def test_a_file_that_was_taken_for_abandoned_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = remove_once_locked(tmp_path, monkeypatch)
     write_whole(tmp_path / "a.txt", b"whole")
     assert len(locked) == 2
     assert (tmp_path / "a.txt").read_bytes() == b"whole"

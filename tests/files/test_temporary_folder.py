@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 from pathlib import Path
 
 import pytest
 
 from evalstore.files.atomic_write import remove_abandoned, temporary_folder
+from tests.files.test_atomic_write import remove_once_locked
 
 ABANDONED = ".out.evalstore-0123abcd.tmp"
 
@@ -57,17 +57,7 @@ def test_the_folder_of_a_living_writer_stays_and_that_of_a_killed_one_goes(tmp_p
 def test_a_folder_that_was_taken_for_abandoned_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = fcntl.flock
-    locked: list[int] = []
-
-    def remove_first(file: int, operation: int) -> None:
-        lock(file, operation)
-        locked.append(operation)
-        if len(locked) == 1:
-            (only,) = tmp_path.iterdir()
-            only.rmdir()
-
-    monkeypatch.setattr(fcntl, "flock", remove_first)
+    locked = remove_once_locked(tmp_path, monkeypatch)
     with temporary_folder(tmp_path / "out") as folder:
         (folder / "a").write_bytes(b"one")
     assert names(tmp_path / "out") == ["a"]
