@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,35 +139,34 @@ def _comparing() -> Iterator[None]:
         mock.patch.object(WorkspaceFolder, "find_files", find),
         mock.patch.object(sys, "intern", intern_one),
     ):
-        undo = [
-            _replace(hashing.hash_bytes, lambda made: lambda data: _Compared(made(data))),
-            _replace(hashing.hash_content, lambda made: lambda text: _Compared(made(text))),
-            _replace(ids.as_digits, lambda made: lambda value: _Compared(made(value))),
-        ]
+        undo = _replace(
+            {
+                hashing.hash_bytes: lambda made: lambda data: _Compared(made(data)),
+                hashing.hash_content: lambda made: lambda text: _Compared(made(text)),
+                ids.as_digits: lambda made: lambda value: _Compared(made(value)),
+            }
+        )
         try:
             yield
         finally:
-            for item in undo:
-                item()
+            undo()
 
 
-def _replace(
-    function: Callable[..., Any], wrap: Callable[[Any], Callable[..., Any]]
-) -> Callable[[], None]:
-    """Replace a function in all modules that have imported it; returns how to undo that."""
-    other = wrap(function)
+def _replace(wrappers: Mapping[Any, Callable[[Any], Callable[..., Any]]]) -> Callable[[], None]:
+    """Replace functions in all modules that have imported them; returns how to undo that."""
+    others = {id(function): (function, wrap(function)) for function, wrap in wrappers.items()}
     places = [
-        (module, name)
+        (module, name, *others[id(value)])
         for module in list(sys.modules.values())
         if getattr(module, "__name__", "").startswith("evalstore")
         for name, value in list(vars(module).items())
-        if value is function
+        if id(value) in others
     ]
-    for module, name in places:
+    for module, name, _, other in places:
         setattr(module, name, other)
 
     def undo() -> None:
-        for module, name in places:
+        for module, name, function, _ in places:
             setattr(module, name, function)
 
     return undo

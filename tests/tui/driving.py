@@ -83,10 +83,12 @@ async def settled(pilot: Pilot[None], *, awaits_runs: bool = True, is_seen: bool
     """Wait until no worker runs, no message waits and all is painted.
 
     Without `awaits_runs`, a run that the browser has started may go on. What is not seen is not
-    painted.
+    painted. A browser that has ended paints no more.
     """
+    end = time.monotonic() + _SECONDS
     quiet = 0
     while quiet < _QUIET_ROUNDS:
+        assert time.monotonic() < end, f"it is never still:\n{screen(pilot)}"
         will_search = _will_search(pilot.app.screen)
         await pilot.pause(_MOMENT if will_search else 0)
         busy = [
@@ -95,7 +97,8 @@ async def settled(pilot: Pilot[None], *, awaits_runs: bool = True, is_seen: bool
             if not worker.is_finished and (awaits_runs or worker.group != "run")
         ]
         await asyncio.gather(*(worker.wait() for worker in busy), return_exceptions=True)
-        is_still = _is_painted(pilot.app.screen) and not (busy or will_search)
+        is_painted = _is_painted(pilot.app.screen) or not pilot.app.is_running
+        is_still = is_painted and not (busy or will_search)
         quiet = quiet + 1 if is_still else 0
         if is_seen and quiet == _QUIET_ROUNDS and _paint_changes(pilot.app):
             quiet = 0
