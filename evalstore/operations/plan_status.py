@@ -116,6 +116,7 @@ def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:
         reason.text,
         reason.was,
         reason.now,
+        reason.also,
     )
 
 
@@ -132,6 +133,7 @@ def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:
         reason.text,
         reason.was,
         reason.now,
+        reason.also,
     )
 
 

@@ -132,6 +132,11 @@ def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Diff
     return differences
 
 
+def evaluation_parts(was: Json, now: Json) -> tuple[str, ...]:
+    """Return which of instructions and checks differ between two evaluation versions."""
+    return tuple(part for part in ("instructions", "checks") if was.get(part) != now.get(part))
+
+
 def _as_written(check: Json, other: Json) -> str:
     """Return a check in one line: its type, and the settings that `other` has not alike."""
     settings, others = (_settings_of(each) for each in (check, other))

@@ -21,6 +21,7 @@ from evalstore.operations.views.status_text import (
     left_text,
     nothing_text,
     plan_text,
+    reason_text,
     skipped_text,
     trust_hint,
     value_lines,
@@ -97,8 +98,9 @@ def _kind_lines(title: str, items: list[PlanItem]) -> Iterator[StyledLine]:
     first: dict[str, PlanItem] = {}
     for item in items:
         models[item.evaluator or item.model if item.kind == "judge" else item.model] += item.count
-        reasons[item.reason] += item.count
-        first.setdefault(item.reason, item)
+        reason = reason_text(item)
+        reasons[reason] += item.count
+        first.setdefault(reason, item)
     names = ", ".join(f"{safe(name)} {count:,}" for name, count in models.most_common())
     by = "by " if items[0].kind == "judge" else ""
     yield StyledLine(

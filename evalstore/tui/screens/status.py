@@ -16,6 +16,7 @@ from evalstore.operations.views.status_text import (
     labels_text,
     nothing_text,
     pending_text,
+    reason_text,
     unrecorded_text,
 )
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
@@ -169,7 +170,7 @@ price; or what is wrong with the files."""
         count = f" ({item.count}x)" if item.count > 1 else ""
         return (
             *(item.kind, item.file, self._row_of(item), item.model),
-            *(item.evaluator or "", item.reason + count),
+            *(item.evaluator or "", reason_text(item) + count),
         )
 
     def _row_of(self, item: PlanItem) -> str:
@@ -212,7 +213,7 @@ price; or what is wrong with the files."""
             names = " by ".join(name for name in models if name)
             if names:
                 yield from text_lines(names, "faint")
-            yield from text_lines(line.reason)
+            yield from text_lines(reason_text(line))
             if line.was is not None and line.now is not None:
                 yield StyledLine(
                     (StyledSpan("was  ", "faint"), StyledSpan(safe(line.was), "old")), 0
