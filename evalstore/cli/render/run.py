@@ -169,8 +169,8 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
     for item, place, model in zip(shown, places, models, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""
         output.line(
-            f"    {output.pad(place, place_width)}  "
-            f"{output.pad(output.safe(model), model_width)}  {output.safe(reason_text(item))}{count}"
+            f"    {output.pad(place, place_width)}  {output.pad(output.safe(model), model_width)}  "
+            f"{output.safe(reason_text(item))}{count}"
         )
         reason = (reason_text(item), item.was, item.now)
         if reason != last_reason:
