@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.views.test_parts import describe_parts, load_test_parts
 from evalstore.operations.views.test_spans import (
     VersionSpan,
@@ -83,7 +83,7 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         if project and spans and spans[-1].run is None and spans[-1].case:
             spans[-1].results = results_now(project, now, spans[-1].case.row)
         contents = load_test_parts(store, project, [span.case for span in spans if span.case])
-        versions = list(_versions(spans, files, contents, partial(_prompt_name, project)))
+        versions = list(_versions(spans, files, contents, partial(_prompt_names, project)))
     return versions[::-1]
 
 
@@ -105,7 +105,7 @@ def _versions(
     spans: Sequence[VersionSpan],
     files: Mapping[str, CaseFile],
     contents: Mapping[str, Json],
-    name: Callable[[str | None], str],
+    name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]],
 ) -> Iterator[Version]:
     before: VersionSpan | None = None
     parts_before: Mapping[str, str] = {}
@@ -161,7 +161,7 @@ _ByModel = dict[str, tuple[str, ...]]
 
 
 def _verdicts(
-    results: Iterable[Result], name: Callable[[str | None], str]
+    results: Iterable[Result], name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]]
 ) -> tuple[_ByModel, _ByModel]:
     """Return the last verdicts on each candidate by system prompt, and the prompts' names.
 
@@ -172,20 +172,29 @@ def _verdicts(
         last = results_of.setdefault(cell.model, {})
         if cell.word != "pending" or cell.prompt_number not in last:
             last[cell.prompt_number] = cell
+    shown = {
+        result.prompt: number
+        for last in results_of.values()
+        if len(last) > 1
+        for number, result in last.items()
+    }
+    names = name(shown) if shown else {}
     return (
         {
             id: tuple(result.word or "answered" for result in last.values())
             for id, last in results_of.items()
         },
         {
-            id: tuple(name(result.prompt) for result in last.values())
+            id: tuple(names[result.prompt] for result in last.values())
             for id, last in results_of.items()
             if len(last) > 1
         },
     )
 
 
-def _prompt_name(project: Project | None, prompt: str | None) -> str:
+def _prompt_names(
+    project: Project | None, prompts: Mapping[str | None, int]
+) -> Mapping[str | None, str]:
     if project is None:
-        return "no prompt" if prompt is None else prompt[:8]
-    return prompt_label(project, prompt)
+        return {id: "no prompt" if id is None else id[:8] for id in prompts}
+    return label_prompts(project, prompts)

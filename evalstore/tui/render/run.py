@@ -236,10 +236,11 @@ def _repeat_lines(end: RunEnd) -> Iterator[StyledLine]:
         if was.word == now.word:
             unchanged += 1
             continue
+        name = case_name(now.file, now.row, end.prompts.get(now.file, {}).get(now.prompt))
         before, after = verdict_cell(was.word), verdict_cell(now.word)
         yield StyledLine(
             (
-                StyledSpan(f"{safe(case_name(now.file, now.row))}  {safe(now.model)}  "),
+                StyledSpan(f"{safe(name)}  {safe(now.model)}  "),
                 StyledSpan(before.text, before.colour),
                 StyledSpan(" -> "),
                 StyledSpan(after.text, after.colour),
