@@ -198,8 +198,8 @@ def test_a_case_has_one_name_in_every_list(workspace: Path, evalstore: Evalstore
         shown = _places(evalstore(*command).stdout)
         assert shown - {"tests/one.md", "tests/late.md (kind)"} == {"tests/late.md (brief)"}
     for place in ("@~1:tests/late.md", "@work:tests/late.md"):
-        shown = evalstore("show", place, "--prompt", "brief", "-m", "scripted/one").stdout
-        assert shown.splitlines()[1] == "fail  tests/late.md (brief)  scripted/one"
+        page = evalstore("show", place, "--prompt", "brief", "-m", "scripted/one").stdout
+        assert page.splitlines()[1] == "fail  tests/late.md (brief)  scripted/one"
     tree(workspace, {"prompts/brief.md": "Something else altogether\n"})
     assert _places(evalstore("diff", "@~2", "@~1").stdout) == {
         "tests/late.md (<short>)",
