@@ -63,7 +63,7 @@ def merge_candidates(versions: Sequence[Version]) -> list[str]:
     merged: list[str] = []
     for version in versions:
         place = len(merged)
-        for model in reversed(version.verdicts):
+        for model in reversed([*version.verdicts]):
             if model not in merged:
                 merged.insert(place, model)
             place = merged.index(model)

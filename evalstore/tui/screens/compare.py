@@ -165,8 +165,7 @@ class ComparePage(CaseActionsPage):
         self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
         within = f"run {diff.was[:8]}" if diff.models and diff.was != "workspace" else ""
-        names = short_names(diff.names) if diff.models else diff.names
-        self.set_title("compare", within, " -> ".join(names), file_of_pairs(self._pairs))
+        self.set_title("compare", within, _title_of_sides(diff), file_of_pairs(self._pairs))
         rates = self.query_one("#rates", TextView)
         edits = other_edits(diff, self._pairs)
         edited = edits if self._pairs else ()
@@ -350,6 +349,11 @@ def _go_to_shown_answer(place: CaseNavigator, diff: Diff | None, pair: Pair) -> 
     was, now = diff.shown_sessions(pair) if diff else (None, None)
     shown = now if pair.now else was
     place.to_answer([shown] if shown else [])
+
+
+def _title_of_sides(diff: Diff) -> str:
+    """Return the names of the sides, of candidates as short as in the table."""
+    return " -> ".join(short_names(diff.names) if diff.models else diff.names)
 
 
 def _sides(pair: Pair) -> list[Result]:
