@@ -12,7 +12,6 @@ import jsonschema
 import pytest
 
 from tests.builders import tree
-from tests.cli.conftest import ONE
 from tests.cli.test_label_named import FILES
 from tests.cli.test_run import edit
 
@@ -119,25 +118,6 @@ def test_init_has_its_shape(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     jsonschema.Draft202012Validator(schema_of(["init"])).validate(documents("init"))
-
-
-def test_every_field_of_a_comparison_is_described(workspace: Path, documents: Any) -> None:
-    tree(workspace, {**FILES, "models/two.yaml": ONE.replace("scripted/one", "scripted/two")})
-    edit(
-        workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, scripted/two]\nattempts: 2"
-    )
-    documents("run", "--yes")
-    documents("run", "--yes", "tests/late.md", "--refresh")
-    edit(workspace / "tests/weather.md", "must be warm", "must be short")
-    edit(workspace / "tests/late.md", "Hi", "Hello")
-    documents("run", "--yes")
-    seen: set[str] = set()
-    for sides in (["@~1", "@"], ["--model", "scripted/one", "--vs", "scripted/two"]):
-        document = documents("diff", *sides, "--answers")
-        jsonschema.Draft202012Validator(schema_of(["diff"])).validate(document)
-        for pair in (*document["broke"], *document["fixed"], *document["changed"]):
-            seen |= {*pair, *pair["was"], *pair["now"]}
-    assert seen >= {"promptName", "answers", "attempts", "run", "feedback"}
 
 
 def test_references_are_valid_addresses() -> None:
