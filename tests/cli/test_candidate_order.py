@@ -58,7 +58,8 @@ def places(text: str) -> list[tuple[str, str]]:
 def test_candidates_and_rows_keep_their_order(
     two: Path, evalstore: Evalstore, documents: Any
 ) -> None:
-    evalstore("run", "-q")
+    spent = re.findall(r"^scripted/(\w+) +1 call ", evalstore("run").stdout, re.MULTILINE)
+    assert spent == ["zeta", "alpha"]
     tree(two, {"tests/a.md": TEST.format(rows="lamp, sofa, book")})
     in_order = [(row, candidate) for row in ("sofa", "book") for candidate in ("zeta", "alpha")]
     assert places(evalstore("run").stdout) == in_order
