@@ -10,6 +10,8 @@ from evalstore.values import Json
 
 _MOST_COMPARED = 50
 """Of more checks without an equal one, those of one type are paired in their order."""
+_LENGTH_COMPARED = 2_000
+"""The characters of a check that are compared."""
 
 
 def pair_checks(was: Sequence[Json], now: Sequence[Json]) -> dict[int, int]:
@@ -62,7 +64,11 @@ def _pair_types(
     if len(alike) > 1 and len(alike) <= _MOST_COMPARED**2:
         from rapidfuzz.distance import Indel  # takes a moment, and most edits do not need it
 
-        alike.sort(key=lambda pair: -Indel.normalized_similarity(before[pair[0]], after[pair[1]]))
+        def likeness(pair: tuple[int, int]) -> float:
+            texts = (text[:_LENGTH_COMPARED] for text in (before[pair[0]], after[pair[1]]))
+            return Indel.normalized_similarity(*texts)
+
+        alike.sort(key=likeness, reverse=True)
     taken: set[int] = set()
     for i, n in alike:
         if i not in taken and n not in pairs:
