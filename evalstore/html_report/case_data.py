@@ -7,6 +7,7 @@ the table stays in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, safe, short
@@ -52,10 +53,10 @@ class CaseData:
         savings: ReuseSavings,
         diff: Diff | None,
         history: CaseHistory,
-        name_prompt: Callable[[str | None], str],
+        name_prompts: Callable[[tuple[str | None, ...]], Mapping[str | None, str]],
         explain: Callable[[Result, Sequence[Result]], VerdictExplanation],
     ) -> None:
-        """`name_prompt` names the system prompts of cases that have several.
+        """`name_prompts` names the system prompts of a case that has several.
 
         What the run did not pay for is added to `savings`. `explain` gets a result and all those
         of its case.
@@ -64,7 +65,7 @@ class CaseData:
         self.images: dict[str, FileRef] = {}
         """The pictures in the conversations by id."""
         self._reader, self._savings, self._history = reader, savings, history
-        self._name_prompt, self._explain = name_prompt, explain
+        self._name_prompts, self._explain = cache(name_prompts), explain
         self._unexplained = MOST_EXPLAINED
         """How many more results may be explained."""
         self._pairs = _changed_pairs(diff)
@@ -126,7 +127,7 @@ class CaseData:
             self._number("files", result.file),
             result.row,
             result.prompt_number,
-            self._name_prompt(result.prompt) if len(case.prompts) > 1 else "",
+            self._name_prompts(case.prompts)[result.prompt] if len(case.prompts) > 1 else "",
             tuple(self._number("tags", tag) for tag in case.tags),
             {
                 self._number("models", view.result.model): (

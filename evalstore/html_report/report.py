@@ -22,7 +22,7 @@ from evalstore.operations.diff import diff
 from evalstore.operations.garbage_collection import without_garbage_collection
 from evalstore.operations.open_regressions import find_open_regressions
 from evalstore.operations.output_paths import require_writable
-from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.reuse_savings import ReuseSavings
 from evalstore.operations.revision_results import find_marked_results, open_revision
 from evalstore.operations.side_names import WORKSPACE
@@ -141,7 +141,9 @@ def build_report(
             savings := ReuseSavings(run),
             compared,
             history := CaseHistory(project.store, project.settings.paths["tests"], stored),
-            lambda prompt: prompt_label(project, prompt),
+            lambda prompts: label_prompts(
+                project, {id: number for number, id in enumerate(prompts)}
+            ),
             lambda result, cells: _explain(project, run, result, cells),
         )
         with TemporaryFile() as spool:

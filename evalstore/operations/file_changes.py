@@ -111,14 +111,31 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> Fi
         new=len(new),
         was=first.was,
         now=first.now,
+        also=_also_edited(first, here, judged) if asked_rows or judged else (),
     )
 
 
 def _reason(first: PlanItem, here: list[PlanItem], judged: set[str]) -> str:
     """Return why cases are asked again, and why others are only judged again."""
+    other = _judged_otherwise(first, here, judged)
+    return f"{first.reason}; {other.reason}" if other else first.reason
+
+
+def _also_edited(first: PlanItem, here: list[PlanItem], judged: set[str]) -> tuple[str, ...]:
+    """Return what was edited beside the reasons that are given."""
+    other = _judged_otherwise(first, here, judged)
+    if other is None:
+        return first.also
+    described = ("instructions", "checks")  # by the other reason
+    return (*(part for part in first.also if part not in described), *other.also)
+
+
+def _judged_otherwise(first: PlanItem, here: list[PlanItem], judged: set[str]) -> PlanItem | None:
+    """Return the first item of a case that is only judged again, if its reason is another one."""
+    if first.kind == "judge":
+        return None
     again = (item for item in here if item.kind == "judge" and item.row in judged)
-    other = next((item.reason for item in again if item.reason != first.reason), "")
-    return f"{first.reason}; {other}" if other and first.kind != "judge" else first.reason
+    return next((item for item in again if item.reason != first.reason), None)
 
 
 def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
-from evalstore.operations.prompt_names import find_prompt, list_names, prompt_label
+from evalstore.operations.prompt_names import find_prompt, label_prompts, list_names
 from evalstore.operations.views.case_reference import WITH_PROMPT
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
@@ -120,7 +120,8 @@ def _without_prompt(project: Project, case: str) -> tuple[str, str]:
 
 def _of_prompt(project: Project, subjects: list[LabelSubject], named: str) -> list[LabelSubject]:
     """Return the subjects with a system prompt, given by its name or the first digits of its id."""
-    names = {subject.prompt: prompt_label(project, subject.prompt) for subject in subjects}
+    prompts = dict.fromkeys(subject.prompt for subject in subjects)
+    names = label_prompts(project, {id: number for number, id in enumerate(prompts)})
     id = find_prompt(names, named)
     return [subject for subject in subjects if subject.prompt == id]
 
@@ -141,7 +142,8 @@ def _require_single_subject(project: Project, case: str, subjects: list[LabelSub
         )
     prompts = {subject.prompt for subject in subjects}
     if len(prompts) > 1:
-        names = list_names(prompt_label(project, prompt) for prompt in prompts)
+        numbers = {id: number for number, id in enumerate(prompts)}
+        names = list_names(label_prompts(project, numbers).values())
         raise EvalstoreError(
             f"'{case}' was answered with {len(prompts)} system prompts",
             hint=f"name one with --prompt, or add --all: {names}",

@@ -21,6 +21,8 @@ from evalstore.providers.kinds import SCRIPTED
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evalstore.planning.options import Location, SelectionOptions
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
@@ -89,7 +91,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
             *project.warnings,
             *(f"{p.place}: {p.message}" for p in project.reading.problems),
         ],
-        prompts=prompt_labels(project, items),
+        prompts=_prompt_labels(project, plan, items),
         left_asks=plan.left_asks,
         left_judgements=plan.left_judgements,
         untrusted=project.code.named,
@@ -101,6 +103,14 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         lost_labels=find_lost_labels(project, last[0], changes) if last else [],
         stands_until=stands_until(plan, project.settings),
     )
+
+
+def _prompt_labels(
+    project: Project, plan: Plan, items: Iterable[PlanItem]
+) -> dict[str, dict[str | None, str]]:
+    """Return the names of the system prompts of files with items, where there are several."""
+    files = {item.file for item in items}
+    return prompt_labels(project, (cell for cell in plan.cells if cell.file in files))
 
 
 def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:
@@ -116,6 +126,7 @@ def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:
         reason.text,
         reason.was,
         reason.now,
+        reason.also,
     )
 
 
@@ -132,6 +143,7 @@ def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:
         reason.text,
         reason.was,
         reason.now,
+        reason.also,
     )
 
 

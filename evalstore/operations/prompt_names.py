@@ -6,20 +6,27 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from evalstore.deserialize import restore_messages
 from evalstore.errors import EvalstoreError
-from evalstore.operations.rendering import references_of
+from evalstore.operations.rendering import references_of, text_of
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
 
 if TYPE_CHECKING:
+    from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
-    from evalstore.planning.plan import PlanItem
     from evalstore.planning.project import Project
     from evalstore.values import Json
 
 _FEWEST_DIGITS = 4
 """The least number of digits of a shortened id."""
+_COMPARED = 5_000
+"""The characters of a prompt that are compared with other prompts."""
+_MOST_COMPARED = 2_000
+"""The most pairs of prompts that are compared."""
+_SIMILAR = 0.6
+"""From this similarity on an older prompt, 0 to 1, is called a version of the other one."""
 _LISTED = 5
 """The most names in a hint."""
 
@@ -32,7 +39,7 @@ def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | 
     if not ids:
         return {}
     with suppress(EvalstoreError), open_catalogue(location) as project:
-        return {id: prompt_label(project, id) for id in ids}
+        return label_prompts(project, {id: number for number, id in enumerate(ids)})
     return {id: "no prompt" if id is None else id[:8] for id in ids}
 
 
@@ -56,19 +63,66 @@ def reference_names(
 
 
 def prompt_labels(
-    project: Project, places: Iterable[CellResult | Result | PlanItem]
+    project: Project, places: Iterable[CellResult | Result | Cell]
 ) -> dict[str, dict[str | None, str]]:
-    """Return the name of each system prompt, for test files that have several."""
-    prompts: dict[str, dict[str | None, None]] = {}
+    """Return the name of each system prompt, for test files whose cases have several.
+
+    All results of a file must be among the places.
+    """
+    prompts: dict[str, dict[str | None, int]] = {}
     for place in places:
-        file = place.cell.file if isinstance(place, CellResult) else place.file
-        prompt = place.cell.prompt if isinstance(place, CellResult) else place.prompt
-        prompts.setdefault(file, {})[prompt] = None
+        cell = place.cell if isinstance(place, CellResult) else place
+        prompts.setdefault(cell.file, {})[cell.prompt] = cell.prompt_number
     return {
-        file: {prompt: prompt_label(project, prompt) for prompt in ids}
-        for file, ids in prompts.items()
-        if len(ids) > 1
+        file: label_prompts(project, numbers)
+        for file, numbers in prompts.items()
+        if any(numbers.values())
     }
+
+
+def label_prompts(project: Project, prompts: Mapping[str | None, int]) -> dict[str | None, str]:
+    """Return the names of system prompts; `prompts` has the number of each within its case.
+
+    An older version of a prompt has the name of the current one that is most like it, unless a
+    prompt of another number has that name. Without a name it has the start of its id.
+    """
+    names = {id: prompt_label(project, id) for id in prompts}
+    older = [id for id in prompts if id and project.place_of_version("prompt", id) is None]
+    if older:
+        names |= nearest_names(project, older)
+    for id in older:
+        others = (other for other, number in prompts.items() if number != prompts[id])
+        if any(names[other] == names[id] for other in others):
+            names[id] = (id or "")[:8]
+    return names
+
+
+def nearest_names(project: Project, older: Collection[str]) -> dict[str | None, str]:
+    """Return the names of the current prompts that older versions are similar to, by their ids."""
+    current = [id for ids in project.reading.names.get("prompts", {}).values() for id in ids]
+    if not current or len(current) * len(older) > _MOST_COMPARED:
+        return {}
+    from rapidfuzz.distance import Indel  # takes a moment, and most pages do not need it
+
+    contents = project.versions.load("prompt", [*current, *older])
+    texts = {id: _start_of(content) for id, content in contents.items()}
+    names: dict[str | None, str] = {}
+    for id in older:
+        likeness = {
+            other: Indel.normalized_similarity(texts[id], texts[other])
+            for other in current
+            if id in texts and other in texts
+        }
+        best = max(likeness, key=likeness.__getitem__, default=None)
+        if best and likeness[best] >= _SIMILAR:
+            names[id] = prompt_label(project, best)
+    return names
+
+
+def _start_of(prompt: Json) -> str:
+    """Return the start of the text of a prompt."""
+    messages = restore_messages(prompt["messages"])
+    return "\n".join(text_of(message.parts) for message in messages)[:_COMPARED]
 
 
 def name_field(prompts: Mapping[str, Mapping[str | None, str]], result: Result) -> dict[str, str]:

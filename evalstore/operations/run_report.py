@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore.operations.json_output import FILES, PATHS
 from evalstore.operations.prompt_names import name_field
 from evalstore.operations.verdict_changes import cell_of
+from evalstore.planning.candidate_order import candidate_order
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -21,10 +22,15 @@ if TYPE_CHECKING:
     from evalstore.planning.code_trust import Untrusted
     from evalstore.reports.statistics import Rate
     from evalstore.results import Result
+    from evalstore.workspace.settings import Settings
 
 
-def describe_spending(outcome: ExecutionCounts) -> list[Json]:
-    """Return the calls, tokens and cost of each model, for each part that it had."""
+def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json]:
+    """Return the calls, tokens and cost of each model, for each part that it had.
+
+    Candidates are in the order of the settings.
+    """
+    order = candidate_order(settings)
     return [
         {
             "model": model,
@@ -37,7 +43,7 @@ def describe_spending(outcome: ExecutionCounts) -> list[Json]:
             **_unpriced(spent),
         }
         for (model, part), spent in sorted(
-            outcome.spending.items(), key=lambda entry: entry[0][::-1]
+            outcome.spending.items(), key=lambda entry: (entry[0][1], order(entry[0][0]))
         )
     ]
 

@@ -24,6 +24,8 @@ from evalstore.planning.results import as_result, compute_results
 from evalstore.values import order_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results import Result
@@ -50,8 +52,10 @@ def show_workspace(location: Location) -> ShownItem:
     )
 
 
-def show_workspace_file(location: Location, path: str) -> ShownItem:
-    """Return the current cases of a test file, with their results.
+def show_workspace_file(
+    location: Location, path: str, chosen: Sequence[Result] | None = None
+) -> ShownItem:
+    """Return the current cases of a test file, with their results, or those that are chosen.
 
     Raises `RevisionError` if there is no such file.
     """
@@ -60,14 +64,15 @@ def show_workspace_file(location: Location, path: str) -> ShownItem:
         name = find_test_file(location, project.workspace, project.reading.files, path, WORKSPACE)
         file = project.reading.files[name]
         content = project.store.load_whole(hashing.describe_case_file(file))
-        results = [result_to_json(result) for result in _find_results(project, name, file)]
+        every = [result_to_json(result) for result in _find_results(project, name, file)]
+        results = every if chosen is None else [result_to_json(result) for result in chosen]
         related = {
             "file": name,
             **cases_related(project.versions.load, file.cases),
             "results": results,
         }
         item = ShownItem("cases", project.reading.nodes[name], content, related)
-        item.prompts = name_prompts(location, several_prompts(results))
+        item.prompts = name_prompts(location, several_prompts(every))
         item.references = reference_names(project, references_of(related["evaluations"].values()))
         return item
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [11, __version__]
+_FORMAT = [12, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -72,8 +72,8 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         if memory["digest"] != digest.hexdigest():
             return None
         content = memory["status"]
-        changes = [FileChange(**change) for change in content.pop("changes")]
-        reasons = [OtherReason(**reason) for reason in content.pop("other_reasons")]
+        changes = [FileChange(**_with_also(each)) for each in content.pop("changes")]
+        reasons = [OtherReason(**_with_also(each)) for each in content.pop("other_reasons")]
         skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
         content["lost_labels"] = [(file, row) for file, row in content["lost_labels"]]
         status = Status(
@@ -82,6 +82,11 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         return status if now() < status.stands_until else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EvalstoreError):
         return None
+
+
+def _with_also(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a reason, with a tuple where JSON has a list."""
+    return {**fields, "also": tuple(fields["also"])}
 
 
 def _inputs(root: Path, location: Location) -> list[Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class FileChange:
     """A test file that has changed since the last run."""
 
-    JSON_FIELDS = ("code", "file", "asked", "judged", "reason")
+    JSON_FIELDS = ("code", "file", "asked", "judged", "reason", "also")
 
     code: str
     """Two letters as in git: the change of the tests, and of the evaluation."""
@@ -41,6 +41,8 @@ class FileChange:
     """Whether the new rows may be those that are gone, which the field `rowId` would show."""
     old_file: str | None = None
     """The earlier path of a renamed file."""
+    also: tuple[str, ...] = field(default=(), metadata={"json_optional": True})
+    """The parts of the cases that were edited as well, such as `checks`."""
 
     @property
     def letters(self) -> str:
@@ -68,6 +70,8 @@ class OtherReason:
     was: str | None = None
     now: str | None = None
     """The two values of the difference."""
+    also: tuple[str, ...] = ()
+    """The parts of the cases that were edited as well, such as `checks`."""
 
 
 @dataclass
@@ -150,14 +154,18 @@ def summed(items: Iterable[PlanItem]) -> list[PlanItem]:
     return [replace(item, count=count) for item, count in counts.items()]
 
 
+_Grounds = tuple[str, str, str | None, str | None, tuple[str, ...]]
+"""The kind of an item, and what its reason is made of."""
+
+
 def other_reasons(items: Iterable[PlanItem], changes: Iterable[FileChange]) -> list[OtherReason]:
     """Return the reasons for the items of files that are not among the changes."""
     changed = {change.file for change in changes}
-    counts: Counter[tuple[str, str, str | None, str | None]] = Counter()
-    files: dict[tuple[str, str, str | None, str | None], dict[str, None]] = {}
+    counts: Counter[_Grounds] = Counter()
+    files: dict[_Grounds, dict[str, None]] = {}
     for item in items:
         if item.file not in changed:
-            key = item.kind, item.reason, item.was, item.now
+            key = item.kind, item.reason, item.was, item.now, item.also
             counts[key] += item.count
             files.setdefault(key, {})[item.file] = None
     return [

@@ -394,3 +394,5 @@ class PlanItem:
     reason: str
     was: str | None
     now: str | None
+    also: tuple[str, ...] = field(default=(), metadata={"json_optional": True})
+    """The parts of the case that were edited as well, such as `checks`."""

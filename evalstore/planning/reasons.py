@@ -15,7 +15,7 @@ from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.known_cases import KnownCase, KnownCases
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.version_reader import VersionReader, in_batches
-from evalstore.reports.case_edits import differ_cases, versions_compared
+from evalstore.reports.case_edits import differ_cases, judging_changed, versions_compared
 from evalstore.reports.version_diff import (
     CODE_CHANGED,
     Difference,
@@ -24,6 +24,7 @@ from evalstore.reports.version_diff import (
     differ_models,
     differ_prompts,
     differ_tests,
+    evaluation_parts,
     shorten_line,
 )
 from evalstore.values import RECORDED, Case, Json, Question
@@ -57,6 +58,8 @@ class Reason(NamedTuple):
     now: str | None = None
     relative: str | None = None
     """Id of the question that is the nearest relative, when there is one."""
+    also: tuple[str, ...] = ()
+    """The parts of the case that were edited as well, such as `checks`."""
 
 
 @dataclass
@@ -112,6 +115,8 @@ class Explainer:
                 yield from (("model", case.recorded), ("model", old.recorded))
             else:
                 continue
+            if case.evaluation != old.evaluation:
+                yield from (("evaluation", case.evaluation), ("evaluation", old.evaluation))
             return
 
     def _judged(self, judgement: PlannedJudgement, plan: Plan) -> Iterator[tuple[str, str | None]]:
@@ -153,7 +158,7 @@ class Explainer:
             is_known = True
             reason = self._differences(ask, known)
             if reason:
-                return reason
+                return reason._replace(also=self._also_edited(ask, known))
         if is_known:
             return Reason("not taken yet" if cell.case.recorded else "not answered yet")
         if any(self._known.path_in(run.snapshot, cell.file) for run in self._known.runs):
@@ -206,6 +211,16 @@ class Explainer:
             return Reason(f"model option temperature {was} -> {now}", was, now, relative)
         return None
 
+    def _also_edited(self, ask: PlannedAsk, known: KnownCase) -> tuple[str, ...]:
+        """Return the parts of the case that differ from a relative beside the first difference."""
+        cell, old = ask.cell, known.case
+        if not (cell.case.recorded or known.run.find_candidate(cell.candidate.id)):
+            return ()  # a new candidate is asked everything
+        is_test = cell.case.tests[ask.number] not in old.tests
+        is_prompt = cell.prompt not in self._prompts_of(old)
+        prompt = ("system prompt",) if is_test and is_prompt else ()
+        return (*prompt, *judging_changed(old, cell.case, self.find))
+
     def _recorded(self, case: Case) -> str:
         """Return the recorded answers of a case, joined."""
         version = self.find("model", case.recorded) if case.recorded else None
@@ -246,12 +261,9 @@ class Explainer:
             return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
         if not here and votes:
             relative = self._evaluation_before(judgement, votes[-1].evaluation)
-            differences = differ_evaluations(
-                self.find("evaluation", relative) or {},
-                self.find("evaluation", evaluation) or {},
-                self.find,
-            )
-            return _reason(differences, "evaluation changed")
+            old, new = (self.find("evaluation", id) or {} for id in (relative, evaluation))
+            reason = _reason(differ_evaluations(old, new, self.find), "evaluation changed")
+            return reason._replace(also=evaluation_parts(old, new)[1:])
         place = (subject, evaluation, judgement.evaluator)
         if place in failed:
             message = failed[place].message

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from evalstore.display import plural, shorten
+from evalstore.reports.check_pairs import pair_checks
 from evalstore.reports.word_diff import changed_ranges, shared_ends
 from evalstore.values import AnswerRef, Json, SampleRef
 
@@ -114,22 +115,35 @@ def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Diff
         _content("instructions changed:", was.get("instructions"), now.get("instructions"))
     )
     old, new = was.get("checks", []), now.get("checks", [])
-    for number in range(max(len(old), len(new))):
-        if number >= len(old):
-            differences.append(Difference(f"check {number + 1} ({new[number]['type']}) is new"))
-        elif number >= len(new):
-            differences.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
-        elif old[number] != new[number]:
-            file = old[number].get("file"), new[number].get("file")
-            if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
-                differences.append(Difference(f"file {file[1]['path']} changed"))
-                continue
-            change = _in_check(old[number], new[number], find)
-            place = f"check {number + 1} changed"
-            if old[number]["type"] == new[number]["type"]:
-                place += f": {change.subject}"
-            differences.append(replace(change, subject=place))
+    pairs = pair_checks(old, new)
+    for number, check in enumerate(new):
+        if number not in pairs:
+            differences.append(Difference(f"check {number + 1} ({check['type']}) is new"))
+        elif old[pairs[number]] != check:
+            differences.append(_in_pair(number, old[pairs[number]], check, find))
+    kept = [pairs[number] for number in sorted(pairs)]
+    for number in sorted({*range(len(old))}.difference(kept)):
+        differences.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
+    if kept != sorted(kept):
+        differences.append(Difference("order of the checks"))
     return differences
+
+
+def _in_pair(number: int, was: Json, now: Json, find: Find) -> Difference:
+    """Return the difference between two versions of a check; `number` is that of the new one."""
+    file = was.get("file"), now.get("file")
+    if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
+        return Difference(f"file {file[1]['path']} changed")
+    change = _in_check(was, now, find)
+    place = f"check {number + 1} changed"
+    if was["type"] == now["type"]:
+        place += f": {change.subject}"
+    return replace(change, subject=place)
+
+
+def evaluation_parts(was: Json, now: Json) -> tuple[str, ...]:
+    """Return which of instructions and checks differ between two evaluation versions."""
+    return tuple(part for part in ("instructions", "checks") if was.get(part) != now.get(part))
 
 
 def _as_written(check: Json, other: Json) -> str:

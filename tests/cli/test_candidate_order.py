@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.operations.views.cases import cases
+from evalstore.operations.views.test_history import Version, merge_candidates, versions_of
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location
 from evalstore.values import RECORDED
@@ -57,7 +58,8 @@ def places(text: str) -> list[tuple[str, str]]:
 def test_candidates_and_rows_keep_their_order(
     two: Path, evalstore: Evalstore, documents: Any
 ) -> None:
-    evalstore("run", "-q")
+    spent = re.findall(r"^scripted/(\w+) +1 call ", evalstore("run").stdout, re.MULTILINE)
+    assert spent == ["zeta", "alpha"]
     tree(two, {"tests/a.md": TEST.format(rows="lamp, sofa, book")})
     in_order = [(row, candidate) for row in ("sofa", "book") for candidate in ("zeta", "alpha")]
     assert places(evalstore("run").stdout) == in_order
@@ -70,12 +72,31 @@ def test_candidates_and_rows_keep_their_order(
     ]
     assert by_both == [(None, model) for model in models]
     assert list(cases(Location(two), None).models) == models
+    versions = versions_of(Location(two), "tests/a.md", "item=lamp")
+    assert [list(version.verdicts) for version in versions] == [models] * len(versions)
+    assert merge_candidates(versions) == models
     tree(two, {"evalstore.yaml": "candidates: [scripted/alpha, scripted/zeta]\n"})
     assert list(cases(Location(two), "@").models) == models[::-1]
     evalstore("report", "-o", "report.html")
     page = (two / "report.html").read_text(encoding="utf-8")
     heads = re.findall(r'<th scope="col" dir="auto">(.*?)</th>', page)
     assert heads == models[::-1]
+
+
+@pytest.mark.parametrize(
+    ("newest_first", "merged"),
+    [
+        (["z a", "z b a"], "z b a"),
+        (["b", "z b", "z old"], "z b old"),
+        (["z a", "old"], "z a old"),
+    ],
+)
+def test_the_candidates_of_versions_keep_their_order(newest_first: list[str], merged: str) -> None:
+    versions = [
+        Version(None, 0, (), dict.fromkeys(models.split(), ("pass",)), {}, (), "")
+        for models in newest_first
+    ]
+    assert " ".join(merge_candidates(versions)) == merged
 
 
 def test_former_candidates_come_after_those_of_the_settings_and_recorded_answers_last() -> None:

@@ -50,9 +50,7 @@ def test_equal_answers_to_another_system_prompt_are_called_so(
     printed = evalstore("diff", "@~1", "@").stdout
     assert printed.count("(system prompt changed") == 3
     assert printed.count("(system prompt changed, the same answer)") == 1
-    assert (
-        "[word=B] (brief)  scripted/one  fail  (system prompt changed, the same answer)" in printed
-    )
+    assert "[word=B]  scripted/one  fail  (system prompt changed, the same answer)" in printed
     flips = evalstore("diff", "@~1", "@", "--flips").stdout
     assert "Broke (1):" in flips
     assert "Changed" not in flips

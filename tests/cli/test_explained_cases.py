@@ -473,7 +473,7 @@ def test_a_file_with_several_cases_has_the_results_of_one_candidate_or_prompt(
         (
             ("@", "--prompt", "brief"),
             "error: '--model' and '--prompt' select among the results of a case\n"
-            "hint: write FILE or FILE::ROW, or leave them out\n",
+            "hint: write FILE, FILE::ROW or REV:FILE, or leave them out\n",
         ),
         (
             ("tests/wether.md",),

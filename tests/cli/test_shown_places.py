@@ -178,3 +178,35 @@ def test_one_system_prompt_is_not_named(
     assert evalstore("show", case["session"]).stdout.splitlines()[1] == (
         "pass  tests/t.md  scripted/one"
     )
+
+
+def test_a_case_has_one_name_in_every_list(workspace: Path, evalstore: Evalstore) -> None:
+    brief = {"prompts/brief.md": "Be brief.\n", "prompts/kind.md": "Use no bad words.\n"}
+    late = PROMPTED.replace("null", "kind")
+    one = PROMPTED.replace(", null", "").replace("\na\n", "\nb\n")
+    tree(workspace, {"tests/late.md": late, "tests/one.md": one, **brief})
+    evalstore("run", "-q")
+    for text in ("Be very brief.\n", "Be very, very brief.\n"):
+        tree(workspace, {"prompts/brief.md": text})
+        names = {"tests/late.md (brief)", "tests/one.md"}
+        assert (
+            _places(evalstore("status", "--explain").stdout) == names
+        )  # only these would be asked
+        evalstore("run", "-q")
+        assert _places(evalstore("diff", "@~1", "@").stdout) == names
+    for command in (("diff", "@~2", "@~1"), ("show", "@~1:tests/late.md")):
+        shown = _places(evalstore(*command).stdout)
+        assert shown - {"tests/one.md", "tests/late.md (kind)"} == {"tests/late.md (brief)"}
+    for place in ("@~1:tests/late.md", "@work:tests/late.md"):
+        page = evalstore("show", place, "--prompt", "brief", "-m", "scripted/one").stdout
+        assert page.splitlines()[1] == "fail  tests/late.md (brief)  scripted/one"
+    tree(workspace, {"prompts/brief.md": "Something else altogether\n"})
+    assert _places(evalstore("diff", "@~2", "@~1").stdout) == {
+        "tests/late.md (<short>)",
+        "tests/one.md",
+    }
+
+
+def _places(shown: str) -> set[str]:
+    """The names of cases that lines with a candidate begin or go on with."""
+    return set(re.findall(r"(tests/\w+\.md(?: \([\w<> ]+\))?) +scripted/one", shown))

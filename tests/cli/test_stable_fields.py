@@ -19,6 +19,7 @@ from tests.cli.test_run import edit
 from tests.importers.lve.repository import definition, instance
 
 OPTIONAL = {
+    *("side.attempts", "side.run", "status.changes[].also", "status.items[].also"),
     *("diff.models", "log.runs[].edits", "log --failures.file"),
     *(f"diff.{group}[].answers" for group in ("broke", "fixed", "changed", "new", "gone")),
     *(f"diff.{group}[].promptName" for group in ("broke", "fixed", "changed", "new", "gone")),
@@ -69,10 +70,17 @@ STABLE = {
 """Fields that programs rely on: none of them is ever missing."""
 
 
+def _follow(schema: Any, path: str) -> tuple[Any, str]:
+    """The schema that one refers to, and its place; the sides of all comparisons are one place."""
+    if "$ref" not in schema:
+        return schema, path
+    name = schema["$ref"].rpartition("/")[2]
+    return SCHEMA["$defs"][name], name if name == "side" else path
+
+
 def _objects(schema: Any, path: str) -> Iterator[tuple[str, Any]]:
     """The places in a document that hold objects with fields of their own, and their schemas."""
-    if "$ref" in schema:
-        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    schema, path = _follow(schema, path)
     if "properties" in schema:
         yield path, schema
         for name, inner in schema["properties"].items():
@@ -164,8 +172,7 @@ BROKEN_JUDGE = "responses:\n  - {error: {status: 404}}\n"
 
 def _see(schema: Any, value: Any, path: str, seen: set[str]) -> None:
     """Note which fields of a schema a document has."""
-    if "$ref" in schema:
-        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    schema, path = _follow(schema, path)
     for item in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
         if jsonschema.Draft202012Validator({**item, "$defs": SCHEMA["$defs"]}).is_valid(value):
             _see(item, value, path, seen)
@@ -240,6 +247,10 @@ def test_every_field_is_printed(
     show("stats", "@~1", "--by", "model,prompt,tag,file")
     show("report")
     show("grep", "Warm")
+    tree(workspace, {"tests/twice.md": twice.replace("zebra", "Warm")})
+    edit(workspace / "tests/weather.md", "And how is", "And how was")
+    documents("run", "--yes")
+    show("diff", "@~1", "@")
     tree(workspace, {"models/away.yaml": "id: mini\nprovider: openai\n"})
     show("doctor", "--no-ping")
     show("doctor", "--no-ping", "-m", "mini")

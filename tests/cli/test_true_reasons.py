@@ -264,3 +264,28 @@ def test_status_has_a_reason_for_what_is_asked_and_one_for_what_is_only_judged(
         "test changed: message 1 line 1: cold -> very cold; "
         "check 1 changed: expected[0]: EXPECTED -> warm\n"
     ) in evalstore("status").stdout
+
+
+def test_status_names_everything_that_was_edited_together(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    checks = "must be warm.\n\n~~~checks\n- contains: EXPECTED\n~~~\n"
+    tree(workspace, {"prompts/brief.md": "Be brief.\n"})
+    edit(workspace / "tests/weather.md", "must be warm.\n", checks)
+    edit(workspace / "tests/weather.md", "tags: [w", "systemPrompts: [brief]\ntags: [w")
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    edit(workspace / "tests/weather.md", "EXPECTED", ".")
+    shown = "instructions changed: line 1: The answer must be warm. -> The answer must be short."
+    judged = f"{shown} (and 1 more); also changed: checks"
+    for _ in range(2):  # the second time from the cache
+        assert f"cases judged again: {judged}\n" in evalstore("status").stdout
+    assert evalstore("status", "--explain").stdout.count(f"  {judged}\n") == 4
+    edit(workspace / "tests/weather.md", "How is", "How warm is")
+    edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
+    also = ["system prompt", "instructions", "checks"]
+    asked = f"How warm is Oslo?; also changed: {', '.join(also)}\n"
+    assert evalstore("run", "-n").stdout.count(asked) == 2  # the file and its first row
+    document = documents("status")
+    assert [each["also"] for each in document["changes"]] == [also]
+    assert [each.get("also") for each in document["items"]] == [also, also, None, None, None, None]

@@ -197,6 +197,33 @@ def test_what_differs_between_two_evaluations(was: Json, now: Json, expected: st
     assert [str(difference) for difference in differ_evaluations(was, now)] == [expected]
 
 
+A, B, C = ({"type": "contains", "expected": [text]} for text in ("abc", "xyz", "ab"))
+JSON, WORDS = {"type": "json"}, {"type": "words", "max": 9}
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "expected"),
+    [
+        ([A, B], [C, A, B], ["check 1 (contains) is new"]),
+        ([A, B, JSON], [B, JSON], ["check 1 (contains) is gone"]),
+        (
+            [A, B],
+            [JSON, C, B],
+            ["check 1 (json) is new", "check 2 changed: expected[0]: abc -> ab"],
+        ),
+        ([A, B], [JSON, B], ["check 1 changed: contains 'abc' -> json"]),
+        ([A, JSON], [JSON, WORDS], ["check 2 (words) is new", "check 1 (contains) is gone"]),
+        ([A, B], [B, A], ["order of the checks"]),
+    ],
+    ids=["on top", "from the top", "the most similar", "another type", "two edits", "moved"],
+)
+def test_checks_are_paired_by_content(
+    was: list[Json], now: list[Json], expected: list[str]
+) -> None:
+    old, new = described_evaluation("a", *was), described_evaluation("a", *now)
+    assert [str(difference) for difference in differ_evaluations(old, new)] == expected
+
+
 def test_options_of_a_model_are_named() -> None:
     was = hashing.describe_model(ModelVersion("p", "m", None, {"thinking": True}))
     now = hashing.describe_model(ModelVersion("p", "n", None, {"thinking": 1}))

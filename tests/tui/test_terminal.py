@@ -78,7 +78,7 @@ def walk_through_comparisons(page: Terminal) -> None:
     page.press("Escape")
     page.hides('tag:"weather"')
     page.press("x")
-    page.shows("scripted/one -> scripted/two")
+    page.shows("› one -> two")
     page.press("Escape")
     page.shows("› 2 cases ›")
     page.press("Escape")

@@ -228,7 +228,7 @@ def show(
             "-m",
             "--model",
             metavar="ID",
-            help="With FILE or FILE::ROW: the candidate (default of a row: one that failed).",
+            help="With a file or a row: the candidate (default of a row: one that failed).",
             autocompletion=completions.models,
         ),
     ] = None,
@@ -237,7 +237,7 @@ def show(
         typer.Option(
             "--prompt",
             metavar="NAME",
-            help="With FILE or FILE::ROW: the system prompt, of several.",
+            help="With a file or a row: the system prompt, of several.",
         ),
     ] = None,
     json: options.Json = False,

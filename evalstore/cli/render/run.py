@@ -30,6 +30,7 @@ from evalstore.operations.views.status_text import (
     lost_labels_text,
     nothing_text,
     plan_text,
+    reason_text,
     skipped_text,
     trust_hint,
     value_lines,
@@ -115,7 +116,7 @@ def _print_other_reasons(status: Status) -> None:
         place = each.file if each.files == 1 else f"{each.files:,} files"
         output.line(
             f"    {output.plural(each.count, word)} in {output.safe(place)}: "
-            f"{output.safe(each.reason)}"
+            f"{output.safe(reason_text(each))}"
         )
         _print_values(each.was, each.now, 8)
     if len(reasons) > len(shown):
@@ -168,10 +169,10 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
     for item, place, model in zip(shown, places, models, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""
         output.line(
-            f"    {output.pad(place, place_width)}  "
-            f"{output.pad(output.safe(model), model_width)}  {output.safe(item.reason)}{count}"
+            f"    {output.pad(place, place_width)}  {output.pad(output.safe(model), model_width)}  "
+            f"{output.safe(reason_text(item))}{count}"
         )
-        reason = (item.reason, item.was, item.now)
+        reason = (reason_text(item), item.was, item.now)
         if reason != last_reason:
             _print_values(item.was, item.now, 8)
         last_reason = reason

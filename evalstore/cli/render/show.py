@@ -85,7 +85,7 @@ def _print_results(item: ShownItem) -> None:
             result["file"],
             result["row"],
             item.prompts.get(result["prompt"])
-            if (result["file"], result["row"]) in several
+            if item.kind == "cases" or (result["file"], result["row"]) in several
             else None,
         )
         for result in shown

@@ -28,8 +28,11 @@ class CaseReference(NamedTuple):
     """The name of the system prompt, if it is printed behind the case."""
 
 
-def read_reference(text: str) -> CaseReference | None:
-    """Return the case that a text names; None when it names something else, such as a run."""
+def read_reference(text: str, *, files: bool = False) -> CaseReference | None:
+    """Return the case that a text names; None when it names something else, such as a run.
+
+    With `files`, `REV:FILE` names the cases of the file in a run.
+    """
     match = _REVISION.fullmatch(text)
     revision, case = (match["revision"], match["case"]) if match else (None, text)
     printed = WITH_PROMPT.fullmatch(case)
@@ -37,8 +40,8 @@ def read_reference(text: str) -> CaseReference | None:
         return CaseReference(printed["case"], revision, printed["prompt"])
     if "::" in case or (" [" in case and case.endswith("]")):
         return CaseReference(case, revision)
-    if revision is None and case.endswith(".md"):
-        return CaseReference(case)
+    if (files and revision) or (revision is None and case.endswith(".md")):
+        return CaseReference(case, revision)
     return None
 
 

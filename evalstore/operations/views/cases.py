@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import cost_text
 from evalstore.operations.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.operations.cost_text import shared_cost_text
-from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
@@ -222,13 +222,14 @@ def _arranged(
     mixes = _MixReader(project.store, rule)
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
+    named: dict[str | None, int] = {}
     rows: list[CaseRow] = []
     labels = read_labels(project.store)
     labelled: set[str] = set()
     for path, cells in files:
         places: dict[int, list[Result | None]] = {}
         tags: list[tuple[str, ...]] = []
-        prompts: set[str | None] = set()
+        prompts: dict[str | None, int] = {}
         for case, result_cell, tagged, judged_by in cells:
             mixes.add(result_cell, judged_by)
             place = case << 16 | result_cell.prompt_number
@@ -239,14 +240,15 @@ def _arranged(
             number = numbers.setdefault(result_cell.model, len(numbers))
             listed += [None] * (number + 1 - len(listed))
             listed[number] = result_cell
-            prompts.add(result_cell.prompt)
+            prompts[result_cell.prompt] = result_cell.prompt_number
             if result_cell.model not in labelled and labels.of(result_cell):
                 labelled.add(result_cell.model)
-        if len(prompts) > 1:
-            names |= {id: prompt_label(project, id) for id in prompts - names.keys()}
+        several = any(prompts.values())
+        if several and prompts != named:
+            names, named = label_prompts(project, prompts), prompts
         for results, tagged in zip(places.values(), tags, strict=True):
             result = next(other for other in results if other)
-            prompt = names[result.prompt] if len(prompts) > 1 else ""
+            prompt = names[result.prompt] if several else ""
             rows.append(CaseRow(path, result.row, prompt, tagged, tuple(results)))
     models = tuple(sorted(numbers, key=candidate_order(project.settings)))
     if len(models) > 1:

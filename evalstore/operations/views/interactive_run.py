@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -75,6 +75,8 @@ class RunEnd:
     warnings: tuple[str, ...]
     untrusted: tuple[Untrusted, ...]
     """Python files that must be trusted before checks can run."""
+    prompts: Mapping[str, Mapping[str | None, str]] = field(default_factory=dict)
+    """Test files with several system prompts -> the name of each."""
 
 
 ALL = RunRequest("run pending work")
@@ -164,6 +166,7 @@ def _ended(location: Location, request: RunRequest, report: RunReport) -> RunEnd
         failures=failures,
         warnings=tuple(report.warnings),
         untrusted=tuple(report.untrusted),
+        prompts=report.totals.prompts,
     )
 
 

@@ -134,20 +134,25 @@ def _explain_case(
 
     Of a test file with several cases it is the file with those of its results that are chosen.
     """
-    if (reference := read_reference(text)) is not None:
+    is_chosen = model is not None or prompt is not None
+    if (reference := read_reference(text, files=is_chosen)) is not None:
         from evalstore.operations.views import explained_case  # plans the case
 
         try:
             return explained_case.explain_case(location, reference, model, prompt)
         except explained_case.SeveralCasesError as error:
-            if error.run is None:
+            if error.run is None and not is_chosen:
                 raise
             left = error.select(location, model, prompt or reference.prompt)
+            if error.run is None:
+                from evalstore.operations.show_workspace import show_workspace_file
+
+                return show_workspace_file(location, error.file, left)
             with open_store(location) as store:
                 return show_file(location, store, error.run.id, error.file, left)
-    if model is not None or prompt is not None:
+    if is_chosen:
         raise EvalstoreError(
             "'--model' and '--prompt' select among the results of a case",
-            hint="write FILE or FILE::ROW, or leave them out",
+            hint="write FILE, FILE::ROW or REV:FILE, or leave them out",
         )
     return None

@@ -13,8 +13,9 @@ from evalstore.reports.version_diff import Difference, focus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.operations.status_report import FileChange, Status
+    from evalstore.operations.status_report import FileChange, OtherReason, Status
     from evalstore.planning.code_trust import Untrusted
+    from evalstore.planning.plan import PlanItem
 
 KIND_TITLES = {
     "ask": "Would ask",
@@ -166,7 +167,7 @@ def change_text(change: FileChange) -> str:
     if code == "D":
         return f"{plural(change.gone, 'case')} removed"
     if code == "R":
-        return change.reason
+        return reason_text(change)
     counts = (
         (change.new, "new"),
         (change.gone, "removed"),
@@ -174,7 +175,14 @@ def change_text(change: FileChange) -> str:
         (change.judged, "judged again"),
     )
     parts = ", ".join(f"{plural(count, 'case')} {word}" for count, word in counts if count)
-    return ": ".join(part for part in (parts, change.reason) if part)
+    return ": ".join(part for part in (parts, reason_text(change)) if part)
+
+
+def reason_text(item: FileChange | OtherReason | PlanItem) -> str:
+    """Return a reason, and what else was edited: `…; also changed: instructions, checks`."""
+    if not item.also:
+        return item.reason
+    return f"{item.reason}; also changed: {', '.join(item.also)}"
 
 
 def value_lines(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.views.test_parts import describe_parts, load_test_parts
 from evalstore.operations.views.test_spans import (
     VersionSpan,
@@ -20,6 +20,7 @@ from evalstore.operations.views.test_spans import (
     join_spans,
     results_now,
 )
+from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.renames import name_in_newest_run, name_in_workspace
 from evalstore.reports.word_diff import ChangedLine, diff_lines
@@ -57,6 +58,18 @@ class Version:
     """The name of the system prompt of each verdict, by candidate, if there are several."""
 
 
+def merge_candidates(versions: Sequence[Version]) -> list[str]:
+    """Return the candidates of all versions; each version has them in the order of the settings."""
+    merged: list[str] = []
+    for version in versions:
+        place = len(merged)
+        for model in reversed([*version.verdicts]):
+            if model not in merged:
+                merged.insert(place, model)
+            place = merged.index(model)
+    return merged
+
+
 @dataclass(frozen=True, slots=True)
 class Edit:
     """The differences in one part of a test."""
@@ -72,7 +85,8 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         with suppress(EvalstoreError):  # errors of the workspace do not matter here
             project = stack.enter_context(open_project(location))
         store = project.store if project else stack.enter_context(open_store(location))
-        folder = open_workspace(location).settings.paths["tests"]
+        settings = open_workspace(location).settings
+        folder = settings.paths["tests"]
         spans = find_spans(store, name_in_newest_run(project, file) if project else file, folder)
         now = name_in_workspace(project, file) if project else file
         files = store.load_case_files(list({span.node for span in spans if span.node}))
@@ -82,8 +96,11 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         add_results(store, spans, file)
         if project and spans and spans[-1].run is None and spans[-1].case:
             spans[-1].results = results_now(project, now, spans[-1].case.row)
+        order = candidate_order(settings)
+        for span in spans:
+            span.results = sorted(span.results, key=lambda result: order(result.model))
         contents = load_test_parts(store, project, [span.case for span in spans if span.case])
-        versions = list(_versions(spans, files, contents, partial(_prompt_name, project)))
+        versions = list(_versions(spans, files, contents, partial(_prompt_names, project)))
     return versions[::-1]
 
 
@@ -105,7 +122,7 @@ def _versions(
     spans: Sequence[VersionSpan],
     files: Mapping[str, CaseFile],
     contents: Mapping[str, Json],
-    name: Callable[[str | None], str],
+    name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]],
 ) -> Iterator[Version]:
     before: VersionSpan | None = None
     parts_before: Mapping[str, str] = {}
@@ -146,7 +163,7 @@ def _kind(part: str) -> str:
 def _candidates(was: VersionSpan, now: VersionSpan) -> Iterator[str]:
     """Yield messages about the changes of the candidates of this case."""
     here = {result.model for result in (*was.results, *now.results)}
-    for id in sorted({*was.candidates, *now.candidates} & here):
+    for id in (id for id in dict.fromkeys((*now.candidates, *was.candidates)) if id in here):
         if id not in was.candidates:
             yield f"{id} is new"
         elif id not in now.candidates:
@@ -161,31 +178,40 @@ _ByModel = dict[str, tuple[str, ...]]
 
 
 def _verdicts(
-    results: Iterable[Result], name: Callable[[str | None], str]
+    results: Iterable[Result], name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]]
 ) -> tuple[_ByModel, _ByModel]:
     """Return the last verdicts on each candidate by system prompt, and the prompts' names.
 
     `pending` counts only if there is no verdict.
     """
     results_of: dict[str, dict[int, Result]] = {}
-    for cell in sorted(results, key=lambda cell: (cell.model, cell.prompt_number)):
+    for cell in sorted(results, key=lambda cell: cell.prompt_number):
         last = results_of.setdefault(cell.model, {})
         if cell.word != "pending" or cell.prompt_number not in last:
             last[cell.prompt_number] = cell
+    shown = {
+        result.prompt: number
+        for last in results_of.values()
+        if len(last) > 1
+        for number, result in last.items()
+    }
+    names = name(shown) if shown else {}
     return (
         {
             id: tuple(result.word or "answered" for result in last.values())
             for id, last in results_of.items()
         },
         {
-            id: tuple(name(result.prompt) for result in last.values())
+            id: tuple(names[result.prompt] for result in last.values())
             for id, last in results_of.items()
             if len(last) > 1
         },
     )
 
 
-def _prompt_name(project: Project | None, prompt: str | None) -> str:
+def _prompt_names(
+    project: Project | None, prompts: Mapping[str | None, int]
+) -> Mapping[str | None, str]:
     if project is None:
-        return "no prompt" if prompt is None else prompt[:8]
-    return prompt_label(project, prompt)
+        return {id: "no prompt" if id is None else id[:8] for id in prompts}
+    return label_prompts(project, prompts)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from evalstore.reports.version_diff import Difference
 
 _VERDICT = 11
+"""The most columns of the name of a side in a narrow table."""
+_NAME = 24
 """The most columns of the name of a side."""
 _CHANGE = 20
 """The most columns of the name of a change."""
@@ -89,7 +91,12 @@ def pair_columns(
             "row", 8, grows=True, most=rows, least=4, since=0 if rows else NEVER, names=names["row"]
         ),
         *(() if diff.models else (candidate,)),
-        *(Column(name, width) for name in (was, now)),
+        *(
+            Column(
+                name, width, grows=True, most=max(width, min(_NAME, widest([name]))), least=width
+            )
+            for name in (was, now)
+        ),
         Column("last runs", 9, since=96 if with_history else NEVER, is_saved=False),
     ]
 

@@ -21,6 +21,7 @@ from evalstore.operations.views.status_text import (
     left_text,
     nothing_text,
     plan_text,
+    reason_text,
     skipped_text,
     trust_hint,
     value_lines,
@@ -97,8 +98,9 @@ def _kind_lines(title: str, items: list[PlanItem]) -> Iterator[StyledLine]:
     first: dict[str, PlanItem] = {}
     for item in items:
         models[item.evaluator or item.model if item.kind == "judge" else item.model] += item.count
-        reasons[item.reason] += item.count
-        first.setdefault(item.reason, item)
+        reason = reason_text(item)
+        reasons[reason] += item.count
+        first.setdefault(reason, item)
     names = ", ".join(f"{safe(name)} {count:,}" for name, count in models.most_common())
     by = "by " if items[0].kind == "judge" else ""
     yield StyledLine(
@@ -234,10 +236,11 @@ def _repeat_lines(end: RunEnd) -> Iterator[StyledLine]:
         if was.word == now.word:
             unchanged += 1
             continue
+        name = case_name(now.file, now.row, end.prompts.get(now.file, {}).get(now.prompt))
         before, after = verdict_cell(was.word), verdict_cell(now.word)
         yield StyledLine(
             (
-                StyledSpan(f"{safe(case_name(now.file, now.row))}  {safe(now.model)}  "),
+                StyledSpan(f"{safe(name)}  {safe(now.model)}  "),
                 StyledSpan(before.text, before.colour),
                 StyledSpan(" -> "),
                 StyledSpan(after.text, after.colour),

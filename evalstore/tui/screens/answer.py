@@ -15,6 +15,7 @@ from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compare
 from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.markdown import as_markdown
+from evalstore.tui.render.verdicts import short_names
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.answer_explanation import add_explanation
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -304,7 +305,9 @@ def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[str, ...]:
     """Return the parts of the title; with an answer beside another one their candidates first."""
     case, run = navigator.case, navigator.cases.run
     number, count = navigator.case_number
-    beside = f"{navigator.model} beside {navigator.other}" if navigator.other else ""
+    beside = ""
+    if navigator.other:
+        beside = " beside ".join(short_names([navigator.model, navigator.other]))
     owner = f"run {run[:8]}" if run else "workspace"
     return (
         "" if beside else owner,

@@ -22,6 +22,7 @@ from evalstore.tui.render.comparison import (
 )
 from evalstore.tui.render.pair import pair_lines
 from evalstore.tui.render.reading import READING
+from evalstore.tui.render.verdicts import short_names
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
 from evalstore.tui.screens.panels import TWO_COLUMNS
@@ -45,8 +46,10 @@ if TYPE_CHECKING:
 _HELP = """\
 The differences between two runs, between a run and the workspace, or between two candidates. Cases
 that broke come first, then those that were fixed, then the rest; of two candidates, those that are
-worse or better with the second. Below, or at the right in a wide terminal, are both answers to the
-case under the cursor."""
+worse or better with the second. 'last runs' has the last eight verdicts on the newer side, the
+oldest first. A narrow table leaves out 'last runs' first, then 'change'. Below, or at the right in
+a wide terminal, are both answers to the case under the cursor, with the whole names of the
+candidates."""
 
 
 class ComparePage(CaseActionsPage):
@@ -162,7 +165,7 @@ class ComparePage(CaseActionsPage):
         self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
         within = f"run {diff.was[:8]}" if diff.models and diff.was != "workspace" else ""
-        self.set_title("compare", within, " -> ".join(diff.names), file_of_pairs(self._pairs))
+        self.set_title("compare", within, _title_of_sides(diff), file_of_pairs(self._pairs))
         rates = self.query_one("#rates", TextView)
         edits = other_edits(diff, self._pairs)
         edited = edits if self._pairs else ()
@@ -346,6 +349,11 @@ def _go_to_shown_answer(place: CaseNavigator, diff: Diff | None, pair: Pair) -> 
     was, now = diff.shown_sessions(pair) if diff else (None, None)
     shown = now if pair.now else was
     place.to_answer([shown] if shown else [])
+
+
+def _title_of_sides(diff: Diff) -> str:
+    """Return the names of the sides, of candidates as short as in the table."""
+    return " -> ".join(short_names(diff.names) if diff.models else diff.names)
 
 
 def _sides(pair: Pair) -> list[Result]:

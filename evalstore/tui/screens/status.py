@@ -16,12 +16,13 @@ from evalstore.operations.views.status_text import (
     labels_text,
     nothing_text,
     pending_text,
+    reason_text,
     unrecorded_text,
 )
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.run import left_lines
-from evalstore.tui.render.verdicts import when
+from evalstore.tui.render.verdicts import short_names, when
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.widgets.column_names import case_names, only_file
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 _TITLES = ("what", "file", "row", "candidate", "by", "why")
 _LEAST = (0, 10, 6, 9, 9, 10)
 """How narrow each column may become."""
-_SINCE = (46, 0, 0, 0, 110, 46)
+_SINCE = (46, 0, 0, 0, 72, 46)
 """The widths of the table from which on there is room for each column, when texts are long."""
-_SINCE_OF_ONE_FILE = (0, 0, 0, 0, 80, 38)
+_SINCE_OF_ONE_FILE = (0, 0, 0, 0, 60, 38)
 """The same when all lines are of one file, which has no column then."""
 
 
@@ -76,7 +77,8 @@ class StatusPage(CaseActionsPage):
     WAY = "{history.status} on the runs, the cases or an answer"
     HELP = """\
 Each question that a run would ask and each judgement that it would make, with the reason and the
-price; or what is wrong with the files."""
+price; or what is wrong with the files. A narrow table leaves out 'by', the evaluator, first, then
+'what' and 'why'; below it are all of them, for the line under the cursor."""
     PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
     DEFAULT_CSS = """
     StatusPage > TextView { height: 35%; min-height: 8; }
@@ -86,6 +88,8 @@ price; or what is wrong with the files."""
     def __init__(self) -> None:
         super().__init__()
         self._lines: list[_Title | FileChange | PlanItem | Problem] = []
+        self._models: Mapping[str, str] = {}
+        """The short names of candidates and evaluators, as the table has them."""
         self._prompts: dict[str, dict[str | None, str]] = {}
         """Of test files with several system prompts, what to call each."""
 
@@ -125,6 +129,7 @@ price; or what is wrong with the files."""
         else:
             self._lines = list(_status_lines(status))
             self._prompts = status.prompts
+            self._models = _short_names(status)
             summary = _summary(status)
             self.set_title("pending work", summary, self._file, f"{status.reuse:,} reused")
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
@@ -155,6 +160,8 @@ price; or what is wrong with the files."""
         colours = (kind, "", "", "faint", "faint", "")
         cells = [StyledCell(*cell) for cell in zip(self._texts(item), colours, strict=True)]
         cells[2] = cells[2]._replace(group=item.file)
+        cells[3] = cells[3]._replace(plain=getattr(item, "model", ""))
+        cells[4] = cells[4]._replace(plain=getattr(item, "evaluator", "") or "")
         return cells
 
     def _texts(self, item: FileChange | PlanItem | Problem) -> tuple[str, ...]:
@@ -168,8 +175,8 @@ price; or what is wrong with the files."""
             return item.letters, item.file, "", "", "", change_text(item)
         count = f" ({item.count}x)" if item.count > 1 else ""
         return (
-            *(item.kind, item.file, self._row_of(item), item.model),
-            *(item.evaluator or "", item.reason + count),
+            *(item.kind, item.file, self._row_of(item), self._models[item.model]),
+            *(self._models[item.evaluator or ""], reason_text(item) + count),
         )
 
     def _row_of(self, item: PlanItem) -> str:
@@ -212,7 +219,7 @@ price; or what is wrong with the files."""
             names = " by ".join(name for name in models if name)
             if names:
                 yield from text_lines(names, "faint")
-            yield from text_lines(line.reason)
+            yield from text_lines(reason_text(line))
             if line.was is not None and line.now is not None:
                 yield StyledLine(
                     (StyledSpan("was  ", "faint"), StyledSpan(safe(line.was), "old")), 0
@@ -244,6 +251,15 @@ price; or what is wrong with the files."""
             return line.place, "the place"
         row = getattr(line, "row", "")
         return f"{line.file}::{row}" if row else line.file, "the case"
+
+
+def _short_names(status: Status) -> dict[str, str]:
+    """Return the names of candidates and evaluators without the folder that all have in common."""
+    names = [""]
+    names += dict.fromkeys(
+        name for item in status.items for name in (item.model, item.evaluator or "")
+    )
+    return dict(zip(names, short_names(names), strict=True))
 
 
 def _columns(texts: Sequence[Sequence[str]]) -> list[Column]:

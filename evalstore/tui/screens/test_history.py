@@ -19,7 +19,7 @@ from evalstore.operations.views.styled_text import (
 )
 from evalstore.tui.render.pair import history_lines
 from evalstore.tui.render.reading import READING
-from evalstore.tui.render.verdicts import verdict_cell, when
+from evalstore.tui.render.verdicts import short_names, verdict_cell, when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.panels import TWO_COLUMNS
 from evalstore.tui.state.case_listing import CasePlace
@@ -115,10 +115,10 @@ the case in that run."""
 
     def show_versions(self, versions: list[Version], run: str | None) -> None:
         """Show versions, with the cursor at the version of a run if it is there."""
+        from evalstore.operations.views.test_history import merge_candidates
+
         self._versions = versions
-        self._candidates = list(
-            dict.fromkeys(name for version in versions for name in version.verdicts)
-        )
+        self._candidates = merge_candidates(versions)
         self.set_title("versions", plural(len(versions), "version"), self.file, self.row)
         self.set_empty("" if versions else self.with_keys(_EMPTY))
         grid = self.query_one(Grid)
@@ -129,7 +129,8 @@ the case in that run."""
 
     def _columns(self) -> list[Column]:
         verdicts = [
-            Column(name, max(11, min(18, len(name))), since=50) for name in self._candidates
+            Column(name, max(11, min(18, len(name))), since=50)
+            for name in short_names(self._candidates)
         ]
         return [
             Column("run", 9),
@@ -166,7 +167,7 @@ the case in that run."""
             from evalstore.operations.views.test_history import edits_between
 
             read = self.source.history([self.file], now.judged_in or now.run)
-            history = _last_verdicts(read, now)
+            history = _last_verdicts(read, now, self._candidates)
             return list(_version_lines(now, was, edits_between(was, now), history))
 
         self.fetch(work, lambda lines: self._show_edits(now, lines), group="edits")
@@ -204,10 +205,14 @@ the case in that run."""
             super().action_back()
 
 
-def _last_verdicts(history: RecentVerdicts, version: Version) -> list[tuple[str, Sequence[str]]]:
+def _last_verdicts(
+    history: RecentVerdicts, version: Version, candidates: Sequence[str]
+) -> list[tuple[str, Sequence[str]]]:
     """Return the last verdicts of the case, with the names of candidate and system prompt."""
     listed: list[tuple[str, Sequence[str]]] = []
-    for (_, row, number, model), words in sorted(history.items()):
+    places = {model: place for place, model in enumerate(candidates)}
+    cells = sorted(history.items(), key=lambda cell: (places.get(cell[0][3], len(places)), cell[0]))
+    for (_, row, number, model), words in cells:
         if row == version.row:
             prompts = version.prompts.get(model, ())
             prompt = f" ({prompts[number]})" if number < len(prompts) else ""

@@ -471,7 +471,7 @@ def test_of_two_answers_side_by_side_that_with_the_focus_has_a_sign(
         await press(pilot, "b")
         assert "━ ▸ scripted/one ━" in screen(pilot)
         assert "─ scripted/two ─" in screen(pilot)
-        title = " 2/3 › scripted/one beside scripted/two › run ######## › tests/weather.md"
+        title = " 2/3 › one beside two › run ######## › tests/weather.md"
         assert screen(pilot).startswith(title)
         await press(pilot, "tab")
         assert "─ scripted/one ─" in screen(pilot)
@@ -554,7 +554,7 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(workspac
 def test_escape_leads_from_two_answers_to_one_and_then_to_the_list(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "enter", "b")
-        assert "scripted/one beside scripted/two" in screen(pilot)
+        assert "› one beside two" in screen(pilot)
         await press(pilot, "escape")
         assert pilot.app.screen.TITLE == AnswerPage.TITLE
         assert "beside" not in screen(pilot).splitlines()[0]

@@ -178,7 +178,7 @@ def test_two_candidates_are_compared(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "x")
         text = screen(pilot)
-        assert " compare › run ######## › scripted/one -> scripted/two" in text
+        assert " compare › run ######## › one -> two" in text
         assert " scripted/two: 1 better, 2 equal" in text
         assert text.splitlines()[6].split()[:4] == ["change", "row", "one", "two"]
         assert text.splitlines()[7].split()[0] == "better"
@@ -215,7 +215,7 @@ def test_the_candidate_to_compare_with_is_chosen(workspace: Path) -> None:
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, CasesPage)
         await press(pilot, "x", "j", "enter")
-        assert "scripted/one -> scripted/six" in screen(pilot)
+        assert "› one -> six" in screen(pilot)
 
     drive(scenario, revision="@")
 

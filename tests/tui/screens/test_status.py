@@ -134,12 +134,16 @@ def test_lines_are_as_wide_as_their_texts_and_differ(workspace: Path) -> None:
         lines = screen(pilot).splitlines()
         assert "file" not in lines[1].split()  # the title has the only one
         asked = [line.split() for line in lines if line.startswith("  ask")]
-        assert {words[1] for words in asked} >= {"scripted/one", "scripted/two"}
+        assert {words[1] for words in asked} >= {"one", "two"}
         assert lines[2].startswith("changed since run ######## (")
         (workspace / name).with_name("newer.md").write_text("# 👤\n\nNew?\n\n---\n\nYes.\n")
         await press(pilot, "r")
         names = [line.strip() for line in screen(pilot).splitlines()[3:5]]
         assert names == ["…/new.md", "…/newer.md"]
+        await resized(pilot, 80, 24)
+        lines = screen(pilot).splitlines()
+        assert lines[1].split() == ["what", "file", "candidate", "by", "why"]
+        assert next(line.split()[2:4] for line in lines if "  judge  " in line) == ["one", "judge"]
 
     drive(scenario)
 

@@ -185,7 +185,7 @@ def test_verdicts_on_several_system_prompts_say_which_is_which(workspace: Path) 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "v")
         text = screen(pilot)
-        assert "✗ fail 1/2    ✗ fail" in text
+        assert "✗ fail 1/2   ✗ fail" in text
         assert "\nscripted/one  ✗ fail (brief)  ✓ pass (polite)\n" in (
             pilot.app.screen.query_one(TextView).text
         )
