@@ -87,13 +87,15 @@ def label_prompts(project: Project, prompts: Mapping[str | None, int]) -> dict[s
     prompt of another number has that name. Without a name it has the start of its id.
     """
     names = {id: prompt_label(project, id) for id in prompts}
-    older = [id for id in prompts if id and project.place_of_version("prompt", id) is None]
+    older = dict.fromkeys(
+        id for id in prompts if id and project.place_of_version("prompt", id) is None
+    )
     if older:
         names |= nearest_names(project, older)
+    owners = {names[id]: number for id, number in prompts.items() if id not in older}
     for id in older:
-        others = (other for other, number in prompts.items() if number != prompts[id])
-        if any(names[other] == names[id] for other in others):
-            names[id] = (id or "")[:8]
+        if owners.setdefault(names[id], prompts[id]) != prompts[id]:
+            names[id] = id[:8]
     return names
 
 
@@ -102,20 +104,19 @@ def nearest_names(project: Project, older: Collection[str]) -> dict[str | None, 
     current = [id for ids in project.reading.names.get("prompts", {}).values() for id in ids]
     if not current or len(current) * len(older) > _MOST_COMPARED:
         return {}
-    from rapidfuzz.distance import Indel  # takes a moment, and most pages do not need it
+    from rapidfuzz import process  # takes a moment, and most pages do not need it
+    from rapidfuzz.distance import Indel
 
     contents = project.versions.load("prompt", [*current, *older])
     texts = {id: _start_of(content) for id, content in contents.items()}
+    others = {id: texts[id] for id in current if id in texts}
     names: dict[str | None, str] = {}
-    for id in older:
-        likeness = {
-            other: Indel.normalized_similarity(texts[id], texts[other])
-            for other in current
-            if id in texts and other in texts
-        }
-        best = max(likeness, key=likeness.__getitem__, default=None)
-        if best and likeness[best] >= _SIMILAR:
-            names[id] = prompt_label(project, best)
+    for id in texts.keys() & set(older):
+        best = process.extractOne(
+            texts[id], others, scorer=Indel.normalized_similarity, score_cutoff=_SIMILAR
+        )
+        if best:
+            names[id] = prompt_label(project, best[2])
     return names
 
 
