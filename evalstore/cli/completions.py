@@ -23,11 +23,13 @@ _MOST_RUN_IDS = 50
 
 def places(ctx: Any, incomplete: str) -> list[str]:
     """Complete test files; after `::`, the rows of the file."""
-    path, separator, _ = incomplete.partition("::")
+    from evalstore.planning.path_targets import split_case
+
+    path, typed = split_case(incomplete)
     rows = _rows(ctx, "cases")
     names = (
         [f"{path}::{row['row']}" for row in rows if row["file"] == path and row["row"]]
-        if separator
+        if typed is not None
         else list(dict.fromkeys(row["file"] for row in rows))
     )
     return _starting(names, incomplete)

@@ -23,6 +23,8 @@ _LISTED = 4
 """Rows that a hint names."""
 _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
 """Matches a row as commands print it."""
+_CASE = re.compile(r"(?P<file>.*?\.md)::(?P<row>.*)", re.DOTALL)
+"""Matches a test file and a row of it."""
 
 
 def find_targets(
@@ -41,6 +43,20 @@ def find_targets(
     return tuple(_find(location, workspace, tests, files, path) for path in paths)
 
 
+def split_case(text: str) -> tuple[str, str | None]:
+    """Return the file and the row of `FILE::ROW`; the row is None if only the file is named.
+
+    Both may contain `::`: the file ends with the first `.md` that is followed by it.
+    """
+    match = _CASE.fullmatch(text)
+    if match:
+        return match["file"], match["row"]
+    if text.endswith(".md") or ".md [" in text:
+        return text, None
+    file, separator, row = text.partition("::")
+    return file, row if separator else None
+
+
 def _find(
     location: Location,
     workspace: WorkspaceFolder,
@@ -48,9 +64,9 @@ def _find(
     files: Mapping[str, CaseFile],
     text: str,
 ) -> Target:
-    path, separator, row = text.partition("::")
-    target = _named(location, workspace, tests, path, row if separator else None)
-    if target is None and not separator and (printed := _PRINTED.fullmatch(text)):
+    path, row = split_case(text)
+    target = _named(location, workspace, tests, path, row)
+    if target is None and row is None and (printed := _PRINTED.fullmatch(text)):
         target = _named(location, workspace, tests, printed["path"], printed["row"])
     if target is not None:
         return _with_row(target, tests, files, text)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.errors import EvalstoreError
+from evalstore.planning.path_targets import split_case
 from evalstore.planning.selection import (
     Placed,
     Selection,
@@ -53,6 +54,23 @@ def test_a_path_covers_itself_and_what_lies_in_it(path: str, file: str, covers: 
     assert Target(path).covers(file) is covers
     assert selects(Selection((Target(path),)), file) is covers
     assert Selection((Target(path),)).covers_file(file) is covers
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "row"),
+    [
+        ("tests/a.md", "tests/a.md", None),
+        ("tests/a.md::x::y", "tests/a.md", "x::y"),
+        ("tests/a::b.md", "tests/a::b.md", None),
+        ("tests/a::b.md::x", "tests/a::b.md", "x"),
+        ("tests/a::b.md [x::y]", "tests/a::b.md [x::y]", None),
+        ("tests/a.md::of b.md::x", "tests/a.md", "of b.md::x"),
+        ("tests/a::x", "tests/a", "x"),
+        ("tests/a.md::", "tests/a.md", ""),
+    ],
+)
+def test_a_file_and_a_row_may_contain_colons(text: str, file: str, row: str | None) -> None:
+    assert split_case(text) == (file, row)
 
 
 def test_a_row_can_be_named() -> None:

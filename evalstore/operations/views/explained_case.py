@@ -19,7 +19,7 @@ from evalstore.operations.views.verdict_explanation import (
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import follow_file
-from evalstore.planning.path_targets import find_targets
+from evalstore.planning.path_targets import find_targets, split_case
 from evalstore.planning.planner import make_plan
 from evalstore.planning.results import as_result, compute_results
 from evalstore.store.path_trees import find_entry, read_tree
@@ -152,8 +152,8 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     """Return the path and the row of a case in a run; the row is None if only the file is named."""
     workspace = open_workspace(location)
     nodes = read_tree(run.snapshot, store.load_nodes)
-    name, _, row = case.partition("::")
-    if "::" not in case and "[" in case:
+    name, row = split_case(case)
+    if row is None and "[" in case:
         name, row = case.split(" [", 1)[0], case
     file = find_test_file(location, workspace, nodes, name, run.id)
     files = store.load_case_files([nodes[file]])
