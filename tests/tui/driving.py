@@ -226,7 +226,7 @@ def drive(
 
     async def opened(app: Browser) -> None:
         async with app.run_test(size=size, notifications=messages) as pilot:
-            await settled(pilot)
+            await settled(pilot, is_seen=False)
             await scenario(pilot)
 
     return asyncio.run(run())
