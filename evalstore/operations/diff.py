@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.diff_attempts import read_side_attempts
+from evalstore.operations.diff_causes import find_causes
 from evalstore.operations.diff_notes import find_same_answers, question_changes, selection_notes
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_sides import (
@@ -75,6 +76,10 @@ def diff(
         )
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
+        causes = (
+            find_causes((pair.either for pair in comparison.gone), now),
+            find_causes((pair.either for pair in comparison.new), filled),
+        )
         name_gone(comparison)
         both = {result.file for result in filled.results} & {result.file for result in now.results}
         edited = {
@@ -110,6 +115,7 @@ def diff(
             earlier=filled.earlier,
             labels=find_labels(project, results),
             has_edited_rows=has_edited_rows(project.workspace, comparison),
+            causes=causes,
             is_now_partial=now.selection not in ("", was.selection),
             attempts=attempts,
             same_answers=find_same_answers(project.store, comparison.changed),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.operations.file_edits import find_edits
 from evalstore.planning.path_history import follow_file
 from evalstore.planning.version_reader import VersionReader
+from evalstore.reports.candidate_edits import Candidates, candidates_after, differ_candidates
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import find_same
 from evalstore.store.path_trees import find_entry
@@ -35,7 +36,8 @@ class LoggedChange:
     words: Counter[str]
     """How many results of the file have each verdict in the run."""
     edits: tuple[Difference, ...]
-    """The edits that this run was the first to judge; none if only verdicts changed."""
+    """The edits that this run was the first to judge, and the changes of the candidates since the
+    previous run; none if only verdicts changed."""
 
 
 @dataclass
@@ -55,24 +57,33 @@ def find_logged_changes(store: Store, file: str, folder: str, name: Name) -> lis
 
     An edit belongs to the first run with results of the edited file: a run of other files keeps
     the file in its snapshot, but does not judge it. If no run judged it, it belongs to the first
-    run with the edited file. `file` is its path in the newest run, `folder` that of the test files.
+    run with the edited file. Candidates count if they have results of the file. `file` is its path
+    in the newest run, `folder` that of the test files.
     """
     seen = _find_runs(store, file, folder)
     files = store.load_case_files(list({node for _, _, node, _ in seen}))
     versions = list(_group(seen, files))
     words = _read_words(store, {leaf for version in versions for _, leaf in version.results})
     edits = _find_edits(store, versions, files, name)
+    find = VersionReader(store).find
     changes: list[LoggedChange] = []
     known: _Words = {}
+    candidates: Candidates | None = None
+    models: set[str] = set()
     for version, differences in zip(versions, edits, strict=True):
         if not version.results:
             changes.append(LoggedChange(version.run, Counter(), differences))
         for number, (run, leaf) in enumerate(version.results):
             now = words[leaf]
-            if not number or any(known.get(place) != word for place, word in now.items()):
-                edited = () if number else differences
+            was, candidates = candidates, candidates_after(candidates or {}, run)
+            here = {model for _, _, model in now}
+            edited = () if number else differences
+            if was is not None:
+                edited += (*differ_candidates(was, candidates, models | here, find),)
+            if not number or edited or any(known.get(place) != now[place] for place in now):
                 changes.append(LoggedChange(run, Counter(now.values()), edited))
             known |= now
+            models = {id for id in models | here if id in candidates}
     return changes[::-1]
 
 

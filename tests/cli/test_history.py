@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders import tree
-from tests.cli.conftest import Echo, Evalstore, Ran
+from tests.cli.conftest import ONE, Echo, Evalstore, Ran
 from tests.cli.test_run import edit
 
 
@@ -90,6 +90,44 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
         "    1 pass, 1 fail\n"
         "    edit: new\n"
     )
+
+
+def test_changes_of_the_candidates_are_edits_and_explain_what_is_new_or_gone(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    settings, test = workspace / "evalstore.yaml", workspace / "tests/weather.md"
+    tree(workspace, {"models/two.yaml": ONE.replace("/one", "/two").replace("Cold.", "Hot.")})
+    evalstore("run")
+    edit(settings, "/one]", "/one, scripted/two]")
+    edit(test, "must be warm", "must be short")
+    evalstore("run")
+    evalstore("run", "-m", "scripted/one")  # removes no candidate
+    edit(settings, "/one, scripted/two]", "/two]\ncandidatesTemperature: 0.5")
+    tree(workspace, {"tests/a.md": "# 👤\n\nHi\n\n---\n\nE\n"})
+    evalstore("run")
+    assert evalstore("log", "tests/weather.md").stdout == (
+        "run <id>  <when>\n"
+        "    2 pass\n"
+        "    edit: temperature of scripted/two: 0 -> 0.5\n"
+        "    edit: candidate scripted/one removed\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    4 pass\n"
+        "    edit: instructions changed: line 1: "
+        "The answer must be warm. -> The answer must be short.\n"
+        "    edit: new candidate scripted/two\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    1 pass, 1 fail\n"
+        "    edit: new\n"
+    )
+    edit(test, "[Oslo, Rome]", "[Rome]")
+    evalstore("run")
+    causes = "1 new (new file tests/a.md), 3 gone (candidate scripted/one removed, 1 row removed)"
+    assert f"1 changed, {causes}, 0" in evalstore("diff", "@~3", "@", "--stat").stdout
+    causes = "3 new (new candidate scripted/one, 1 new row), 1 gone (file tests/a.md removed)"
+    assert causes in evalstore("diff", "@", "@~3", "--stat").stdout
+    assert documents("diff", "@~1", "@")["causes"] == {"new": [], "gone": ["1 row removed"]}
 
 
 def test_diff_needs_a_run(workspace: Path, evalstore: Evalstore) -> None:

@@ -44,6 +44,7 @@ def side_names(diff: Diff) -> tuple[str, str]:
 def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     """Yield the numbers of changed pairs by kind, and the pass rates of both sides.
 
+    Behind those that only one side has stands why: `4 gone (candidate mini removed)`.
     `hint` follows the number of unchanged pairs. The test of a difference is left out where
     nothing changed, and where what changed is pending. Between two candidates, the changes are
     those of the second.
@@ -51,7 +52,9 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     comparison = diff.comparison
     counts = {change: len(getattr(comparison, change)) for change in CHANGES}
     spans = [
-        StyledSpan(f"{count:,} {change_name(diff, change)}, ", FLIPS.get(change, ""))
+        StyledSpan(
+            f"{count:,} {change_name(diff, change)}{_why(diff, change)}, ", FLIPS.get(change, "")
+        )
         for change, count in counts.items()
         if count
     ]
@@ -78,6 +81,12 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     is_known = not comparison.pending or change.moved
     if comparison.flips and is_known:
         yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
+
+
+def _why(diff: Diff, change: str) -> str:
+    """Return ` (candidate mini removed)`; empty for pairs that both sides have."""
+    causes = ", ".join(diff.causes_of(change))
+    return f" ({safe(causes)})" if causes else ""
 
 
 def _pending_text(count: int) -> str:
