@@ -92,6 +92,44 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
     )
 
 
+def test_log_of_a_row_lists_the_runs_that_changed_it(workspace: Path, evalstore: Evalstore) -> None:
+    test = workspace / "tests/weather.md"
+    evalstore("run")
+    edit(test, "[Oslo, Rome]", "[Rome, Bonn]")
+    evalstore("run")
+    edit(test, "[Rome, Bonn]", "[Bonn, Oslo, Rome]")
+    edit(test, "How is", "What of")
+    evalstore("run", "tests/weather.md::city=Bonn")
+    assert evalstore("log", "tests/weather.md::Oslo").stdout == (
+        "run <id>  <when>\n"
+        "    arguments: tests/weather.md::city=Bonn (1 of 3 cases)\n"
+        "    the run did not cover this row\n"
+        "    edit: row city=Oslo is new\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    edit: row city=Oslo is gone\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    1 fail\n"
+        "    edit: new\n"
+    )
+    evalstore("run")
+    evalstore("label", "tests/weather.md::Rome", "fail")
+    edit(test, "Bonn, Oslo, ", "")
+    evalstore("run")
+    rome = evalstore("log", "tests/weather.md [city=Rome]", "--oneline").stdout  # has no label now
+    assert [line.split("  ", 2)[2] for line in rome.splitlines()] == [
+        "1 fail",
+        "1 pass  message 1 line 1: How is Rome? -> What of Rome?",
+        "1 pass  new",
+    ]
+    assert evalstore("log", "tests/weather.md::city=Oslo").stdout.count("run <id>") == 4
+    assert evalstore("log", "tests/weather.md::city=Roma").stderr == (
+        "error: no row is called 'tests/weather.md::city=Roma'\n"
+        "hint: 'tests/weather.md' has one row: leave out '::city=Roma'\n"
+    )
+
+
 def test_changes_of_the_candidates_are_edits_and_explain_what_is_new_or_gone(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
