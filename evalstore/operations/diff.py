@@ -27,7 +27,12 @@ from evalstore.operations.diff_sides import (
 )
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
-from evalstore.operations.prompt_names import name_prompts, prompt_labels
+from evalstore.operations.prompt_names import (
+    PromptNames,
+    name_prompts,
+    prompt_labels,
+    prompts_of,
+)
 from evalstore.operations.row_ids import has_edited_rows
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
@@ -87,7 +92,9 @@ def diff(
             for path, node in sorted(now.nodes.items())
             if filled.nodes.get(path, node) != node and path in both and selected.covers_file(path)
         }
-        edits = find_edits(project.versions, edited, project.name_of_version)
+        names = PromptNames(location, project)
+        names.expect(prompts_of(file for pair in edited.values() for file in pair))
+        edits = find_edits(project.versions, edited, names)
         results = comparison.differing
         attempts = (
             read_side_attempts(

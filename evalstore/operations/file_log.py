@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.operations.file_edits import find_edits
+from evalstore.operations.prompt_names import prompts_of
 from evalstore.planning.path_history import follow_file
 from evalstore.planning.row_index import RowIndex
 from evalstore.planning.version_reader import VersionReader
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from evalstore.operations.file_edits import Name
+    from evalstore.operations.prompt_names import PromptNames
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case
@@ -62,7 +64,7 @@ class _Version:
 
 
 def find_logged_changes(
-    store: Store, file: str, folder: str, name: Name, find_row: FindRow | None = None
+    store: Store, file: str, folder: str, names: PromptNames, find_row: FindRow | None = None
 ) -> list[LoggedChange]:
     """Return the runs that changed a test file or its verdicts, newest first.
 
@@ -85,7 +87,9 @@ def find_logged_changes(
         for version in versions:
             if files[version.node].cases:
                 version.results = [result for result in version.results if words[result[1]]]
-    edits = _find_edits(store, versions, files, name)
+    newest_first = dict.fromkeys(version.node for version in reversed(versions))
+    names.expect(prompts_of(files[node] for node in newest_first))
+    edits = _find_edits(store, versions, files, names)
     find = VersionReader(store).find
     changes: list[LoggedChange] = []
     known: _Words = {}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
-from evalstore.operations.file_edits import PromptNames
 from evalstore.operations.file_log import find_logged_changes
 from evalstore.operations.json_output import to_json
+from evalstore.operations.prompt_names import PromptNames
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
