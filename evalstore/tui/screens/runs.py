@@ -211,18 +211,13 @@ previous run, and the workspace with the newest run."""
         run = self._runs[number]
         if run.is_partial:
             return StyledCell("partial", "faint")
-        before = self._before(number)
+        before = _run_before(self._runs, number)
         if run.rate is None or before is None or before.rate is None:
             return StyledCell("")
         points = round(100 * (run.rate - before.rate), 1)
         if _other_basis(run, before):
             return StyledCell(f"{points:+.1f}{_STAR}", "faint")
         return StyledCell(f"{points:+.1f}", "pass" if points > 0 else "fail") if points else _SAME
-
-    def _before(self, number: int) -> RunLine | None:
-        """Return the previous run of all cases that judged some."""
-        earlier = (other for other in self._runs[number + 1 :] if not other.is_partial)
-        return next((other for other in earlier if other.rate is not None), None)
 
     @on(Grid.Moved, "#runs")
     def follow_cursor(self, message: Grid.Moved) -> None:
@@ -254,7 +249,9 @@ previous run, and the workspace with the newest run."""
         failed = f", {run.failed:,} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
         yield from text_lines(f"{run_counts_text(run)}{failed}")
-        if self._change(number).text.endswith(_STAR) and (before := self._before(number)):
+        if self._change(number).text.endswith(_STAR) and (
+            before := _run_before(self._runs, number)
+        ):
             yield from text_lines(f"{_STAR} {_other_basis(run, before)}", "faint")
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
@@ -320,6 +317,12 @@ def _selection_lines(run: RunLine) -> Iterator[StyledLine]:
         yield from text_lines(f"partial run: {run.selection}", "pending")
     elif run.selection:
         yield from text_lines(f"arguments: {run.selection}", "faint")
+
+
+def _run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
+    """Return the previous run of all cases that judged some."""
+    earlier = (run for run in runs[number + 1 :] if not run.is_partial)
+    return next((run for run in earlier if run.rate is not None), None)
 
 
 def _other_basis(run: RunLine, before: RunLine) -> str:

@@ -8,7 +8,6 @@ from evalstore.operations.views.cases import RunLine
 from evalstore.tui.render.run_columns import run_columns
 from evalstore.tui.widgets.grid_columns import fit_columns
 
-
 ALL = "run when state passed change of cost verdicts"
 
 
