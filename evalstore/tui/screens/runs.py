@@ -249,10 +249,7 @@ previous run, and the workspace with the newest run."""
         failed = f", {run.failed:,} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
         yield from text_lines(f"{run_counts_text(run)}{failed}")
-        if self._change(number).text.endswith(_STAR) and (
-            before := _run_before(self._runs, number)
-        ):
-            yield from text_lines(f"{_STAR} {_other_basis(run, before)}", "faint")
+        yield from _star_lines(self._runs, number)
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
@@ -323,6 +320,13 @@ def _run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
     """Return the previous run of all cases that judged some."""
     earlier = (run for run in runs[number + 1 :] if not run.is_partial)
     return next((run for run in earlier if run.rate is not None), None)
+
+
+def _star_lines(runs: Sequence[RunLine], number: int) -> Iterator[StyledLine]:
+    """Yield what a star at the change of a run means, if it has one."""
+    run, before = runs[number], _run_before(runs, number)
+    if before and run.rate is not None and not run.is_partial and _other_basis(run, before):
+        yield from text_lines(f"{_STAR} {_other_basis(run, before)}", "faint")
 
 
 def _other_basis(run: RunLine, before: RunLine) -> str:
