@@ -156,6 +156,11 @@ class Diff:
             return []
         return self.causes[change == "new"].texts(change)
 
+    def causes_text(self, change: str) -> str:
+        """Return ` (candidate mini removed)`; empty for pairs that both sides have."""
+        causes = ", ".join(self.causes_of(change))
+        return f" ({causes})" if causes else ""
+
     def attempts_of(self, pair: Pair) -> PairAttempts:
         """Return the attempts of both sides; empty for a side that does not have several."""
         was, now = (
@@ -300,7 +305,10 @@ class Diff:
 
         changes = ("broke", "fixed", "changed", "new", "gone")
         pairs = [(change, pair) for change in changes for pair in getattr(self, change)]
-        counts = [f"{len(getattr(self, change)):,} {change}" for change in changes]
+        counts = [
+            f"{len(getattr(self, change)):,} {change}{self.causes_text(change)}"
+            for change in changes
+        ]
         was, now = self.rates
         return block(
             line(strong(f"{self.names[0]} → {self.names[1]}"), *self.notes),

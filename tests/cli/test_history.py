@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evalstore import Workspace
 from tests.builders import tree
 from tests.cli.conftest import ONE, Echo, Evalstore, Ran
 from tests.cli.test_run import edit
@@ -166,6 +167,8 @@ def test_changes_of_the_candidates_are_edits_and_explain_what_is_new_or_gone(
     causes = "3 new (new candidate scripted/one, 1 new row), 1 gone (file tests/a.md removed)"
     assert causes in evalstore("diff", "@", "@~3", "--stat").stdout
     assert documents("diff", "@~1", "@")["causes"] == {"new": [], "gone": ["1 row removed"]}
+    page = Workspace(workspace).diff("@~1", "@")._repr_html_()
+    assert "0 new, 1 gone (1 row removed), " in page
 
 
 def test_diff_needs_a_run(workspace: Path, evalstore: Evalstore) -> None:

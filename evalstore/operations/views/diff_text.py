@@ -53,7 +53,8 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     counts = {change: len(getattr(comparison, change)) for change in CHANGES}
     spans = [
         StyledSpan(
-            f"{count:,} {change_name(diff, change)}{_why(diff, change)}, ", FLIPS.get(change, "")
+            f"{count:,} {change_name(diff, change)}{safe(diff.causes_text(change))}, ",
+            FLIPS.get(change, ""),
         )
         for change, count in counts.items()
         if count
@@ -81,12 +82,6 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     is_known = not comparison.pending or change.moved
     if comparison.flips and is_known:
         yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
-
-
-def _why(diff: Diff, change: str) -> str:
-    """Return ` (candidate mini removed)`; empty for pairs that both sides have."""
-    causes = ", ".join(diff.causes_of(change))
-    return f" ({safe(causes)})" if causes else ""
 
 
 def _pending_text(count: int) -> str:
