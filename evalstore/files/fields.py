@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -67,7 +68,9 @@ class Fields:
         *,
         collector: Collector | None = None,
         reserved: Iterable[str] = (),
+        elsewhere: Mapping[str, str] | None = None,
     ) -> None:
+        """`elsewhere` are hints on names that other tools have, in lower-case letters alone."""
         self.collector = collector
         self.document = document
         self.values: dict[str, Any] = (document.value if document else None) or {}
@@ -79,7 +82,9 @@ class Fields:
                 words = f"the field '{name}' has no effect here; it is ignored"
                 collector.warnings.append(FileProblem(words, self.line(name), severity="warning"))
             else:
-                self._fail(f"unknown field '{name}'", name, hint=suggest(name, known, "fields"))
+                hint = _hint_elsewhere(name, known, elsewhere or {})
+                hint = hint or suggest(name, known, "fields")
+                self._fail(f"unknown field '{name}'", name, hint=hint)
 
     def _fail(self, message: str, *path: str | int, hint: str | None = None) -> None:
         """Collect or raise a problem with the field at `path`."""
@@ -252,6 +257,17 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
     """
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)
     return f"did you mean '{near[0]}'?" if near else None
+
+
+def _hint_elsewhere(name: str, known: Iterable[str], elsewhere: Mapping[str, str]) -> str | None:
+    """Return the hint on a name of another tool, also misspelt if no known name is nearer."""
+    letters = re.sub("[^a-z]", "", name.lower())
+    if letters in elsewhere:
+        return elsewhere[letters]
+    if nearest(name, known):
+        return None
+    near = difflib.get_close_matches(letters, sorted(elsewhere), n=1, cutoff=_SLIP)
+    return elsewhere[near[0]] if near else None
 
 
 def suggest_file(path: str, known: Iterable[str], plural: str = "test files") -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.diff_attempts import read_side_attempts
+from evalstore.operations.diff_causes import find_causes
 from evalstore.operations.diff_notes import find_same_answers, question_changes, selection_notes
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_sides import (
@@ -26,7 +27,12 @@ from evalstore.operations.diff_sides import (
 )
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
-from evalstore.operations.prompt_names import name_prompts, prompt_labels
+from evalstore.operations.prompt_names import (
+    PromptNames,
+    name_prompts,
+    prompt_labels,
+    prompts_of,
+)
 from evalstore.operations.row_ids import has_edited_rows
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
@@ -75,6 +81,10 @@ def diff(
         )
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
+        causes = (
+            find_causes((pair.either for pair in comparison.gone), now),
+            find_causes((pair.either for pair in comparison.new), filled),
+        )
         name_gone(comparison)
         both = {result.file for result in filled.results} & {result.file for result in now.results}
         edited = {
@@ -82,7 +92,9 @@ def diff(
             for path, node in sorted(now.nodes.items())
             if filled.nodes.get(path, node) != node and path in both and selected.covers_file(path)
         }
-        edits = find_edits(project.versions, edited, project.name_of_version)
+        names = PromptNames(location, project)
+        names.expect(prompts_of(file for pair in edited.values() for file in pair))
+        edits = find_edits(project.versions, edited, names)
         results = comparison.differing
         attempts = (
             read_side_attempts(
@@ -110,6 +122,7 @@ def diff(
             earlier=filled.earlier,
             labels=find_labels(project, results),
             has_edited_rows=has_edited_rows(project.workspace, comparison),
+            causes=causes,
             is_now_partial=now.selection not in ("", was.selection),
             attempts=attempts,
             same_answers=find_same_answers(project.store, comparison.changed),

@@ -11,6 +11,7 @@ from evalstore.operations.diff_attempts import (
     count_attempts,
     sessions_to_show,
 )
+from evalstore.operations.diff_causes import Causes
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_field
 from evalstore.operations.side_names import WORKSPACE
@@ -77,6 +78,8 @@ class Diff:
     """Sessions of both sides with the same answers to other questions, in both directions."""
     prompt_names: Mapping[str | None, str] = field(default_factory=dict)
     """The names of all system prompts by id, where they are asked for."""
+    causes: tuple[Causes, Causes] = (Causes(), Causes())
+    """What only the first side has, and what only the second one has."""
     is_now_partial: bool = False
     """Whether the newer side is a run of some cases, and the older one is not of the same."""
 
@@ -144,7 +147,19 @@ class Diff:
             rules=(self.rules[1], self.rules[0]),
             models=self.models and (self.models[1], self.models[0]),
             attempts=(self.attempts[1], self.attempts[0]),
+            causes=(self.causes[1], self.causes[0]),
         )
+
+    def causes_of(self, change: str) -> list[str]:
+        """Return why results are `new` or `gone`: `candidate mini removed`; empty for others."""
+        if change not in ("gone", "new"):
+            return []
+        return self.causes[change == "new"].texts(change)
+
+    def causes_text(self, change: str) -> str:
+        """Return ` (candidate mini removed)`; empty for pairs that both sides have."""
+        causes = ", ".join(self.causes_of(change))
+        return f" ({causes})" if causes else ""
 
     def attempts_of(self, pair: Pair) -> PairAttempts:
         """Return the attempts of both sides; empty for a side that does not have several."""
@@ -241,6 +256,7 @@ class Diff:
                 for name in ("broke", "fixed", "changed", "new", "gone")
             },
             "unchanged": len(self.comparison.unchanged),
+            "causes": {change: self.causes_of(change) for change in ("new", "gone")},
             "notes": self.notes,
             "edits": [
                 {"file": file, "edits": to_json(edits)} for file, edits in self.edits.items()
@@ -289,7 +305,10 @@ class Diff:
 
         changes = ("broke", "fixed", "changed", "new", "gone")
         pairs = [(change, pair) for change in changes for pair in getattr(self, change)]
-        counts = [f"{len(getattr(self, change)):,} {change}" for change in changes]
+        counts = [
+            f"{len(getattr(self, change)):,} {change}{self.causes_text(change)}"
+            for change in changes
+        ]
         was, now = self.rates
         return block(
             line(strong(f"{self.names[0]} → {self.names[1]}"), *self.notes),

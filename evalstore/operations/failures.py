@@ -14,7 +14,7 @@ from evalstore.operations.prompt_names import name_prompts
 from evalstore.planning.cells import ask_of
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.path_targets import name_file, no_run_has
+from evalstore.planning.path_targets import name_file, no_run_has, split_row
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
 from evalstore.values import Json, Question
@@ -99,9 +99,14 @@ def log_failures(
             entries = describe_failures(location, store, store.find_failures(limit=limit))
             return FailureLog(entries, store.count_failures(), None, _prompts(location, entries))
         workspace = open_workspace(location)
+        file, row = split_row(file)
         name = name_file(location, workspace, file)
         listed = describe_failures(location, store, store.find_failures())
-        entries = [entry for entry in listed if entry.place and entry.place.file == name]
+        entries = [
+            entry
+            for entry in listed
+            if entry.place and entry.place.file == name and row in (None, entry.place.row)
+        ]
         if not entries and name not in (known := _known_files(location, store)):
             raise no_run_has(workspace, name, known)
         return FailureLog(entries[:limit], len(entries), name, _prompts(location, entries[:limit]))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
-from evalstore.errors import EvalstoreError
-from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.version_reader import in_batches
 from evalstore.reports.case_edits import (
     differ_otherwise,
@@ -19,7 +16,6 @@ from evalstore.reports.case_edits import (
 )
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Location
     from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.version_diff import Difference
     from evalstore.values import CaseFile
@@ -81,25 +77,6 @@ def find_edits(
         others = differ_otherwise(was, now)
         listed[file] += [difference for difference in others if difference.subject not in known]
     return listed
-
-
-class PromptNames:
-    """The current names of prompts; the workspace is read when the first one is looked up."""
-
-    def __init__(self, location: Location) -> None:
-        self._location = location
-        self._names: dict[str, str] | None = None
-
-    def __call__(self, kind: str, id: str) -> str | None:
-        """Return the name of a prompt; None for another version, or one without a name."""
-        if kind != "prompt":
-            return None
-        if self._names is None:
-            self._names = {}
-            with suppress(EvalstoreError), open_catalogue(self._location) as project:
-                prompts = project.reading.names.get("prompts", {}).items()
-                self._names = {id: name for name, ids in prompts for id in ids}
-        return self._names.get(id)
 
 
 def by_subject(edits: Mapping[str, Iterable[Difference]]) -> dict[str, list[Difference]]:

@@ -1,28 +1,36 @@
-"""Finds the runs that changed a test file or its verdicts."""
+"""Finds the runs that changed a test file, or one of its rows, or the verdicts on it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.operations.file_edits import find_edits
+from evalstore.operations.prompt_names import prompts_of
 from evalstore.planning.path_history import follow_file
+from evalstore.planning.row_index import RowIndex
 from evalstore.planning.version_reader import VersionReader
+from evalstore.reports.candidate_edits import Candidates, candidates_after, differ_candidates
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import find_same
 from evalstore.store.path_trees import find_entry
-from evalstore.store.results import iterate_entries
+from evalstore.store.results import iterate_entries, results_of
+from evalstore.values import CaseFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from evalstore.operations.file_edits import Name
+    from evalstore.operations.prompt_names import PromptNames
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import CaseFile
+    from evalstore.values import Case
 
+FindRow = Callable[[Sequence[CaseFile]], tuple[str, int]]
+"""From the versions of a file, newest first, to the label of a row and the number of a version."""
 _Words = dict[tuple[str, int, str], str]
 """The verdict of each result of a file, by row, number of the system prompt, and candidate."""
 
@@ -35,7 +43,10 @@ class LoggedChange:
     words: Counter[str]
     """How many results of the file have each verdict in the run."""
     edits: tuple[Difference, ...]
-    """The edits that this run was the first to judge; none if only verdicts changed."""
+    """The edits that this run was the first to judge, and the changes of the candidates since the
+    previous run; none if only verdicts changed."""
+    is_covered: bool = True
+    """Whether the run has results of the file, or of the row that is looked at."""
 
 
 @dataclass
@@ -48,32 +59,80 @@ class _Version:
     node: str
     results: list[tuple[Run, str]] = field(default_factory=list)
     """The runs that covered the file, oldest first, with the leaves of its results."""
+    rows: dict[str, set[str]] = field(default_factory=dict)
+    """The labels of the rows in each of these leaves."""
 
 
-def find_logged_changes(store: Store, file: str, folder: str, name: Name) -> list[LoggedChange]:
+def find_logged_changes(
+    store: Store, file: str, folder: str, names: PromptNames, find_row: FindRow | None = None
+) -> list[LoggedChange]:
     """Return the runs that changed a test file or its verdicts, newest first.
 
     An edit belongs to the first run with results of the edited file: a run of other files keeps
     the file in its snapshot, but does not judge it. If no run judged it, it belongs to the first
-    run with the edited file. `file` is its path in the newest run, `folder` that of the test files.
+    run with the edited file. Candidates count if they have results of the file. `file` is its path
+    in the newest run, `folder` that of the test files. With `find_row`, the same of a row alone.
     """
     seen = _find_runs(store, file, folder)
     files = store.load_case_files(list({node for _, _, node, _ in seen}))
-    versions = list(_group(seen, files))
-    words = _read_words(store, {leaf for version in versions for _, leaf in version.results})
-    edits = _find_edits(store, versions, files, name)
+    if find_row and seen:
+        followed = _follow_row([node for _, _, node, _ in seen], files, find_row)
+        files = {node: replace(files[node], cases=followed[node]) for node in files}
+        first = next(number for number, entry in enumerate(seen) if followed[entry[2]])
+        seen = seen[first:]
+    is_row = find_row is not None
+    versions = list(_group(seen, files, is_row=is_row))
+    words = _read_words(store, versions, is_row=is_row)
+    if is_row:
+        for version in versions:
+            if files[version.node].cases:
+                version.results = [result for result in version.results if words[result[1]]]
+    newest_first = dict.fromkeys(version.node for version in reversed(versions))
+    names.expect(prompts_of(files[node] for node in newest_first))
+    edits = _find_edits(store, versions, files, names)
+    find = VersionReader(store).find
     changes: list[LoggedChange] = []
     known: _Words = {}
+    candidates: Candidates | None = None
+    models: set[str] = set()
     for version, differences in zip(versions, edits, strict=True):
         if not version.results:
-            changes.append(LoggedChange(version.run, Counter(), differences))
+            changes.append(LoggedChange(version.run, Counter(), differences, is_covered=False))
         for number, (run, leaf) in enumerate(version.results):
             now = words[leaf]
-            if not number or any(known.get(place) != word for place, word in now.items()):
-                edited = () if number else differences
+            edited = () if number else differences
+            if now:
+                was, candidates = candidates, candidates_after(candidates or {}, run)
+                models |= {model for _, _, model in now}
+                if was is not None:
+                    edited += (*differ_candidates(was, candidates, models, find),)
+                models &= candidates.keys()
+            if not number or edited or any(known.get(place) != now[place] for place in now):
                 changes.append(LoggedChange(run, Counter(now.values()), edited))
             known |= now
     return changes[::-1]
+
+
+def _follow_row(
+    nodes: Sequence[str], files: Mapping[str, CaseFile], find_row: FindRow
+) -> dict[str, tuple[Case, ...]]:
+    """Return the case of a row in each version of a file, none where it is absent.
+
+    `nodes` are the versions, oldest first. The row is that of the newest version with the label
+    that is looked for, else of the newest one; its older and newer versions have its values, or
+    its label.
+    """
+    distinct = list(dict.fromkeys(nodes[::-1]))
+    label, start = find_row([files[node] for node in distinct])
+    case = next(case for case in files[distinct[start]].cases if case.row == label)
+    followed: dict[str, tuple[Case, ...]] = {}
+    for numbers in (range(start, len(distinct)), range(start - 1, -1, -1)):
+        known = case
+        for number in numbers:
+            found = RowIndex(files[distinct[number]]).find(known)
+            followed[distinct[number]] = (found,) if found else ()
+            known = found or known
+    return followed
 
 
 def _find_runs(store: Store, file: str, folder: str) -> list[tuple[Run, str, str, str | None]]:
@@ -96,27 +155,46 @@ def _find_runs(store: Store, file: str, folder: str) -> list[tuple[Run, str, str
 
 
 def _group(
-    seen: Iterable[tuple[Run, str, str, str | None]], files: Mapping[str, CaseFile]
+    seen: Iterable[tuple[Run, str, str, str | None]],
+    files: Mapping[str, CaseFile],
+    *,
+    is_row: bool,
 ) -> Iterator[_Version]:
-    """Yield the versions of a test file, oldest first."""
+    """Yield the versions of a test file, or of one of its rows, oldest first."""
+
+    def is_same(was: str, now: str) -> bool:
+        if is_row:
+            return _without_labels(files[was]) == _without_labels(files[now])
+        return bool(find_same(now, files[now], {was: files[was]}))
+
     version: _Version | None = None
     for run, path, node, leaf in seen:
-        if (
-            version is None
-            or version.path != path
-            or not find_same(node, files[node], {version.node: files[version.node]})
-        ):
+        if version is None or version.path != path or not is_same(version.node, node):
             if version:
                 yield version
             version = _Version(run, path, node)
         if leaf:
             version.results.append((run, leaf))
+            version.rows[leaf] = {case.row for case in files[node].cases} if is_row else set()
     if version:
         yield version
 
 
-def _read_words(store: Store, leaves: Iterable[str]) -> dict[str, _Words]:
-    words: dict[str, _Words] = {leaf: {} for leaf in leaves}
+def _without_labels(file: CaseFile) -> CaseFile:
+    """Return a file without what changes no id: the labels and tags of its cases."""
+    cases = tuple(replace(case, row="", key="", tags=()) for case in file.cases)
+    return replace(file, cases=cases)
+
+
+def _read_words(store: Store, versions: Iterable[_Version], *, is_row: bool) -> dict[str, _Words]:
+    """Return the verdicts in each leaf of results; with `is_row`, those of the only row."""
+    rows = {leaf: labels for version in versions for leaf, labels in version.rows.items()}
+    words: dict[str, _Words] = {leaf: {} for leaf in rows}
+    if is_row:
+        for leaf, results in results_of(store, "", rows).items():
+            for result in results:
+                words[leaf]["", result.prompt_number, result.model] = result.verdict or "pending"
+        return words
     for batch in iterate_entries(store, {leaf: leaf for leaf in words}):
         for result, _ in batch:
             place = result.row, result.prompt_number, result.model

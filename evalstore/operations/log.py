@@ -1,19 +1,20 @@
-"""The command `log`: the runs, or the history of one test file."""
+"""The command `log`: the runs, or the history of one test file, or of one of its rows."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
-from evalstore.operations.file_edits import PromptNames
 from evalstore.operations.file_log import find_logged_changes
 from evalstore.operations.json_output import to_json
+from evalstore.operations.prompt_names import PromptNames
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import describe_selection
-from evalstore.planning.path_targets import name_file, no_run_has
+from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.renames import name_in_newest_run
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.values import Json, order_counts
@@ -34,6 +35,8 @@ class LogEntry:
     """The counts of the verdicts of the run; with a file, those of its cells."""
     edits: tuple[Difference, ...] = ()
     """With a file, its edits that this run was the first to judge."""
+    is_covered: bool = True
+    """Whether the run has results of the file, or of the row."""
 
     def document(self) -> Json:
         """Return the entry as JSON."""
@@ -67,28 +70,36 @@ class Log:
     entries: list[LogEntry] = field(metadata={"json_name": "runs"})
     total: int
     file: str | None = None
+    row: str | None = None
+    """The row of the file, as it was named."""
 
 
 def log(location: Location, file: str | None = None, limit: int | None = None) -> Log:
-    """Return the runs; with a file, those that changed it or its verdicts, with its edits."""
+    """Return the runs; with a file, those that changed it or its verdicts, with its edits.
+
+    `FILE::ROW` is a row of it. Raises `NothingSelectedError` for a row that no run has.
+    """
     with open_store(location) as store:
         if file is None:
             runs = store.find_runs(limit=limit)
             entries = [LogEntry(run, order_counts(run.verdicts)) for run in runs]
             return Log(entries, store.count_runs())
         workspace = open_workspace(location)
+        file, row = split_row(file)
         name = name_file(location, workspace, file)
         folder = workspace.settings.paths["tests"]
         path = _name_in_runs(location, store, name)
+        names = PromptNames(location)
+        find_row = None if row is None else partial(find_row_in, path, row)
         entries = [
-            LogEntry(change.run, order_counts(change.words), change.edits)
-            for change in find_logged_changes(store, path, folder, PromptNames(location))
+            LogEntry(change.run, order_counts(change.words), change.edits, change.is_covered)
+            for change in find_logged_changes(store, path, folder, names, find_row)
         ]
         if not entries:
             newest = next(store.find_recent_runs(limit=1), None)
             files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
             raise no_run_has(workspace, name, files)
-        return Log(entries[:limit], len(entries), name)
+        return Log(entries[:limit], len(entries), name, row)
 
 
 def _name_in_runs(location: Location, store: Store, file: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from evalstore.deserialize import restore_messages
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.values import Json
+    from evalstore.values import CaseFile, Json
 
 _FEWEST_DIGITS = 4
 """The least number of digits of a shortened id."""
@@ -91,7 +91,8 @@ def label_prompts(project: Project, prompts: Mapping[str | None, int]) -> dict[s
         id for id in prompts if id and project.place_of_version("prompt", id) is None
     )
     if older:
-        names |= nearest_names(project, older)
+        nearest = _find_nearest(project, older)
+        names |= {id: prompt_label(project, current) for id, current in nearest.items()}
     owners = {names[id]: number for id, number in prompts.items() if id not in older}
     for id in older:
         if owners.setdefault(names[id], prompts[id]) != prompts[id]:
@@ -99,8 +100,8 @@ def label_prompts(project: Project, prompts: Mapping[str | None, int]) -> dict[s
     return names
 
 
-def nearest_names(project: Project, older: Collection[str]) -> dict[str | None, str]:
-    """Return the names of the current prompts that older versions are similar to, by their ids."""
+def _find_nearest(project: Project, older: Collection[str]) -> dict[str, str]:
+    """Return the current prompts that older versions are similar to, by the ids of these."""
     current = [id for ids in project.reading.names.get("prompts", {}).values() for id in ids]
     if not current or len(current) * len(older) > _MOST_COMPARED:
         return {}
@@ -110,14 +111,71 @@ def nearest_names(project: Project, older: Collection[str]) -> dict[str | None, 
     contents = project.versions.load("prompt", [*current, *older])
     texts = {id: _start_of(content) for id, content in contents.items()}
     others = {id: texts[id] for id in current if id in texts}
-    names: dict[str | None, str] = {}
+    nearest: dict[str, str] = {}
     for id in texts.keys() & set(older):
         best = process.extractOne(
             texts[id], others, scorer=Indel.normalized_similarity, score_cutoff=_SIMILAR
         )
         if best:
-            names[id] = prompt_label(project, best[2])
-    return names
+            nearest[id] = best[2]
+    return nearest
+
+
+class PromptNames:
+    """Names the prompts of edits; the names are read when the first one is looked up.
+
+    An older version has the name of the current prompt that is most like it, unless a prompt of
+    another number has that name.
+    """
+
+    def __init__(self, location: Location, project: Project | None = None) -> None:
+        """Without a `project` one is opened; with it, other kinds of versions are named, too."""
+        self._location = location
+        self._project = project
+        self._expected: Iterable[tuple[str | None, int]] = ()
+        self._names: dict[str, str] | None = None
+
+    def expect(self, prompts: Iterable[tuple[str | None, int]]) -> None:
+        """Set the prompts that are looked up, each with its number in its case."""
+        self._expected = prompts
+        self._names = None
+
+    def __call__(self, kind: str, id: str) -> str | None:
+        """Return the name of a version; None for one without a name."""
+        if kind != "prompt":
+            return self._project.name_of_version(kind, id) if self._project else None
+        if self._names is None:
+            self._names = {}
+            opened = nullcontext(self._project) if self._project else open_catalogue(self._location)
+            with suppress(EvalstoreError), opened as project:
+                self._names = self._read(project)
+        return self._names.get(id)
+
+    def _read(self, project: Project) -> dict[str, str]:
+        current = project.reading.names.get("prompts", {}).items()
+        names = {id: name for name, ids in current for id in ids}
+        numbers: dict[str, set[int]] = {}
+        for prompt, number in self._expected:
+            if prompt:
+                numbers.setdefault(prompt, set()).add(number)
+        owners: dict[str, set[int]] = {}
+        for id in numbers.keys() & names.keys():
+            owners.setdefault(names[id], set()).update(numbers[id])
+        older = [id for id in numbers if id not in names]
+        nearest = _find_nearest(project, older) if older else {}
+        for id in older:
+            name = names.get(nearest.get(id, ""))
+            if name and not numbers[id].isdisjoint(owners.setdefault(name, numbers[id])):
+                names[id] = name
+        return names
+
+
+def prompts_of(files: Iterable[CaseFile]) -> Iterator[tuple[str | None, int]]:
+    """Yield the prompts of the cases of test files, each with its number in its case."""
+    for file in files:
+        for case in file.cases:
+            for prompts in (case.prompts, case.judge_prompts):
+                yield from ((id, number) for number, id in enumerate(prompts))
 
 
 def _start_of(prompt: Json) -> str:

@@ -129,6 +129,27 @@ def _with_row(
     raise NothingSelectedError(f"no row is called '{text}'", hint=hint)
 
 
+def split_row(text: str) -> tuple[str, str | None]:
+    """Return the file and the row of `FILE::ROW`, or of a row as commands print it."""
+    path, separator, row = text.partition("::")
+    if separator:
+        return path, row
+    printed = _PRINTED.fullmatch(text)
+    return (printed["path"], printed["row"]) if printed else (text, None)
+
+
+def find_row_in(path: str, row: str, versions: Sequence[CaseFile]) -> tuple[str, int]:
+    """Return the label of a row in the versions of a file, newest first, and the number of one.
+
+    It is the newest version with this label, else the newest one. Raises `NothingSelectedError`.
+    """
+    for number, file in enumerate(versions):
+        if any(case.row == row for case in file.cases):
+            return row, number
+    target = _with_row(Target(path, row), (path,), {path: versions[0]}, f"{path}::{row}")
+    return target.row or "", 0
+
+
 def _listed(rows: Sequence[str]) -> str:
     """Return the first of these rows in quotation marks, and the number of the others."""
     more = f" … ({len(rows)} in all)" if len(rows) > _LISTED else ""

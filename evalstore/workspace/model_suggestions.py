@@ -6,17 +6,33 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from evalstore.files.fields import suggest
+from evalstore.providers.promptfoo_names import litellm_id
 from evalstore.workspace.catalogue import is_known_kind
 
 ANY_MODEL = "write a model file, or a litellm name such as 'openai/gpt-4o-mini'"
+_NO_FILE = "'PROVIDER/MODEL', such as 'openai/gpt-4o-mini', needs no file"
 
 
 def suggest_model(id: str, known: Iterable[str]) -> str:
-    """Return a hint: the nearest model, also with a provider in front of its name, or a list."""
+    """Return a hint: the nearest model, also with a provider in front of its name, or a list.
+
+    Of a provider with a colon, as in promptfoo, it is the name with a slash.
+    """
     models = sorted(known)
+    if name := _with_slash(id):
+        return f"write '{name}'"
     if name := _nearest(id, models):
         return f"did you mean '{name}'?"
-    return suggest(id, models, "models") if models else ANY_MODEL
+    return f"{suggest(id, models, 'models')}; {_NO_FILE}" if models else ANY_MODEL
+
+
+def _with_slash(id: str) -> str | None:
+    """Return `openai/gpt-4o-mini` for `openai:gpt-4o-mini`; None if the provider is not known."""
+    provider, colon, code = id.partition(":")
+    if not colon or not code or "/" in provider:
+        return None
+    is_plain = ":" not in code and is_known_kind(provider)
+    return litellm_id(id) or (f"{provider}/{code}" if is_plain else None)
 
 
 def _nearest(id: str, models: list[str]) -> str | None:

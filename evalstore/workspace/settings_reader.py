@@ -30,6 +30,7 @@ from evalstore.workspace.settings import (
     find_root,
     read_age,
 )
+from evalstore.workspace.settings_elsewhere import ELSEWHERE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +76,8 @@ def _read(document: Document) -> Settings:
     if not isinstance(document.value, dict):
         raise FileProblem("the settings must be a mapping of fields", 1)
     collector = Collector()
-    fields = Fields(document, [*SETTING_NAMES, *LATER_SETTINGS], collector=collector)
+    names = [*SETTING_NAMES, *LATER_SETTINGS]
+    fields = Fields(document, names, collector=collector, elsewhere=ELSEWHERE)
     default = Settings()
 
     def or_default(value: Any, name: str) -> Any:

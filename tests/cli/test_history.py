@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from evalstore import Workspace
 from tests.builders import tree
-from tests.cli.conftest import Echo, Evalstore, Ran
+from tests.cli.conftest import ONE, Echo, Evalstore, Ran
 from tests.cli.test_run import edit
 
 
@@ -90,6 +91,84 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
         "    1 pass, 1 fail\n"
         "    edit: new\n"
     )
+
+
+def test_log_of_a_row_lists_the_runs_that_changed_it(workspace: Path, evalstore: Evalstore) -> None:
+    test = workspace / "tests/weather.md"
+    evalstore("run")
+    edit(test, "[Oslo, Rome]", "[Rome, Bonn]")
+    evalstore("run")
+    edit(test, "[Rome, Bonn]", "[Bonn, Oslo, Rome]")
+    edit(test, "How is", "What of")
+    evalstore("run", "tests/weather.md::city=Bonn")
+    assert evalstore("log", "tests/weather.md::Oslo").stdout == (
+        "run <id>  <when>\n"
+        "    arguments: tests/weather.md::city=Bonn (1 of 3 cases)\n"
+        "    the run did not cover this row\n"
+        "    edit: row city=Oslo is new\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    edit: row city=Oslo is gone\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    1 fail\n"
+        "    edit: new\n"
+    )
+    evalstore("run")
+    evalstore("label", "tests/weather.md::Rome", "fail")
+    edit(test, "Bonn, Oslo, ", "")
+    evalstore("run")
+    rome = evalstore("log", "tests/weather.md [city=Rome]", "--oneline").stdout  # has no label now
+    assert [line.split("  ", 2)[2] for line in rome.splitlines()] == [
+        "1 fail",
+        "1 pass  message 1 line 1: How is Rome? -> What of Rome?",
+        "1 pass  new",
+    ]
+    assert evalstore("log", "tests/weather.md::city=Oslo").stdout.count("run <id>") == 4
+    assert evalstore("log", "tests/weather.md::city=Roma").stderr == (
+        "error: no row is called 'tests/weather.md::city=Roma'\n"
+        "hint: 'tests/weather.md' has one row: leave out '::city=Roma'\n"
+    )
+
+
+def test_changes_of_the_candidates_are_edits_and_explain_what_is_new_or_gone(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    settings, test = workspace / "evalstore.yaml", workspace / "tests/weather.md"
+    tree(workspace, {"models/two.yaml": ONE.replace("/one", "/two").replace("Cold.", "Hot.")})
+    evalstore("run")
+    edit(settings, "/one]", "/one, scripted/two]")
+    edit(test, "must be warm", "must be short")
+    evalstore("run")
+    evalstore("run", "-m", "scripted/one")  # removes no candidate
+    edit(settings, "/one, scripted/two]", "/two]\ncandidatesTemperature: 0.5")
+    tree(workspace, {"tests/a.md": "# 👤\n\nHi\n\n---\n\nE\n"})
+    evalstore("run")
+    assert evalstore("log", "tests/weather.md").stdout == (
+        "run <id>  <when>\n"
+        "    2 pass\n"
+        "    edit: temperature of scripted/two: 0 -> 0.5\n"
+        "    edit: candidate scripted/one removed\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    4 pass\n"
+        "    edit: instructions changed: line 1: "
+        "The answer must be warm. -> The answer must be short.\n"
+        "    edit: new candidate scripted/two\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    1 pass, 1 fail\n"
+        "    edit: new\n"
+    )
+    edit(test, "[Oslo, Rome]", "[Rome]")
+    evalstore("run")
+    causes = "1 new (new file tests/a.md), 3 gone (candidate scripted/one removed, 1 row removed)"
+    assert f"1 changed, {causes}, 0" in evalstore("diff", "@~3", "@", "--stat").stdout
+    causes = "3 new (new candidate scripted/one, 1 new row), 1 gone (file tests/a.md removed)"
+    assert causes in evalstore("diff", "@", "@~3", "--stat").stdout
+    assert documents("diff", "@~1", "@")["causes"] == {"new": [], "gone": ["1 row removed"]}
+    page = Workspace(workspace).diff("@~1", "@")._repr_html_()
+    assert "0 new, 1 gone (1 row removed), " in page
 
 
 def test_diff_needs_a_run(workspace: Path, evalstore: Evalstore) -> None:

@@ -246,6 +246,28 @@ def test_each_row_has_its_own_edit(workspace: Path, evalstore: Evalstore) -> Non
         ["message 1 line 1: How is Oslo? -> How warm is Oslo?", prompt_edit],
         ["message 1 line 1: How is Rome? -> How warm is Rome?", prompt_edit],
     ]
+    edit(workspace / "prompts/brief.md", "Be very brief", "Be very, very brief")
+    evalstore("run", "-q")
+    edit(workspace / "prompts/brief.md", "very brief", "very brief and kind")
+    assert f"    edit: {prompt_edit}\n" in evalstore("log", "tests/weather.md").stdout
+    assert "    system prompt brief\n" in evalstore("diff", "@~2", "@~1").stdout
+    assert [*map(str, find_pair_edits(where, diff.comparison.flips[0]))] == edits[0]
+
+
+def test_an_edit_of_one_of_several_prompts_has_a_name_only_if_it_is_certain(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.\n", "prompts/terse.md": "Be terse.\n"})
+    prompts = "tags: [weather]\nsystemPrompts: [brief, terse]"
+    edit(workspace / "tests/weather.md", "tags: [weather]", prompts)
+    for word in ("now", "today"):
+        evalstore("run", "-q")
+        for file in (workspace / "prompts").iterdir():
+            file.write_text(file.read_text().replace(".", f" {word}."))
+    tree(workspace, {"prompts/terse.md": "Answer in one word, whatever the question is.\n"})
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert "edit: system prompt brief: text line 1: Be brief. -> Be brief now.\n" in log
+    assert "edit: system prompt text line 1: Be terse. -> Be terse now.\n" in log
 
 
 def test_status_has_a_reason_for_what_is_asked_and_one_for_what_is_only_judged(

@@ -111,6 +111,17 @@ NEAREST = {
         "there is no model 'gpt-4o-mini' (candidates)",
         "did you mean 'openai/gpt-4o-mini'?",
     ),
+    "run -m openai:chat:gpt-4o-mini": (
+        2,
+        "there is no model 'openai:chat:gpt-4o-mini' (candidates)",
+        "write 'openai/gpt-4o-mini'",
+    ),
+    "run -m zz": (
+        2,
+        "there is no model 'zz' (candidates)",
+        "the models are scripted/one; "
+        "'PROVIDER/MODEL', such as 'openai/gpt-4o-mini', needs no file",
+    ),
     "run -m one": (
         2,
         "there is no model 'one' (candidates)",

@@ -5,6 +5,7 @@ import pytest
 from evalstore.errors import FileProblem
 from evalstore.workspace.settings import (
     FOLDERS,
+    SETTING_NAMES,
     AnalysisQuery,
     Participant,
     QueryModel,
@@ -12,6 +13,7 @@ from evalstore.workspace.settings import (
     ignored_settings,
     read_age,
 )
+from evalstore.workspace.settings_elsewhere import ELSEWHERE
 from evalstore.workspace.settings_reader import read_settings
 
 
@@ -110,6 +112,27 @@ paths: {tests: data/tests/}
     assert (settings.candidates_temperature, settings.verdict) == (1.0, ">= 0.5")
     assert settings.max_test_output_tokens == 100
     assert settings.paths == {**FOLDERS, "tests": "data/tests"}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("providers", "write 'candidates'"),
+        ("providrs", "write 'candidates'"),
+        ("judge", "write 'evaluators'"),
+        ("max_concurrency", "write 'concurrency'"),
+        ("prompts", "a system prompt is a file in 'prompts/'"),
+        ("defaultTest", "variables and checks are in the test files"),
+        ("candidate", "did you mean 'candidates'?"),
+        ("colours", "the fields are analysisQueries, "),
+    ],
+)
+def test_a_setting_of_another_tool_has_a_hint(name: str, hint: str) -> None:
+    assert str(problem(f"{name}: [a]").hint).startswith(hint)
+
+
+def test_no_hint_is_on_a_setting_of_ours() -> None:
+    assert not {name.lower() for name in SETTING_NAMES} & ELSEWHERE.keys()
 
 
 @pytest.mark.parametrize(

@@ -151,8 +151,8 @@ def log(
     file: Annotated[
         str | None,
         typer.Argument(
-            metavar="FILE",
-            help="Only the history of this test file.",
+            metavar="FILE[::ROW]",
+            help="Only the history of this test file, or of one row.",
             autocompletion=completions.places,
         ),
     ] = None,
@@ -170,7 +170,7 @@ def log(
     """List runs, newest first, or the history of one test.
 
     With FILE: the runs that first judged an edit of it, with the edits, and those in which only
-    its verdicts changed; the verdicts are those of the file.
+    its verdicts changed; the verdicts are those of the file. With FILE::ROW: the same of a row.
     With --failures: failed calls and how to fix them; with FILE, those of its cases.
     """
     from evalstore.cli.render.history import print_log

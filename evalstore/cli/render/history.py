@@ -199,8 +199,9 @@ def print_log(log: Log, *, oneline: bool) -> None:
             output.line(f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}")
         if verdicts:
             output.line(f"    {verdicts}")
-        elif log.file is not None:
-            output.line("    the run did not cover this file")
+        elif not entry.is_covered:
+            what = "file" if log.row is None else "row"
+            output.line(f"    the run did not cover this {what}")
         if log.file is not None and not entry.edits:
             output.line("    no edit: only verdicts changed")
         for edit in entry.edits:

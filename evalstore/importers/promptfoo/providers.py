@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.base import Imported, SkippedItem
+from evalstore.providers.promptfoo_names import litellm_id
 from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.files.yaml12 import Document
-
-_SERVICES = {
-    "openai": "openai",
-    "openai:chat": "openai",
-    "openai:responses": "openai",
-    "openai:completion": "openai",
-    "anthropic": "anthropic",
-    "anthropic:messages": "anthropic",
-    "ollama": "ollama",
-    "ollama:chat": "ollama_chat",
-    "ollama:completion": "ollama",
-    "google": "gemini",
-    "vertex": "vertex_ai",
-    "azure:chat": "azure",
-    "bedrock": "bedrock",
-    "bedrock:converse": "bedrock/converse",
-    "mistral": "mistral",
-    "groq": "groq",
-    "openrouter": "openrouter",
-    "deepseek": "deepseek",
-    "cohere": "cohere",
-    "xai": "xai",
-}
-"""Maps promptfoo's names of services to litellm's."""
-_NO_CHAT = re.compile(
-    r"(?:embeddings?|image|moderation|assistant|realtime|transcription|video|speech|agents?):"
-)
-"""Name prefixes of models that do not generate text."""
 
 
 def read_providers(document: Document, file: str, imported: Imported) -> None:
@@ -71,7 +43,7 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
         if name is None and len(provider) == 1:
             ((name, settings),) = provider.items()
             config = settings.get("config") if isinstance(settings, dict) else None
-    id = _model_id(name)
+    id = litellm_id(name) if isinstance(name, str) else None
     if id is None:
         subject = "a provider" if name is None else f"the provider '{name}'"
         reason = f"{subject} names no model that can be imported"
@@ -92,13 +64,3 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
         names = ", ".join(sorted(unused))
         reason = f"the provider '{name}': {names} of its 'config' are not imported"
         imported.warnings.append(SkippedItem(file, reason, line))
-
-
-def _model_id(name: Any) -> str | None:
-    """Return litellm's name of a model; None if the provider is not a supported model."""
-    if not isinstance(name, str):
-        return None
-    for service in sorted(_SERVICES, key=len, reverse=True):
-        if name.startswith(f"{service}:") and (model := name[len(service) + 1 :]):
-            return None if _NO_CHAT.match(model) else f"{_SERVICES[service]}/{model}"
-    return None

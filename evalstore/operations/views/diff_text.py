@@ -44,6 +44,7 @@ def side_names(diff: Diff) -> tuple[str, str]:
 def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     """Yield the numbers of changed pairs by kind, and the pass rates of both sides.
 
+    Behind those that only one side has stands why: `4 gone (candidate mini removed)`.
     `hint` follows the number of unchanged pairs. The test of a difference is left out where
     nothing changed, and where what changed is pending. Between two candidates, the changes are
     those of the second.
@@ -51,7 +52,10 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     comparison = diff.comparison
     counts = {change: len(getattr(comparison, change)) for change in CHANGES}
     spans = [
-        StyledSpan(f"{count:,} {change_name(diff, change)}, ", FLIPS.get(change, ""))
+        StyledSpan(
+            f"{count:,} {change_name(diff, change)}{safe(diff.causes_text(change))}, ",
+            FLIPS.get(change, ""),
+        )
         for change, count in counts.items()
         if count
     ]

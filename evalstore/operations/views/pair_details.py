@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.operations.file_edits import PromptNames
+from evalstore.operations.prompt_names import PromptNames
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.views.answer import read_workspace
 from evalstore.planning.open_project import open_store
@@ -25,7 +25,9 @@ def find_pair_edits(location: Location, pair: Pair) -> list[Difference]:
         return []
     with open_store(location) as store:
         versions = VersionReader(store, fallback=lambda: read_workspace(location))
-        return list(differ_results(pair.was, pair.now, versions.find, PromptNames(location)))
+        names = PromptNames(location)
+        names.expect((side.prompt, side.prompt_number) for side in (pair.was, pair.now))
+        return list(differ_results(pair.was, pair.now, versions.find, names))
 
 
 def read_answers(location: Location, sessions: Sequence[str]) -> dict[str, str]:

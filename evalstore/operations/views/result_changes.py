@@ -13,8 +13,8 @@ from evalstore.operations.rendering import answer_text
 from evalstore.operations.views.test_parts import describe_parts, load_test_parts
 from evalstore.planning.reasons import describe_evaluator_change
 from evalstore.planning.version_reader import VersionReader
+from evalstore.reports.candidate_edits import differ_candidate
 from evalstore.reports.comparison import Pair
-from evalstore.reports.version_diff import differ_models
 from evalstore.reports.word_diff import ChangedLine, diff_lines
 
 if TYPE_CHECKING:
@@ -113,17 +113,8 @@ def _candidates(
     old, new = was.run.find_candidate(id), now.run.find_candidate(id)
     if old is None or new is None:
         return
-    yield from _models(_reader(store, project), id, old.model, new.model)
-    if old.temperature != new.temperature:
-        values = (_number(each.temperature) for each in (old, new))
-        yield ResultChange(f"temperature of {id}: {' -> '.join(values)}")
-
-
-def _models(versions: VersionReader, id: str, was: str, now: str) -> Iterator[ResultChange]:
-    if was != now:
-        old, new = (versions.find("model", model) or {} for model in (was, now))
-        for difference in differ_models(old, new):
-            yield ResultChange(f"{id}: {difference}")
+    for difference in differ_candidate(old, new, _reader(store, project).find):
+        yield ResultChange(str(difference))
 
 
 def _evaluators(
@@ -144,10 +135,6 @@ def _evaluators(
     rules = was.run.verdict_rule, now.run.verdict_rule
     if rules[0] != rules[1]:
         yield ResultChange(f"verdict: {rules[0]} -> {rules[1]}")
-
-
-def _number(value: float | None) -> str:
-    return "none" if value is None else f"{value:g}"
 
 
 def _reader(store: Store, project: Project | None) -> VersionReader:

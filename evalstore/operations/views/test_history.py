@@ -23,15 +23,18 @@ from evalstore.operations.views.test_spans import (
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.renames import name_in_newest_run, name_in_workspace
+from evalstore.planning.version_reader import VersionReader
+from evalstore.reports.candidate_edits import differ_candidates
 from evalstore.reports.word_diff import ChangedLine, diff_lines
 from evalstore.values import CaseFile, Json
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.reports.version_diff import Difference, Find
     from evalstore.results import Result
 
-NEW, GONE, CANDIDATES, OTHERS = "new", "gone", "candidates", "other rows"
+NEW, GONE, OTHERS = "new", "gone", "other rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +46,13 @@ class Version:
     started: int
     """The start of that run in microseconds since 1970, UTC."""
     edits: tuple[str, ...]
-    """The names of the parts that differ from the previous version."""
+    """The parts that differ from the previous version, and the candidates that do."""
     verdicts: Mapping[str, tuple[str, ...]]
     """The verdicts by candidate, one for each system prompt."""
     parts: Mapping[str, str]
     """The texts for candidates and evaluators by name of the part; empty if the test is gone."""
     candidates: tuple[str, ...] = ()
-    """Messages about candidates that are new, changed or gone."""
+    """How candidates are defined differently since the previous version, in words."""
     row: str = ""
     """The label of the row in this version; empty if the test is gone."""
     judged_in: str | None = None
@@ -100,7 +103,8 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         for span in spans:
             span.results = sorted(span.results, key=lambda result: order(result.model))
         contents = load_test_parts(store, project, [span.case for span in spans if span.case])
-        versions = list(_versions(spans, files, contents, partial(_prompt_names, project)))
+        find = VersionReader(store).find
+        versions = list(_versions(spans, files, contents, partial(_prompt_names, project), find))
     return versions[::-1]
 
 
@@ -123,6 +127,7 @@ def _versions(
     files: Mapping[str, CaseFile],
     contents: Mapping[str, Json],
     name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]],
+    find: Find,
 ) -> Iterator[Version]:
     before: VersionSpan | None = None
     parts_before: Mapping[str, str] = {}
@@ -131,7 +136,7 @@ def _versions(
             describe_parts(span.case, contents, files[span.node]) if span.case and span.node else {}
         )
         edits: list[str] = []
-        candidates = tuple(_candidates(before, span)) if before else ()
+        candidates = _candidates(before, span, find) if before else []
         if not span.case:
             edits = [GONE] if before and before.case else []
         elif before is None or not before.case:
@@ -140,14 +145,15 @@ def _versions(
             names = dict.fromkeys((*parts_before, *parts))
             changed = [part for part in names if parts_before.get(part) != parts.get(part)]
             edits = list(dict.fromkeys(_kind(part) for part in changed))
-            edits += [CANDIDATES] if candidates else []
+            edits += dict.fromkeys(_kind_of_edit(edit) for edit in candidates)
             if not edits and before.node != span.node:
                 edits = [OTHERS]
         if edits:
             row = span.case.row if span.case else ""
             words, prompts = _verdicts(span.results, name)
             yield Version(
-                *(span.run, span.started, tuple(edits), words, parts, candidates, row),
+                *(span.run, span.started, tuple(edits), words, parts),
+                *(tuple(str(edit) for edit in candidates if str(edit) not in edits), row),
                 judged_in=span.judged_in,
                 prompts=prompts,
             )
@@ -160,18 +166,16 @@ def _kind(part: str) -> str:
     return part.rstrip("0123456789 ")
 
 
-def _candidates(was: VersionSpan, now: VersionSpan) -> Iterator[str]:
-    """Yield messages about the changes of the candidates of this case."""
+def _candidates(was: VersionSpan, now: VersionSpan, find: Find) -> list[Difference]:
+    """Return the changes of the candidates of this case."""
     here = {result.model for result in (*was.results, *now.results)}
-    for id in (id for id in dict.fromkeys((*now.candidates, *was.candidates)) if id in here):
-        if id not in was.candidates:
-            yield f"{id} is new"
-        elif id not in now.candidates:
-            yield f"{id} is gone"
-        elif was.candidates[id][0] != now.candidates[id][0]:
-            yield f"the model of {id} changed"
-        elif was.candidates[id][1] != now.candidates[id][1]:
-            yield f"temperature of {id}: {was.candidates[id][1]} -> {now.candidates[id][1]}"
+    return list(differ_candidates(was.candidates, now.candidates, here, find))
+
+
+def _kind_of_edit(edit: Difference) -> str:
+    """Return what changed of a candidate, without its values."""
+    subject, colon, _ = edit.subject.partition(": ")
+    return f"model of {subject}" if colon else subject
 
 
 _ByModel = dict[str, tuple[str, ...]]

@@ -12,18 +12,16 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import follow_file
 from evalstore.planning.results import as_result, compute_results
 from evalstore.planning.row_index import RowIndex
+from evalstore.reports.candidate_edits import Candidates, candidates_after
 from evalstore.store.case_chunks import find_same
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import results_of
-from evalstore.values import Case, CaseFile, Json
+from evalstore.values import Case, CaseFile
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.store import Store
-
-CandidateModels = Mapping[str, tuple[str, Json]]
-"""Display id of a candidate -> the id of its model version and its temperature."""
 
 
 @dataclass
@@ -33,7 +31,7 @@ class VersionSpan:
     run: str | None
     started: int
     node: str | None
-    candidates: CandidateModels
+    candidates: Candidates
     leaves: list[tuple[str, str]] = field(default_factory=list)
     """The runs with results of the file, oldest first: their ids and the leaves of the results."""
     case: Case | None = None
@@ -59,11 +57,7 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
         last = spans[-1] if spans else None
         if last is None and node is None:
             continue
-        candidates: CandidateModels = {
-            candidate.id: (candidate.model, candidate.temperature) for candidate in run.candidates
-        }
-        if last and "models" in run.selection:
-            candidates = last.candidates  # only this run was limited to some candidates
+        candidates = candidates_after(last.candidates if last else {}, run)
         if last is None or (node, candidates) != (last.node, last.candidates):
             last = VersionSpan(run.id, run.started, node, candidates)
             spans.append(last)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from evalstore.display import plural
+from evalstore.display import plural, short
 from evalstore.operations.views.run_text import run_counts_text
 from evalstore.operations.views.styled_text import (
     BLANK,
@@ -19,12 +19,12 @@ from evalstore.operations.views.styled_text import (
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.dashboard import rate_series
 from evalstore.tui.render.plot import series_line, verdict_strip
+from evalstore.tui.render.run_columns import STRIP, passed_text, run_columns
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.dashboard import DashboardReader
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.grid_columns import NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import TextView
 
@@ -35,18 +35,14 @@ if TYPE_CHECKING:
 
 _CELLS = 13
 """Cells of a line."""
-_STATE = 11
-"""The width of a state."""
-_COST = 8
-"""The least columns of the cost."""
-_STRIP = 10
-"""Cells of the strip of verdicts."""
 _AGE_SECONDS = 60.0
 """How often the ages of the runs are drawn again."""
 _TREND = 70
 """The width of the trend below the list."""
 _PARTIAL = "~"
 """The sign of a run of a selection."""
+_STAR = "*"
+"""The sign of a change from a run of other cases or candidates."""
 _STOPPED = {
     "interrupted": ("■", "It was stopped before its end"),
     "over budget": ("$", "It was stopped at the cost or time limit"),
@@ -93,8 +89,8 @@ A line has the share of judged cases that passed, a strip of their verdicts (█
 by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
 $ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
 partial run, of some cases. 'change' compares the share, in points, with the previous run of all
-cases; with * that run judged another number of cases or candidates. Below is what the run under
-the cursor did.
+cases; with * that run judged another number of results, or other candidates. Below is what the run
+under the cursor did, and what * means there.
 
 {list.mark} marks runs: {history.compare} compares two marked ones, or a marked one with the one
 under the cursor, and removes the marks. Without marks it compares the run under the cursor with the
@@ -148,7 +144,7 @@ previous run, and the workspace with the newest run."""
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs = runs
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
-        grid.show(_columns(runs), len(runs) + 1, self._cells, cursor=cursor)
+        grid.show(run_columns(runs), len(runs) + 1, self._cells, cursor=cursor)
         ids = ["", *(run.id for run in runs)]
         grid.marked = {number for number, id in enumerate(ids) if id in marked}
         self._show_title()
@@ -190,7 +186,7 @@ previous run, and the workspace with the newest run."""
         run = self._runs[row - 1]
         rate = run.rate
         colour = "faint" if rate is None else ""
-        strip = verdict_strip(run.verdicts, _STRIP)
+        strip = verdict_strip(run.verdicts, STRIP)
         return (
             StyledCell(run.id[:8]),
             StyledCell(when(run.started)),
@@ -198,7 +194,7 @@ previous run, and the workspace with the newest run."""
             StyledCell("" if run.status == "complete" else run.status, "pending"),
             StyledCell("-" if rate is None else f"{100 * rate:.1f}%", colour),
             self._change(row - 1),
-            StyledCell(f"{run.verdicts['pass']:,}/{run.counted:,}"),
+            StyledCell(passed_text(run)),
             StyledCell(run.cost),
             StyledCell(verdict_counts(run.verdicts, signs=False), parts=strip),
             StyledCell(f"{run.asked:,}"),
@@ -215,13 +211,12 @@ previous run, and the workspace with the newest run."""
         run = self._runs[number]
         if run.is_partial:
             return StyledCell("partial", "faint")
-        earlier = (other for other in self._runs[number + 1 :] if not other.is_partial)
-        before = next((other for other in earlier if other.rate is not None), None)
+        before = _run_before(self._runs, number)
         if run.rate is None or before is None or before.rate is None:
             return StyledCell("")
         points = round(100 * (run.rate - before.rate), 1)
-        if (run.counted, run.models) != (before.counted, before.models):
-            return StyledCell(f"{points:+.1f}*", "faint")
+        if _other_basis(run, before):
+            return StyledCell(f"{points:+.1f}{_STAR}", "faint")
         return StyledCell(f"{points:+.1f}", "pass" if points > 0 else "fail") if points else _SAME
 
     @on(Grid.Moved, "#runs")
@@ -254,6 +249,7 @@ previous run, and the workspace with the newest run."""
         failed = f", {run.failed:,} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
         yield from text_lines(f"{run_counts_text(run)}{failed}")
+        yield from _star_lines(self._runs, number)
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
@@ -320,33 +316,33 @@ def _selection_lines(run: RunLine) -> Iterator[StyledLine]:
         yield from text_lines(f"arguments: {run.selection}", "faint")
 
 
+def _run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
+    """Return the previous run of all cases that judged some."""
+    earlier = (run for run in runs[number + 1 :] if not run.is_partial)
+    return next((run for run in earlier if run.rate is not None), None)
+
+
+def _star_lines(runs: Sequence[RunLine], number: int) -> Iterator[StyledLine]:
+    """Yield what a star at the change of a run means, if it has one."""
+    run, before = runs[number], _run_before(runs, number)
+    if before and run.rate is not None and not run.is_partial and _other_basis(run, before):
+        yield from text_lines(f"{_STAR} {_other_basis(run, before)}", "faint")
+
+
+def _other_basis(run: RunLine, before: RunLine) -> str:
+    """Return how the basis of the rates of two runs differs; empty if it does not."""
+    differences = []
+    if set(run.models) != set(before.models):
+        differences.append("had other candidates")
+    if run.counted != before.counted:
+        differences.append(f"judged {plural(before.counted, 'result')}, not {run.counted:,}")
+    if not differences:
+        return ""
+    return f"the previous run of all cases, {short(before.id)}, {' and '.join(differences)}"
+
+
 def _sign(run: RunLine) -> str:
     """Return the sign of a run that is not complete, or partial."""
     if run.status in _STOPPED:
         return _STOPPED[run.status][0]
     return _PARTIAL if run.is_partial else ""
-
-
-def _columns(runs: Sequence[RunLine]) -> list[Column]:
-    """Return the columns; there is one for the state when a run is not complete.
-
-    It is saved with the others all the same.
-    """
-    has_states = any(run.status != "complete" for run in runs)
-    state = _STATE + 2 if has_states else 0
-    cost = max([_COST, *(len(run.cost) for run in runs)])
-    return [
-        Column("run", 9),
-        Column("when", 14),
-        Column("", 1),
-        Column("state", _STATE, since=51 if has_states else NEVER),
-        Column("passed", 6, right=True),
-        Column("change", 7, right=True, since=48 + state),
-        Column("of", 9, right=True, since=96 + state),
-        Column("cost", cost, right=True, since=100 + cost + state),
-        Column("verdicts", _STRIP, since=74 + state),
-        Column("asked", 6, right=True, since=112 + cost + state),
-        Column("judged", 6, right=True, since=120 + cost + state),
-        Column("reused", 6, right=True, since=128 + cost + state),
-        Column("message", 12, grows=True, since=62 + state),
-    ]

@@ -481,16 +481,25 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
     main(["run", "--quiet"])
     main(["run", "--quiet", "tests/greeting.md"])
     main(["run", "--quiet", "--message", "the same"])
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(settings.read_text().replace(", scripted/two", ""))
+    main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
         assert lines[5].split()[:5] == ["run", "when", "passed", "change", "of"]
         page = pilot.app.screen
         assert isinstance(page, RunsPage)
-        cells = [page._cells(row)[5] for row in range(1, 5)]
-        assert [cell.text for cell in cells] == ["=", "partial", "+33.3", ""], lines
-        assert [cell.colour for cell in cells] == ["faint", "faint", "pass", ""]
-        assert [page._cells(row)[2].text for row in range(1, 5)] == ["", "~", "", ""]
-        assert {page._cells(row)[4].colour for row in range(1, 5)} == {""}
+        cells = [page._cells(row)[5] for row in range(1, 6)]
+        assert [cell.text for cell in cells] == ["-16.7*", "=", "partial", "+33.3", ""], lines
+        assert [cell.colour for cell in cells] == ["faint", "faint", "faint", "pass", ""]
+        assert [page._cells(row)[2].text for row in range(1, 6)] == ["", "", "~", "", ""]
+        assert {page._cells(row)[4].colour for row in range(1, 6)} == {""}
+        await press(pilot, "down")
+        why = f"previous run of all cases, {page._runs[1].id[:8]}, had other candidates and judged"
+        details = page.query_one("#details", TextView)
+        assert f"\n* the {why} 6 results, not 3\n" in details.text
+        await press(pilot, "down")
+        assert "previous run of all cases" not in details.text
 
     drive(scenario)

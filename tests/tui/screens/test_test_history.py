@@ -47,13 +47,13 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
         edit(test, was, now)
         main(["run", "--quiet"])
     main(["run", "--quiet"])  # changes nothing
-    edit(workspace / "evalstore.yaml", ", scripted/two]", "]")
+    edit(workspace / "evalstore.yaml", ", scripted/two]", "]\ncandidatesTemperature: 0.5")
     main(["run", "--quiet"])
     edit(test, "How warm", "How cold")
     versions = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
     assert [version.edits for version in versions] == [
         ("test text",),
-        ("candidates",),
+        ("temperature of scripted/one", "candidate scripted/two removed"),
         ("other rows",),
         ("checks", "settings"),
         ("system prompt",),
@@ -64,7 +64,7 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     assert versions[0].run is None
     assert versions[0].verdicts == {"scripted/one": ("pending",)}
     assert versions[1].parts["checks"] == "- contains: Cold\n  not: true"
-    assert versions[1].candidates == ("scripted/two is gone",)
+    assert versions[1].candidates == ("temperature of scripted/one: 0 -> 0.5",)
     assert versions[-1].verdicts == {"scripted/one": ("fail",), "scripted/two": ("pass",)}
     assert all(version.run for version in versions[1:])
 

@@ -1,0 +1,72 @@
+"""Finds why results are only on one side of a comparison: of a candidate, a file or a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.display import plural
+from evalstore.values import RECORDED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from evalstore.operations.diff_sides import Side
+    from evalstore.results import Result
+
+_NAMED = 2
+"""The most candidates, or files, that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """What only one side of a comparison has: the results of it are new, or gone."""
+
+    candidates: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    rows: int = 0
+    """How many rows of other files there are."""
+
+    def texts(self, change: str) -> list[str]:
+        """Return why results are `new` or `gone`, such as `candidate mini removed`."""
+        found = (
+            *_listed("candidate", self.candidates),
+            *_listed("file", self.files),
+            *([(self.rows, "row")] if self.rows else []),
+        )
+        if change == "new":
+            return [_text(count, f"new {noun}") for count, noun in found]
+        return [f"{_text(count, noun)} removed" for count, noun in found]
+
+
+def _listed(noun: str, names: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the names behind the noun, or how many they are; 0 stands for no number."""
+    if len(names) > _NAMED:
+        return [(len(names), noun)]
+    return [(0, f"{noun} {name}") for name in names]
+
+
+def _text(count: int, noun: str) -> str:
+    return plural(count, noun) if count else noun
+
+
+def find_causes(results: Iterable[Result], other: Side) -> Causes:
+    """Return what the other side lacks of these results."""
+    candidates: dict[str, None] = {}
+    files: dict[str, None] = {}
+    rows: set[tuple[str, str]] = set()
+    known: dict[str, frozenset[str]] = {}
+    models = None if other.models is None else {*other.models, RECORDED}
+    for result in results:
+        node = other.nodes.get(result.file)
+        if models is not None and result.model not in models:
+            candidates[result.model] = None
+        if node is None:
+            files[result.file] = None
+        else:
+            if node not in known:
+                cases = other.files[node].cases
+                known[node] = frozenset(name for case in cases for name in (case.key, case.row))
+            if known[node].isdisjoint((result.key, result.row)):
+                rows.add((result.file, result.row))
+    return Causes(tuple(candidates), tuple(files), len(rows))

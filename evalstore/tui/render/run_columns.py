@@ -1,0 +1,66 @@
+"""The columns of the list of runs, and which of them there is room for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.display import columns_of
+from evalstore.tui.widgets.grid_columns import GAP, NEVER, Column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.operations.views.cases import RunLine
+
+STRIP = 10
+"""Cells of the strip of verdicts."""
+_ALWAYS = 38
+"""The width of the columns that are always drawn."""
+_OF = 5
+"""The least columns of the numbers of passed and judged cases."""
+_MESSAGE = 12
+"""The least columns of the message."""
+_ROOM = {"of": 11, "cost": 13, "asked": 17, "judged": 17, "reused": 17}
+"""How much wider than that a long message may be before there is room for these columns."""
+_COST = 8
+"""The least columns of the cost."""
+
+
+def run_columns(runs: Sequence[RunLine]) -> list[Column]:
+    """Return the columns; there is one for the state when a run is not complete.
+
+    It is saved with the others all the same. A narrow table leaves out the message first when all
+    are empty, else the columns at the right of the verdicts; these leave some room for messages.
+    """
+    states = [len(run.status) for run in runs if run.status != "complete"]
+    counted = max([_OF, *(len(passed_text(run)) for run in runs)])
+    cost = max([_COST, *(len(run.cost) for run in runs)])
+    longest = max((columns_of(run.message) for run in runs), default=_MESSAGE)
+    widths = {"change": 7, "message": _MESSAGE, "verdicts": STRIP, "of": counted, "cost": cost}
+    widths |= dict.fromkeys(("asked", "judged", "reused"), 6)
+    if not longest:
+        widths["message"] = widths.pop("message")  # the last one
+    since: dict[str, int] = {}
+    taken = _ALWAYS + (max(states) + GAP if states else 0)
+    for title, width in widths.items():
+        taken += width + GAP
+        since[title] = 1 + taken + min(_ROOM.get(title, 0), max(0, longest - _MESSAGE))
+    return [
+        Column("run", 9),
+        Column("when", 14),
+        Column("", 1),
+        Column(
+            "state", max(states, default=0), since=_ALWAYS + max(states) + GAP if states else NEVER
+        ),
+        Column("passed", 6, right=True),
+        *(
+            Column(title, widths[title], right=title != "verdicts", since=since[title])
+            for title in ("change", "of", "cost", "verdicts", "asked", "judged", "reused")
+        ),
+        Column("message", _MESSAGE, grows=True, since=since["message"]),
+    ]
+
+
+def passed_text(run: RunLine) -> str:
+    """Return how many of the judged cases passed: `7/8`."""
+    return f"{run.verdicts['pass']:,}/{run.counted:,}"
