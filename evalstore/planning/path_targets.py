@@ -131,8 +131,8 @@ def _with_row(
 
 def split_row(text: str) -> tuple[str, str | None]:
     """Return the file and the row of `FILE::ROW`, or of a row as commands print it."""
-    path, separator, row = text.partition("::")
-    if separator:
+    path, row = split_case(text)
+    if row is not None:
         return path, row
     printed = _PRINTED.fullmatch(text)
     return (printed["path"], printed["row"]) if printed else (text, None)
