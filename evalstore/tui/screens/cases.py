@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from evalstore.errors import EvalstoreError
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.edit_place import EditPlace
     from evalstore.results import Result
 
 
@@ -244,9 +245,9 @@ class CasesPage(CaseActionsPage):
         return self.selection.prompt_name(result)
 
     @property
-    def file_and_line(self) -> tuple[str, int | None] | None:
-        """Return the file of the highlighted case."""
-        return (self.case.file, None) if self.case else None
+    def edited_place(self) -> EditPlace | None:
+        """Return the highlighted case."""
+        return self.selection.edited_place
 
     @property
     def copy_text(self) -> tuple[str, str]:
