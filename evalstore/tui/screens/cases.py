@@ -16,7 +16,7 @@ from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.case_figures import CaseFigures
 from evalstore.tui.screens.case_reader import CaseReader
 from evalstore.tui.screens.choice import compare_candidates
-from evalstore.tui.screens.panels import TWO_COLUMNS
+from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
 from evalstore.tui.screens.text_filter import FoundWords, TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
@@ -176,6 +176,7 @@ class CasesPage(CaseActionsPage):
         listing.save_marks(grid.marked)
         cursor = listing.arrange(query, self.filter.matches, None if to_first else grid.cursor)
         columns, cells = self.figures.columns(), self.figures.cells
+        fit_list(grid, len(listing.lines))
         grid.show(columns, len(listing.lines), cells, cursor=cursor)
         grid.marked = listing.marked
         is_empty = not listing.case_count

@@ -25,7 +25,7 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import short_names
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
-from evalstore.tui.screens.panels import TWO_COLUMNS
+from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -174,6 +174,7 @@ class ComparePage(CaseActionsPage):
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
         rates.show(comparison_lines(diff, hint, edited))
         grid = self.query_one("#pairs", Grid)
+        fit_list(grid, len(self._pairs))
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
         _show_panels(self, edits, has_pairs=bool(self._pairs))
 
