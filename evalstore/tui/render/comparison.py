@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.display import safe, widest
 from evalstore.operations.views.diff_text import (
     CHANGES,
+    FLIPS,
     change_name,
+    is_new_failure,
+    listed_pairs,
     side_names,
     summary_lines,
 )
@@ -48,6 +51,11 @@ class ListedPair(NamedTuple):
     pair: Pair
 
     @property
+    def is_wrong(self) -> bool:
+        """Return whether the pair broke or was fixed, or is a new failure."""
+        return self.change in FLIPS or (self.change == "new" and is_new_failure(self.pair))
+
+    @property
     def place(self) -> tuple[str, str, int, str]:
         """Return the file, the row, the number of the prompt and the candidate."""
         result = self.pair.either
@@ -55,11 +63,13 @@ class ListedPair(NamedTuple):
 
 
 def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
-    """Return the pairs that differ, flips first; `with_unchanged` adds those that do not."""
+    """Return the pairs that differ: flips, then new failures, then the others.
+
+    `with_unchanged` adds those that do not differ.
+    """
     changes = (*CHANGES, *(("unchanged",) if with_unchanged else ()))
-    return [
-        ListedPair(change, pair) for change in changes for pair in getattr(diff.comparison, change)
-    ]
+    listed = [ListedPair(change, pair) for change in changes for pair in listed_pairs(diff, change)]
+    return sorted(listed, key=lambda it: (it.change not in FLIPS, not it.is_wrong))
 
 
 def file_of_pairs(pairs: Sequence[ListedPair]) -> str:

@@ -9,7 +9,6 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.operations.views.diff_text import FLIPS
 from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
@@ -279,9 +278,9 @@ class ComparePage(CaseActionsPage):
     # --- keys
 
     def action_flip(self, by: int) -> None:
-        """Go to the next case that broke or was fixed, or to the previous one."""
+        """Go to the next case that broke, was fixed or is a new failure, or to the previous one."""
         grid = self.query_one("#pairs", Grid)
-        flips = [n for n, listed in enumerate(self._pairs) if listed.change in FLIPS]
+        flips = [n for n, listed in enumerate(self._pairs) if listed.is_wrong]
         if not flips:
             is_single_run = self._diff is not None and self._diff.models is not None
             text = "no verdict differs" if is_single_run else "no verdict has changed"

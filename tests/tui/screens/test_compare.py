@@ -16,7 +16,7 @@ from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.test_run import edit
-from tests.tui.conftest import HOSTILE
+from tests.tui.conftest import GREETING, HOSTILE
 from tests.tui.driving import drive, press, screen, until
 from tests.tui.screens.test_actions import notified
 
@@ -74,6 +74,32 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         assert "the same answer" in detail(pilot)
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, ComparePage)
+
+    drive(scenario)
+
+
+def test_new_failures_are_listed_before_what_is_new_and_passes(workspace: Path) -> None:
+    settings = workspace / "evalstore.yaml"
+    both = settings.read_text()
+    (workspace / "tests/zoo.md").write_text(GREETING.replace("hello", "zebra"))
+    settings.write_text(both.replace(", scripted/two]", "]"))
+    main(["run", "--quiet"])
+    settings.write_text(both)
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        grid = pilot.app.screen.query_one(Grid)
+        rows = [grid.texts(row) for row in range(grid.row_count)]
+        assert [(row[0], row[1]) for row in rows] == [
+            ("new", "tests/greeting.md"),
+            ("new", "tests/zoo.md"),
+            ("new", "tests/weather.md"),
+            ("new", "tests/weather.md"),
+        ]
+        assert "4 new (2 failed), 4 unchanged" in screen(pilot)
+        await press(pilot, "n")
+        assert grid.cursor == 1
 
     drive(scenario)
 
