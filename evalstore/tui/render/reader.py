@@ -75,7 +75,7 @@ def reader_texts(
     result = case.results[picked]
     assert result
     mixed = cases.mixed.get(result.evaluations)
-    place = [*place_lines(case, result, cases.shown_attempt(result), mixed)]
+    place = [*place_lines(case, result, cases.shown_attempt(result), cases.labels, mixed)]
     blocks = _exchange(view)
     verdicts = [*verdict_lines(view, result, hint)]
     spans = tuple(history_spans(history(result)))

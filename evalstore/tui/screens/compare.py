@@ -9,6 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
+from evalstore.operations.views.labels import LabelIndex
 from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
@@ -97,6 +98,7 @@ class ComparePage(CaseActionsPage):
         self._diff: Diff | None = None
         self._is_swapped = False
         self._with_unchanged = False
+        self._labels = LabelIndex()
         self._pairs: list[ListedPair] = []
         self._cases: dict[str | None, Cases] = {}
         """The cases of the sides whose answers were opened."""
@@ -126,21 +128,27 @@ class ComparePage(CaseActionsPage):
         self._read()
 
     def reload(self, *, stay: bool = True) -> None:
-        """Compare again when one side is the workspace; a run does not change."""
-        if None in self._sides or self._diff is None:
-            self._cases.pop(None, None)
-            self._read()
+        """Compare again, and read the labels again; a run does not change."""
+        self._cases.clear()
+        self._read()
 
     def _read(self) -> None:
-        self.fetch(self._compare, self.show_diff)
+        diff = None if None in self._sides else self._diff
+        if diff and self._is_swapped:
+            diff = diff.swapped()
+        self.fetch(
+            lambda: (diff or self._compare(), self.source.labels()),
+            lambda read: self.show_diff(*read),
+        )
 
     def _compare(self) -> Diff:
         was, now = self._sides
         workspace, models = self.source.workspace, self._models
         return workspace.diff_models(*models, run=now) if models else workspace.diff(was, now)
 
-    def show_diff(self, diff: Diff) -> None:
+    def show_diff(self, diff: Diff, labels: LabelIndex) -> None:
         """Show a comparison, with the sides swapped if the user has swapped them."""
+        self._labels = labels
         self._diff = diff.swapped() if self._is_swapped else diff
         self.history.renew(self._sides[1])
         self.show_pairs()
@@ -152,7 +160,9 @@ class ComparePage(CaseActionsPage):
 
     def _columns(self) -> list[Column]:
         assert self._diff
-        return pair_columns(self._diff, self._pairs, with_history=self.history.has_several)
+        return pair_columns(
+            self._diff, self._pairs, self._labels, with_history=self.history.has_several
+        )
 
     # --- what is listed
 
@@ -186,7 +196,7 @@ class ComparePage(CaseActionsPage):
     def _cells(self, row: int) -> Sequence[StyledCell]:
         assert self._diff
         listed = self._pairs[row]
-        return pair_cells(self._diff, listed, self.history.of(listed.pair.either))
+        return pair_cells(self._diff, listed, self._labels, self.history.of(listed.pair.either))
 
     # --- the highlighted pair
 

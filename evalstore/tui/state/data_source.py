@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.edit_place import EditPlace
     from evalstore.operations.views.editable_files import EditableFile
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
+    from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.test_history import Version
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.operations.views.verdict_history import RecentVerdicts
@@ -199,6 +200,12 @@ class WorkspaceSource:
         from evalstore.operations.views.editable_files import find_editable_files
 
         return find_editable_files(self.location, place)
+
+    def labels(self) -> LabelIndex:
+        """Return all labels of people."""
+        from evalstore.operations.views import cases
+
+        return cases.stored_labels(self.location)
 
     def note(self, result: Result, session: str | None) -> str:
         """Return the note of this person's label; or empty."""

@@ -19,6 +19,7 @@ from tests.cli.test_run import edit
 from tests.tui.conftest import GREETING, HOSTILE
 from tests.tui.driving import drive, press, screen, until
 from tests.tui.screens.test_actions import notified
+from tests.tui.test_dashboard import dashboard_texts
 
 
 @pytest.fixture
@@ -116,6 +117,19 @@ def test_words_that_differ_have_signs_also_in_what_is_copied(workspace: Path) ->
         await press(pilot, "tab", "y")
         assert pilot.app.clipboard.startswith("tests/weather.md [city=Oslo]")
         assert "\n[-Rather-]{+Very+} cold in Oslo today." in pilot.app.clipboard
+
+    drive(scenario)
+
+
+def test_a_label_is_shown_beside_the_verdict_it_was_added_to(two_runs: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        grid = pilot.app.screen.query_one(Grid)
+        assert "✗ fail ✎✓" not in screen(pilot)
+        await press(pilot, "p", "enter")
+        assert [cell.text for cell in grid._cells(0)][4:6] == ["✓ pass", "✗ fail ✎✓"]
+        await press(pilot, "escape")
+        assert dashboard_texts(pilot)[2].startswith("broke last  nothing in the last runs")
 
     drive(scenario)
 
