@@ -31,6 +31,8 @@ _LONGEST = 14
 with the rate for which there is always room."""
 _NAME = 15
 """Columns of a file and of a row that there must be room for beside the last verdicts."""
+_BRIEF = 12
+"""The most columns of the title of the last verdicts in a narrow table."""
 _LEAST = MARGIN + 2 * GAP + 9
 """The width of the table without names and candidates."""
 _DENSE, _SPARSE = 11, 8
@@ -119,7 +121,9 @@ def _history_heads(cases: Cases, picked: int, levels: int) -> tuple[str, ...]:
     """
     if len(cases.models) < 2 or picked >= len(cases.models):
         return ()
-    return (f"last runs: {short_names(cases.models)[picked]}", "last runs") * levels
+    name = short_names(cases.models)[picked]
+    brief = f"last: {name}"
+    return (f"last runs: {name}", brief if columns_of(brief) <= _BRIEF else "last runs") * levels
 
 
 def _model_column(

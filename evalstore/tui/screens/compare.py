@@ -51,6 +51,17 @@ oldest first. A narrow table leaves out 'last runs' first, then 'change'. Below,
 a wide terminal, are both answers to the case under the cursor, with the whole names of the
 candidates."""
 
+_FOOTER = (
+    FooterHint("", "list.open"),
+    FooterHint("Label", "case.pass", "case.fail"),
+    FooterHint("Edit", "case.edit"),
+    FooterHint("Judge", "case.judge"),
+    FooterHint("Change", "compare.next_flip", "compare.last_flip"),
+    FooterHint("", "compare.swap"),
+    FooterHint("", "compare.unchanged"),
+    FooterHint("", "page.save"),
+)
+
 
 class ComparePage(CaseActionsPage):
     """Compares two runs, a run and the workspace, or two candidates of one run."""
@@ -61,16 +72,7 @@ class ComparePage(CaseActionsPage):
         Binding("i", "swap", "Swap sides", id="compare.swap"),
         Binding("equals_sign", "unchanged", "Unchanged", show=False, id="compare.unchanged"),
     ]
-    FOOTER = (
-        FooterHint("", "list.open"),
-        FooterHint("Label", "case.pass", "case.fail"),
-        FooterHint("Edit", "case.edit"),
-        FooterHint("Judge", "case.judge"),
-        FooterHint("Change", "compare.next_flip", "compare.last_flip"),
-        FooterHint("", "compare.swap"),
-        FooterHint("", "compare.unchanged"),
-        FooterHint("", "page.save"),
-    )
+    FOOTER = _FOOTER
     TITLE = "Comparison"
     HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
     PANELS: ClassVar[Mapping[str, str]] = {"pairs": "Cases", "pair": "Answers"}
@@ -134,8 +136,7 @@ class ComparePage(CaseActionsPage):
 
     def _read(self) -> None:
         diff = None if None in self._sides else self._diff
-        if diff and self._is_swapped:
-            diff = diff.swapped()
+        diff = diff.swapped() if diff and self._is_swapped else diff
         self.fetch(
             lambda: (diff or self._compare(), self.source.labels()),
             lambda read: self.show_diff(*read),

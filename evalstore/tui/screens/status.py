@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import PlanItem
 
 _TITLES = ("what", "file", "row", "candidate", "by", "why")
-_LEAST = (0, 10, 6, 9, 9, 10)
+_LEAST = (0, 10, 16, 9, 9, 10)
 """How narrow each column may become."""
 _SINCE = (46, 0, 0, 0, 72, 46)
 """The widths of the table from which on there is room for each column, when texts are long."""

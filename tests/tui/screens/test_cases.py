@@ -86,7 +86,8 @@ def test_the_reason_of_a_failure_is_seen_below_a_long_answer(workspace: Path) ->
         assert re.search(r"✗ fail +by checks", shown)
         assert "contains" in shown.split("by checks")[1]
         assert reader_of(pilot).size.height > page_of(pilot).grid.size.height
-        await resized(pilot, 80, 60)
+        await resized(pilot, 74, 60)
+        assert "last: one" in screen(pilot), screen(pilot)
         assert len(reader_of(pilot).text.split("\n")) > 30
 
     drive(scenario, revision="@", size=(80, 24))

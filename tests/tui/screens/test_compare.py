@@ -75,6 +75,8 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         assert "the same answer" in detail(pilot)
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, ComparePage)
+        await press(pilot, "enter", "d")
+        assert [pair[0] for pair in listed(page_of(pilot))] == ["broke", "fixed"]
 
     drive(scenario)
 
@@ -101,6 +103,10 @@ def test_new_failures_are_listed_before_what_is_new_and_passes(workspace: Path) 
         assert "4 new (2 failed), 4 unchanged" in screen(pilot)
         await press(pilot, "n")
         assert grid.cursor == 1
+        await press(pilot, "escape", "down", "enter", "x")
+        assert "list another one in 'candidates' of evalstore.yaml" in notified(pilot)
+        await press(pilot, "escape", "down", "enter", "d")
+        assert "there is no run before this one" in notified(pilot)
 
     drive(scenario)
 
