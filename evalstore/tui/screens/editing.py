@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.display import pad, widest
 from evalstore.errors import EvalstoreError
 from evalstore.tui.editor import edit
 from evalstore.tui.screens.choice import Choice
@@ -34,11 +33,7 @@ def _choose(page: Page, files: Sequence[EditableFile]) -> None:
     if len(files) == 1:
         _open(page, files[0].path, files[0].line)
         return
-    width = widest(file.kind for file in files)
-    names = [
-        f"{pad(file.kind, width)}  {file.path}{f':{file.line}' if file.line else ''}"
-        for file in files
-    ]
+    names = [f"{file.kind}: {file.path}{f':{file.line}' if file.line else ''}" for file in files]
 
     def open_chosen(name: str | None) -> None:
         if name is not None:

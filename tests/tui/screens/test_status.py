@@ -253,16 +253,16 @@ def test_what_explains_a_line_of_pending_work_is_edited_first(
         assert pilot.app.screen.query_one("#cases", Grid).row_count == 5
         await press(pilot, "/", *"Lima", "enter", "e")
         assert choices(pilot) == [
-            "data file      data/cities.csv:4",
-            "test file      tests/rows.md",
-            "system prompt  prompts/desk.md",
+            "data file: data/cities.csv:4",
+            "test file: tests/rows.md",
+            "system prompt: prompts/desk.md",
         ]
         await press(pilot, "enter")
         assert opened() == str(workspace / "data/cities.csv")
         assert "data/cities.csv is as it was." in notified(pilot)
         (workspace / "prompts/desk.md").write_text("Be very brief.\n")
         await press(pilot, "escape", "w", "down", "down", "e")
-        assert choices(pilot)[0] == "system prompt  prompts/desk.md"
+        assert choices(pilot)[0] == "system prompt: prompts/desk.md"
         does(editor, "echo 'Be terse.' > \"$1\"")
         await press(pilot, "enter")
         assert opened() == str(workspace / "prompts/desk.md")
