@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,12 +17,18 @@ if TYPE_CHECKING:
 
 _LONGEST = 20_000
 """The most characters of a text in which the nearest passage is searched."""
-_MOST_STEPS = 10**10
+_MOST_STEPS = 5 * 10**9
 """The most steps of such a search: the square of the shorter length, times the longer one."""
 _LONGEST_WORD = 40
 """The most characters by which a passage is extended to a whole word."""
 _LEAST_SCORE = 70
 """How similar a passage must be to be called the nearest one: 0..100."""
+_LEAST_SCORE_OF_PART = 80
+"""How similar a part of a word must be to a single expected word: 0..100."""
+_MANY_WORDS = 4
+"""From so many words on, the nearest passage may lack one of them."""
+_WORD = r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+|[^\w\s]"
+"""An ideograph, a word or a sign."""
 
 
 class AnswerDifference(NamedTuple):
@@ -174,16 +181,38 @@ def _steps(part: str, text: str) -> int:
 
 
 def _align(part: str, text: str) -> tuple[str, int, int, float]:
-    """Return a text with the start, the end and the score of the passage that is most like it."""
-    if not part or not text:
+    """Return a text with the start, the end and the score of the passage that is most like it.
+
+    The passage has as many words as the text, or one more or less; a text that is one word may
+    also be like a part of a longer word.
+    """
+    from rapidfuzz.distance import Indel
+
+    words = [match.span() for match in re.finditer(_WORD, text)]
+    count = len(re.findall(_WORD, part))
+    if not words or not count:
         return part, 0, 0, 0.0
+    best = (0, 0, 0.0)
+    sizes = (count, count + 1, count - 1) if count >= _MANY_WORDS else (count, count + 1)
+    for size in dict.fromkeys(min(size, len(words)) for size in sizes):
+        for (start, _), (_, end) in zip(words, words[size - 1 :], strict=False):
+            score = Indel.normalized_similarity(part, text[start:end], score_cutoff=best[2])
+            if score > best[2]:
+                best = (start, end, score)
+    start, end, score = best
+    if score * 100 < _LEAST_SCORE and count == 1:
+        return part, *_part_of_word(part, text)
+    return part, start, end, score * 100
+
+
+def _part_of_word(part: str, text: str) -> tuple[int, int, float]:
+    """Return the start, the end and the score of the words with the part most like a word."""
     from rapidfuzz.fuzz import partial_ratio_alignment
 
     alignment = partial_ratio_alignment(part, text)
-    if alignment is None:
-        return part, 0, 0, 0.0
-    start, end = _whole_words(text, alignment.dest_start, alignment.dest_end)
-    return part, start, end, alignment.score
+    if alignment is None or alignment.score < _LEAST_SCORE_OF_PART:
+        return 0, 0, 0.0
+    return (*_whole_words(text, alignment.dest_start, alignment.dest_end), alignment.score)
 
 
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:

@@ -1,30 +1,21 @@
 """The option `--watch`: waits until files are saved, and decides whether a run is needed.
 
-Files are polled a few times a second, which works on every file system. Only stamps are compared;
-the plan determines the effect of a change.
+Only the stamps of files are compared; the plan determines the effect of a change.
 """
-
-# Paths are strings here, because thousands of files are polled.
-# ruff: noqa: PTH118
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
+from evalstore.operations.file_watcher import FileWatcher
 from evalstore.operations.run import plan_run
 from evalstore.operations.run import run as carry_out
-from evalstore.operations.status_cache import see, see_mentioned
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import GO_ON
 from evalstore.planning.planner import require_sound, select
-from evalstore.workspace.env_files import NAMES
 from evalstore.workspace.folder import WorkspaceFolder
-from evalstore.workspace.index import SUFFIXES, Seen, Stamp, walk
 
 if TYPE_CHECKING:
     from evalstore.operations.progress import ProgressListener
@@ -32,76 +23,6 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.project import Project
-
-_PAUSE = 0.3
-"""Seconds between two polls."""
-_IDLE = 10
-"""The pause is at least this many times as long as a poll."""
-_UNREADABLE: Stamp = (-1, 0, 0, 0)
-
-
-class FileWatcher:
-    """Polls the files of a workspace until some of them change."""
-
-    def __init__(self, workspace: WorkspaceFolder) -> None:
-        self._root = str(workspace.root)
-        self._took = 0.0
-        self._single = [str(workspace.config), *(os.path.join(self._root, name) for name in NAMES)]
-        self._folders: dict[str, tuple[str, ...]] = {}
-        self._mentioned: dict[str, Seen] = {}
-        self.follow(workspace)
-
-    def follow(self, workspace: WorkspaceFolder) -> None:
-        """Watch the folders of the settings from now on; call it before reading the files."""
-        folders = {
-            os.path.join(self._root, workspace.settings.paths[kind]): suffixes
-            for kind, suffixes in SUFFIXES.items()
-        }
-        self._boundary = workspace.boundary
-        if folders != self._folders:
-            self._folders = folders
-            self._files = self._look()
-
-    def follow_mentioned(self, names: Collection[str]) -> None:
-        """Watch also the files that tests mention from now on."""
-        self._mentioned = {name: self._mentioned.get(name) or see_mentioned(name) for name in names}
-
-    def wait(self) -> list[str]:
-        """Wait until files have changed; returns their relative paths, sorted.
-
-        It also waits until no more files change, because an editor may save a file in two steps.
-        """
-        changed: set[str] = set()
-        while not changed:
-            now = self._look_after_a_pause()
-            while now != (self._files, self._mentioned):
-                changed |= _differences(self._files, now[0])
-                changed |= _differences(self._mentioned, now[1])
-                self._files, self._mentioned = now
-                now = self._look_after_a_pause()
-        return sorted(os.path.relpath(name, self._root) for name in changed)
-
-    def _look_after_a_pause(self) -> tuple[dict[str, Stamp], dict[str, Seen]]:
-        time.sleep(max(_PAUSE, _IDLE * self._took))
-        began = time.monotonic()
-        stamps = self._look(), {name: see_mentioned(name) for name in self._mentioned}
-        self._took = time.monotonic() - began
-        return stamps
-
-    def _look(self) -> dict[str, Stamp]:
-        stamps = {name: see(name)[1:] for name in self._single}
-        for folder, suffixes in self._folders.items():
-            try:
-                if not self._boundary.contains(os.path.realpath(folder)):
-                    raise EvalstoreError(f"{folder} is outside of the workspace")
-                walk(folder, f"{folder}/", suffixes, stamps)
-            except EvalstoreError:
-                stamps[folder] = _UNREADABLE  # reading it will report why
-        return stamps
-
-
-def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
-    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
 class Watch:

@@ -95,11 +95,16 @@ class RateChange:
 
     @property
     def points(self) -> str:
-        """Return the difference in percentage points, with its interval if that says anything."""
+        """Return the difference in percentage points with its interval, or why there is none.
+
+        An interval of clustered results that is cut at an end of the scale is not shown.
+        """
         if self.difference is None:
             return ""
-        if self.low is None or self.high is None or (self.low <= -1 and self.high >= 1):
+        if self.low is None or self.high is None:
             return f"{100 * self.difference:+.1f} points"
+        if self.method == "cluster-t" and (self.low <= -1 or self.high >= 1):
+            return f"{100 * self.difference:+.1f} points (too few files for an interval)"
         return (
             f"{100 * self.difference:+.1f} points "
             f"(95% interval {100 * self.low:+.1f} to {100 * self.high:+.1f})"

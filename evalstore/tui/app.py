@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from evalstore.tui.state.navigation import CaseNavigator
 
 _CHECK_SECONDS = 1.0
-"""How often the browser checks whether somebody has written to the store."""
+"""How often the browser checks whether somebody has written to the store or edited files."""
 
 _CSS = """
     * {
@@ -85,7 +85,7 @@ def _place_commands() -> type[Provider]:
 
 
 class Browser(MessageApp):
-    """Browses what a store holds, and follows it while others write to it."""
+    """Browses what a store holds, and follows it and the files of the workspace."""
 
     TITLE = "evalstore"
     ENABLE_COMMAND_PALETTE = True
@@ -136,7 +136,7 @@ class Browser(MessageApp):
         self.check_store()
 
     def check_store(self) -> None:
-        """Read again when somebody has written to the store."""
+        """Read again when somebody has written to the store, or edited files of the workspace."""
         self.run_worker(
             self._check_store, thread=True, exclusive=True, group=STORE_CHECKS, exit_on_error=False
         )
@@ -148,6 +148,7 @@ class Browser(MessageApp):
             return
         try:
             stamp = self.source.workspace.stamp()
+            has_changed = self.source.have_files_changed()
         except EvalstoreError as problem:
             if str(problem) != str(self.problem):
                 self.call_from_thread(self.show_store_problem, problem)
@@ -156,7 +157,8 @@ class Browser(MessageApp):
         if was_unreadable:
             self.call_from_thread(self.show_store_problem, None)
         before, self._stamp = self._stamp, stamp
-        if was_unreadable or (before is not None and (before != stamp or self._is_behind)):
+        has_changed = has_changed or (before is not None and before != stamp)
+        if was_unreadable or has_changed or self._is_behind:
             self.call_from_thread(self.show_changes)
 
     def show_store_problem(self, problem: EvalstoreError | None) -> None:

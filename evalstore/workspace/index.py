@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from evalstore.files.access import Boundary
 
+INDEX = "index.json"
+"""The name of its file."""
 SUFFIXES = {
     "tests": (".md",),
     "prompts": (".md",),
@@ -139,6 +141,16 @@ class Index:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, data, durable=False)
         self.changed = False
+
+
+def read_dependencies(private: Path, boundary: Boundary, file: str) -> dict[str, Any]:
+    """Return the dependencies of a test file as it was last read; empty when they are not known."""
+    try:
+        content = read_cache(private / INDEX, boundary)
+        depends = content["depends"][content["files"][file][-1]]
+    except (ValueError, KeyError, TypeError, IndexError):
+        return {}
+    return depends if isinstance(depends, dict) else {}
 
 
 def read_cache(path: Path, boundary: Boundary) -> Any:

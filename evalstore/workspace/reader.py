@@ -24,7 +24,7 @@ from evalstore.workspace.definition_files import read_definition_files
 from evalstore.workspace.dependencies import CurrentDependencies
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
-from evalstore.workspace.index import Index, IndexEntry, Stamp, is_settled
+from evalstore.workspace.index import INDEX, Index, IndexEntry, Stamp, is_settled
 from evalstore.workspace.model_suggestions import suggest_model
 from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, Sink, keep_after
 from evalstore.workspace.testfiles.expansion import expand_test
@@ -34,8 +34,6 @@ from evalstore.workspace.testfiles.parser import read_test
 if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.model_files import Currency, Model
-
-_INDEX = "index.json"
 
 
 @dataclass
@@ -75,7 +73,7 @@ class Reading:
     def save_index(self, workspace: WorkspaceFolder) -> None:
         """Write the index; call it only when everything that was read is in the store."""
         if self.index and self.index.changed:
-            self.index.write(workspace.private / _INDEX)
+            self.index.write(workspace.private / INDEX)
 
 
 LoadNodes = Callable[[list[str]], Mapping[str, CaseFile]]
@@ -114,7 +112,7 @@ class _Reader:
         self._settings = workspace.settings
         self._load_nodes = load_nodes
         self._keep = keep
-        index_path = workspace.private / _INDEX
+        index_path = workspace.private / INDEX
         self._index = Index.read(index_path, workspace.boundary) if load_nodes else Index()
         self._references = References(
             workspace.root,

@@ -16,6 +16,7 @@ from evalstore.checks.text_differences import AnswerDifference
 from evalstore.values import Json, Reply, ToolCall
 
 LONG = "You owe us 20 euros.\nPlease pay at the counter."
+KEEP = "Most days count. You can keep it for 14 days. Please bring it back."
 SCHEMA = {"type": "object", "properties": {"days": {"type": "integer"}}}
 
 
@@ -37,6 +38,15 @@ def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifferenc
         ({"contains": "us 30 euro"}, LONG, "us 30 euro", "us 20 euros", "line 1, column 9"),
         ({"containsAny": ["zzz", "20 Euros"]}, LONG, "20 Euros", "20 euros", "line 1, column 12"),
         ({"containsAll": ["euros", "Pay at"]}, LONG, "Pay at", "pay at", "line 2, column 8"),
+        ({"contains": "7 days"}, KEEP, "7 days", "14 days", "line 1, column 38"),
+        ({"contains": "Countess"}, "the encounters", "Countess", "encounters", "line 1, column 5"),
+        (
+            {"contains": "you may keep it 14 days"},
+            KEEP,
+            "you may keep it 14 days",
+            "You can keep it for 14 days",
+            "line 1, column 18",
+        ),
         (
             {"contains": "PLEASE PAY NOW", "ignoreCase": True},
             LONG,
@@ -127,6 +137,11 @@ def test_the_gap_between_numbers_is_given() -> None:
 def test_nothing_like_the_expected_text_is_reported() -> None:
     difference = located({"contains": "zebra"}, "20")
     assert difference == ("zebra", "", "", False, "nothing like it in 2 characters")
+    fee = "You can keep it for four weeks.\n- Late returns cost 0.50 euros a day"
+    assert located({"contains": "28 days"}, fee) == (
+        *("28 days", "", "", False),
+        f"nothing like it in {len(fee)} characters",
+    )
     assert located({"regex": "z+"}, "20") == (
         *("a match of 'z+'", "", "", False),
         "no match in 2 characters",
@@ -204,7 +219,7 @@ def test_a_pattern_that_takes_long_has_no_place() -> None:
 def test_no_passage_is_searched_when_it_would_take_long(check: Json) -> None:
     """A search for ten thousand characters in twenty thousand took a minute."""
     sessions = [HeldConversation((Reply("ba c" * 4_900),))]
-    with patch("rapidfuzz.fuzz.partial_ratio_alignment") as search:
+    with patch("evalstore.checks.text_differences._align") as search:
         difference = locate_difference(read_check(check), sessions, {})
     assert difference is not None
     assert difference.note == "not in 19,600 characters"

@@ -46,7 +46,7 @@ def test_what_broke_or_was_fixed_is_listed_first_and_old_failures_are_counted(
     write_case("e", "no")
     assert history("run") == Ran(
         1,
-        "since the last run: 1 broke, 1 fixed\n"
+        "since the last run: 1 broke, 1 fixed, 1 new failure\n"
         "fail       tests/b.md  scripted/one  <short>  (broke)\n"
         "           'never' is not in 'yes b'\n"
         "fail       tests/e.md  scripted/one  <short>  (new)\n"

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.operations.file_watcher import FileWatcher
 from evalstore.operations.log import log
-from evalstore.operations.watch import FileWatcher
 from evalstore.planning.options import Location
 from evalstore.workspace.folder import WorkspaceFolder
 from tests import endpoint
@@ -131,7 +131,7 @@ def play(
     def run(*edits: Callable[[], object], command: str = "run --json") -> Played:
         steps = [step for edit in edits for step in (edit, nothing)]
         with monkeypatch.context() as patch:
-            patch.setattr("evalstore.operations.watch.time", Steps(*steps))
+            patch.setattr("evalstore.operations.file_watcher.time", Steps(*steps))
             exit_code = main([*command.split(), "--watch"])
         out, err = capsys.readouterr()
         output = re.sub(r"\d\d:\d\d:\d\d", "<time>", err).split(f"<time> {WAITING}")
@@ -621,7 +621,7 @@ def look(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     """Look at the workspace while steps are taken, one in each pause."""
 
     def start(*steps: Callable[[], object]) -> FileWatcher:
-        monkeypatch.setattr("evalstore.operations.watch.time", Steps(*steps))
+        monkeypatch.setattr("evalstore.operations.file_watcher.time", Steps(*steps))
         return FileWatcher(WorkspaceFolder(workspace))
 
     return start

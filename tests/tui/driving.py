@@ -36,6 +36,8 @@ _SECONDS = 60
 """Until something that does not come is given up; a busy machine is slow."""
 _MOMENT = 0.01
 """Seconds between two looks, and from the last letter of a filter to its search."""
+_NEVER = 3600.0
+"""Seconds until the browser looks for changes by itself; tests say when it does."""
 _QUIET_ROUNDS = 4
 """In each round all waiting messages are handled; what these set off is handled in the next."""
 
@@ -102,6 +104,12 @@ async def settled(pilot: Pilot[None], *, awaits_runs: bool = True, is_seen: bool
         quiet = quiet + 1 if is_still else 0
         if is_seen and quiet == _QUIET_ROUNDS and _paint_changes(pilot.app):
             quiet = 0
+
+
+async def look(pilot: Pilot[None]) -> None:
+    """Let the browser look for what others have written, and wait until it is shown."""
+    cast(Browser, pilot.app).check_store()
+    await settled(pilot)
 
 
 async def show_changes(pilot: Pilot[None]) -> None:
@@ -215,6 +223,8 @@ def drive(
             mock.patch.object(Stylesheet, "_parse_rules", _parse_once),
             mock.patch.object(Compositor, "render_update", _leave_unpainted),
             mock.patch("textual.strip.FIFOCache", _make_no_cache),
+            mock.patch("evalstore.tui.app._CHECK_SECONDS", _NEVER),
+            mock.patch("evalstore.operations.file_watcher._REST", 0),
             mock.patch("evalstore.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.search._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),

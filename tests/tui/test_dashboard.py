@@ -246,6 +246,9 @@ def test_every_line_fits(workspace: Path, width: int, height: int) -> None:
     dashboard = read_dashboard(Location(workspace))
     listed = list_runs(Location(workspace))
     lines = list(dashboard_lines(dashboard, listed, width, height))
+    old = list(dashboard_lines(dashboard, listed, width, height, is_old=True))
+    assert [line.text for line in old] == [line.text for line in lines]
+    assert {span.colour for span in old[0].spans[:2]} == {"faint"}
     assert len(lines) == height
     if width >= 40:
         assert max(len(line.text.rstrip()) for line in lines) <= width

@@ -17,6 +17,7 @@ from evalstore.operations.views.diff_text import (
     FLIPS,
     ROW_ID_HINT,
     change_name,
+    listed_pairs,
     pair_line,
     side_lines,
     summary_lines,
@@ -52,7 +53,7 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
     if not stat:
         _print_edits(diff)
         for change in changes:
-            _print_pairs(diff, change, getattr(diff.comparison, change), answers=answers)
+            _print_pairs(diff, change, listed_pairs(diff, change), answers=answers)
     print_lines(summary_lines(diff))
     if diff.is_now_partial:
         output.talk(f'(use "{output.safe(_whole_command(diff))}" to compare all cases)')

@@ -319,6 +319,12 @@ def feedback(location: Location, evaluations: Sequence[str]) -> dict[str, str]:
         return store.find_feedback(evaluations)
 
 
+def stored_labels(location: Location) -> LabelIndex:
+    """Return all labels of people."""
+    with open_store(location) as store:
+        return read_labels(store)
+
+
 def store_stamp(location: Location) -> StoreStamp:
     """Return the stamp of the store; raises `StoreError` when it is gone."""
     path = store_path(open_workspace(location), location)

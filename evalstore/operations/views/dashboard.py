@@ -15,6 +15,7 @@ from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.status import status as read_status
 from evalstore.operations.verdict_changes import cell_of, find_verdict_changes
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.labels import read_labels
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import PathHistory
@@ -24,6 +25,7 @@ from evalstore.store.results import iterate_cases
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import CellKey
+    from evalstore.operations.views.labels import LabelIndex
     from evalstore.planning.options import Location
     from evalstore.results import Result
     from evalstore.runs import Run
@@ -86,11 +88,12 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
 def _find_broken(
     location: Location, folder: str, go_on: Callable[[], bool]
 ) -> tuple[BrokenCase, ...]:
-    """Return the cases that broke in the newest runs, without those that a later run fixed."""
+    """Return the cases that broke in the newest runs and that no later run or label has passed."""
     broken: dict[CellKey, tuple[Run, Result]] = {}
     fixed: set[CellKey] = set()
     with open_store(location) as store:
         history: PathHistory | None = None
+        labels: LabelIndex | None = None
         for run in store.find_recent_runs(limit=_RUNS):
             if len(broken) >= _LISTED or not go_on():
                 break
@@ -99,7 +102,10 @@ def _find_broken(
             changes = find_verdict_changes(store, folder, run)
             if changes is None:
                 continue
+            labels = labels or (read_labels(store) if changes.broke else None)
             for result in changes.broke:
+                if labels and labels.word(result) == "pass":
+                    continue
                 cell = _newest_cell(history, result)
                 if cell not in fixed and cell not in broken:
                     broken[cell] = run, result

@@ -41,6 +41,17 @@ def side_names(diff: Diff) -> tuple[str, str]:
     return diff.models or ("was", "now")
 
 
+def listed_pairs(diff: Diff, change: str) -> list[Pair]:
+    """Return the pairs of a change in the order in which they are listed: new failures first."""
+    pairs: list[Pair] = getattr(diff.comparison, change)
+    return sorted(pairs, key=lambda pair: not is_new_failure(pair)) if change == "new" else pairs
+
+
+def is_new_failure(pair: Pair) -> bool:
+    """Return whether only the newer side has a result, and it does not pass."""
+    return pair.was is None and pair.either.verdict not in (None, "pass")
+
+
 def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     """Yield the numbers of changed pairs by kind, and the pass rates of both sides.
 
@@ -53,7 +64,7 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     counts = {change: len(getattr(comparison, change)) for change in CHANGES}
     spans = [
         StyledSpan(
-            f"{count:,} {change_name(diff, change)}{safe(diff.causes_text(change))}, ",
+            f"{count:,} {change_name(diff, change)}{_remarks(diff, change)}, ",
             FLIPS.get(change, ""),
         )
         for change, count in counts.items()
@@ -82,6 +93,15 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     is_known = not comparison.pending or change.moved
     if comparison.flips and is_known:
         yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
+
+
+def _remarks(diff: Diff, change: str) -> str:
+    """Return how many new results failed and why there are some: ` (1 failed; new file a.md)`."""
+    failed = sum(map(is_new_failure, diff.comparison.new)) if change == "new" else 0
+    parts = [f"{failed:,} failed"] if failed else []
+    if causes := ", ".join(diff.causes_of(change)):
+        parts.append(safe(causes))
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _pending_text(count: int) -> str:

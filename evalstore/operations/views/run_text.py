@@ -140,7 +140,7 @@ OLDER_HINT = 'the oldest answers count; "evalstore run --max-age AGE" leaves out
 
 
 def changes_line(changes: VerdictChanges) -> StyledLine:
-    """Return `since the last run: 2 broke, 1 fixed (1 by older stored answers)`."""
+    """Return `since the last run: 2 broke, 1 fixed, 1 new failure (1 by older stored answers)`."""
     counts = (
         (len(changes.broke), "broke"),
         (len(changes.fixed), "fixed"),
@@ -154,6 +154,8 @@ def changes_line(changes: VerdictChanges) -> StyledLine:
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
     if len(spans) == 1:
         spans.append(StyledSpan("nothing broke or was fixed"))
+    if changes.new:
+        spans += [StyledSpan(", "), StyledSpan(plural(len(changes.new), "new failure"), "fail")]
     if changes.older:
         spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
     return StyledLine(tuple(spans))

@@ -33,13 +33,14 @@ from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.reports.word_diff import compare_side_by_side
 from evalstore.tui.render.markdown_text import render_text
 from evalstore.tui.render.pair import MIN_SHARED, question_lines
-from evalstore.tui.render.verdicts import verdict_cell
+from evalstore.tui.render.verdicts import result_cell
 
 if TYPE_CHECKING:
     from evalstore.operations.attempts import MixedAttempts
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.judgements import JudgementView
+    from evalstore.operations.views.labels import LabelIndex
     from evalstore.reports.word_diff import Pieces
     from evalstore.results import Result
 
@@ -47,14 +48,18 @@ _INDENT = 2
 
 
 def place_lines(
-    case: CaseRow, result: Result, attempt: int, mixed: MixedAttempts | None = None
+    case: CaseRow,
+    result: Result,
+    attempt: int,
+    labels: LabelIndex,
+    mixed: MixedAttempts | None = None,
 ) -> Iterator[StyledLine]:
     """Yield the case, and the verdict on a candidate; `attempt` is the answer's number, from 0.
 
     `mixed` are the attempts if they differ.
     """
     yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
-    cell = verdict_cell(result.word)
+    cell = result_cell(result, labels)
     facts = result_facts(result, attempt, mixed)
     yield StyledLine(
         (

@@ -73,7 +73,7 @@ def answer_texts(
     hint: str,
 ) -> AnswerTexts:
     """Return one answer with its `images` by id; a `hint` when it or a judgement is missing."""
-    place = place_lines(position.case, result, position.attempt, position.mixed)
+    place = place_lines(position.case, result, position.attempt, position.labels, position.mixed)
     return AnswerTexts(
         view,
         verdict=[*place, *verdict_lines(view, result, hint)],
@@ -88,8 +88,12 @@ def compared_texts(
 ) -> AnswerTexts:
     """Return the answers of two candidates, with their differences marked."""
     left, right = compared_lines(*views)
+    case, labels = position.case, position.labels
     return AnswerTexts(
         views[0],
-        verdict=[*place_lines(position.case, results[0], position.attempt), *left],
-        other=[*place_lines(position.case, results[1], position.attempt_beside), *right],
+        verdict=[*place_lines(case, results[0], position.attempt, labels), *left],
+        other=[
+            *place_lines(case, results[1], position.attempt_beside, labels),
+            *right,
+        ],
     )

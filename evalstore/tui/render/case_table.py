@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from evalstore.display import columns_of, plural
 from evalstore.operations.attempts import failed_text
 from evalstore.operations.views.styled_text import StyledSpan
-from evalstore.operations.views.verdict_order import PERSON, SIGNS, verdict_counts
+from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.plot import spark_spans, spark_words
 from evalstore.tui.render.reading import READING
-from evalstore.tui.render.verdicts import short_names, verdict_cell
+from evalstore.tui.render.verdicts import result_cell, short_names
 from evalstore.tui.state.case_filter import row_label, stem
 from evalstore.tui.state.case_groups import CaseGroup
 from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
@@ -31,6 +31,8 @@ _LONGEST = 14
 with the rate for which there is always room."""
 _NAME = 15
 """Columns of a file and of a row that there must be room for beside the last verdicts."""
+_BRIEF = 12
+"""The most columns of the title of the last verdicts in a narrow table."""
 _LEAST = MARGIN + 2 * GAP + 9
 """The width of the table without names and candidates."""
 _DENSE, _SPARSE = 11, 8
@@ -119,7 +121,9 @@ def _history_heads(cases: Cases, picked: int, levels: int) -> tuple[str, ...]:
     """
     if len(cases.models) < 2 or picked >= len(cases.models):
         return ()
-    return (f"last runs: {short_names(cases.models)[picked]}", "last runs") * levels
+    name = short_names(cases.models)[picked]
+    brief = f"last: {name}"
+    return (f"last runs: {name}", brief if columns_of(brief) <= _BRIEF else "last runs") * levels
 
 
 def _model_column(
@@ -202,15 +206,11 @@ def _result_cell(cases: Cases, result: Result) -> StyledCell:
 
     Of attempts that differ, the number of those that have this verdict is behind it.
     """
-    cell, labels = verdict_cell(result.word), cases.labels
-    if mixed := cases.mixed.get(result.evaluations):
-        alike = mixed.passed if result.verdict == "pass" else mixed.total - mixed.passed
-        failing = failed_text(mixed.total - mixed.passed, mixed.total)
-        text = f"{cell.text} {alike}/{mixed.total}"
-        cell = StyledCell(text, cell.colour, f"{cell.plain}, {failing}")
-    if word := labels.word(result):
-        plain = f"{cell.plain}, labelled {word}"
-        return StyledCell(f"{cell.text} {PERSON}{SIGNS[word]}", cell.colour, plain)
-    if labels.decides(result):
-        return StyledCell(f"{cell.text} {PERSON}", cell.colour, f"{cell.plain}, labelled")
-    return cell
+    mixed = cases.mixed.get(result.evaluations)
+    if not mixed:
+        return result_cell(result, cases.labels)
+    alike = mixed.passed if result.verdict == "pass" else mixed.total - mixed.passed
+    failing = failed_text(mixed.total - mixed.passed, mixed.total)
+    cell = result_cell(result, cases.labels, f" {alike}/{mixed.total}")
+    word = result.word or "answered"
+    return cell._replace(plain=f"{word}, {failing}{(cell.plain or word).removeprefix(word)}")

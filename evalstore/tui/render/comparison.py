@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.display import safe, widest
 from evalstore.operations.views.diff_text import (
     CHANGES,
+    FLIPS,
     change_name,
+    is_new_failure,
+    listed_pairs,
     side_names,
     summary_lines,
 )
@@ -21,13 +24,14 @@ from evalstore.operations.views.styled_text import (
     text_lines,
 )
 from evalstore.tui.render.plot import spark_spans, spark_words
-from evalstore.tui.render.verdicts import short_names, verdict_cell
+from evalstore.tui.render.verdicts import result_cell, short_names
 from evalstore.tui.widgets.column_names import case_names, only_file
 from evalstore.tui.widgets.grid_columns import NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
     from evalstore.operations.diff_result import Diff
+    from evalstore.operations.views.labels import LabelIndex
     from evalstore.reports.comparison import Pair
     from evalstore.reports.version_diff import Difference
 
@@ -48,6 +52,11 @@ class ListedPair(NamedTuple):
     pair: Pair
 
     @property
+    def is_wrong(self) -> bool:
+        """Return whether the pair broke or was fixed, or is a new failure."""
+        return self.change in FLIPS or (self.change == "new" and is_new_failure(self.pair))
+
+    @property
     def place(self) -> tuple[str, str, int, str]:
         """Return the file, the row, the number of the prompt and the candidate."""
         result = self.pair.either
@@ -55,11 +64,13 @@ class ListedPair(NamedTuple):
 
 
 def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
-    """Return the pairs that differ, flips first; `with_unchanged` adds those that do not."""
+    """Return the pairs that differ: flips, then new failures, then the others.
+
+    `with_unchanged` adds those that do not differ.
+    """
     changes = (*CHANGES, *(("unchanged",) if with_unchanged else ()))
-    return [
-        ListedPair(change, pair) for change in changes for pair in getattr(diff.comparison, change)
-    ]
+    listed = [ListedPair(change, pair) for change in changes for pair in listed_pairs(diff, change)]
+    return sorted(listed, key=lambda it: (it.change not in FLIPS, not it.is_wrong))
 
 
 def file_of_pairs(pairs: Sequence[ListedPair]) -> str:
@@ -68,13 +79,13 @@ def file_of_pairs(pairs: Sequence[ListedPair]) -> str:
 
 
 def pair_columns(
-    diff: Diff, pairs: Sequence[ListedPair], *, with_history: bool = False
+    diff: Diff, pairs: Sequence[ListedPair], labels: LabelIndex, *, with_history: bool = False
 ) -> list[Column]:
     """Return the columns: the change, the case, the candidate unless two are compared, verdicts."""
     was, now = short_names(side_names(diff))
     changes = {change_name(diff, listed.change) for listed in pairs}
-    words = {side.word for _, pair in pairs for side in (pair.was, pair.now) if side}
-    verdicts = (verdict_cell(word).text for word in words)
+    sides = (side for _, pair in pairs for side in (pair.was, pair.now) if side)
+    verdicts = {result_cell(side, labels).text for side in sides}
     width = max(widest(verdicts), min(_VERDICT, widest((was, now))))
     files = widest({listed.place[0] for listed in pairs})
     rows = widest({_row_label(diff, listed) for listed in pairs})
@@ -101,7 +112,9 @@ def pair_columns(
     ]
 
 
-def pair_cells(diff: Diff, listed: ListedPair, history: Sequence[str] = ()) -> Sequence[StyledCell]:
+def pair_cells(
+    diff: Diff, listed: ListedPair, labels: LabelIndex, history: Sequence[str] = ()
+) -> Sequence[StyledCell]:
     """Return a cell for each of these columns; `history` are the last verdicts of the case."""
     change, pair = listed
     return (
@@ -110,7 +123,7 @@ def pair_cells(diff: Diff, listed: ListedPair, history: Sequence[str] = ()) -> S
         StyledCell(_row_label(diff, listed), group=pair.either.file),
         *(() if diff.models else (StyledCell(pair.either.model),)),
         *(
-            StyledCell("-", "faint") if side is None else verdict_cell(side.word)
+            StyledCell("-", "faint") if side is None else result_cell(side, labels)
             for side in (pair.was, pair.now)
         ),
         StyledCell(spark_words(history), parts=spark_spans(history)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, columns_of, interval_bar, percent, plural, safe
@@ -28,19 +28,25 @@ _WIDE, _FIGURES = 140, 100
 
 
 def dashboard_lines(
-    dashboard: Dashboard | None, runs: Sequence[RunLine], width: int, height: int
+    dashboard: Dashboard | None,
+    runs: Sequence[RunLine],
+    width: int,
+    height: int,
+    *,
+    is_old: bool = False,
 ) -> Iterator[StyledLine]:
     """Yield the pass rate, pending work, what broke last and the trend, in `height` lines.
 
-    `runs` are the newest first. With one line the figures alone are shown.
+    `runs` are the newest first. With one line the figures alone are shown. Figures that are old,
+    while they are read again, are faint.
     """
     if height < 2:
-        yield _brief_line(dashboard, runs, width)
+        yield from _faint([_brief_line(dashboard, runs, width)], is_old=is_old)
         return
     is_wide = width >= _WIDE
     room = min(_FIGURES, width // 2) if is_wide else width
     trend = rate_series(runs, "pass rate")
-    left = list(_figure_lines(dashboard, runs, room))
+    left = [*_faint(_figure_lines(dashboard, runs, room), is_old=is_old)]
     if not is_wide:
         trend = trend._replace(title="")
         yield from left[:3]
@@ -50,6 +56,12 @@ def dashboard_lines(
         yield from beside(left, list(plot), room + _GAP)
     else:
         yield from left
+
+
+def _faint(lines: Iterable[StyledLine], *, is_old: bool) -> Iterator[StyledLine]:
+    for line in lines:
+        spans = tuple(span._replace(colour="faint") for span in line.spans)
+        yield line._replace(spans=spans) if is_old else line
 
 
 def rate_series(runs: Sequence[RunLine], title: str) -> Series:

@@ -10,7 +10,7 @@ from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.operations.views.verdict_order import PERSON
 from evalstore.tui.render.plot import spark_spans, spark_words
-from evalstore.tui.render.verdicts import verdict_cell, when
+from evalstore.tui.render.verdicts import result_cell, when
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
@@ -45,7 +45,7 @@ def candidate_lines(
     result = case.results[number]
     if result is None:
         return
-    cell = verdict_cell(result.word)
+    cell = result_cell(result, cases.labels)
     yield StyledLine(
         (
             StyledSpan(f"{cell.text}  ", cell.colour),

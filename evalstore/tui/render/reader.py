@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural
@@ -16,9 +16,12 @@ from evalstore.operations.views.styled_text import (
 from evalstore.tui.render.answer import block_lines, place_lines, verdict_lines
 from evalstore.tui.render.judgements import candidate_lines, history_spans
 from evalstore.tui.render.pair import question_lines
+from evalstore.tui.widgets.text_view import wrap_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from textual.geometry import Size
 
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow, Cases
@@ -28,10 +31,15 @@ if TYPE_CHECKING:
 class _Most(NamedTuple):
     lines: int
     characters: int
+    rows: int = 0
+    """Rows of a wrapped text; 0: as many as there are."""
+    width: int = 0
 
 
 _USER, _ANSWER = _Most(12, 1_500), _Most(300, 10_000)
 """How much of a message and of an answer is shown."""
+_FEWEST_ROWS, _REASON_ROWS = 3, 5
+"""Rows that an answer has at least, and those of a verdict and its reason that are seen."""
 
 
 class ReaderTexts(NamedTuple):
@@ -53,6 +61,7 @@ def reader_texts(
     cut_note: str,
     *,
     is_brief: bool = False,
+    room: Size | None = None,
 ) -> ReaderTexts:
     """Return the texts of a case.
 
@@ -60,12 +69,13 @@ def reader_texts(
     `history` returns the last verdicts of a result.
 
     `hint` says how to get what is missing, `cut_note` how to read all of a text that is cut.
-    With `is_brief` the message of the user is one line.
+    With `is_brief` the message of the user is one line. An answer that did not pass is cut where
+    the reason would not be in the `room`.
     """
     result = case.results[picked]
     assert result
     mixed = cases.mixed.get(result.evaluations)
-    place = [*place_lines(case, result, cases.shown_attempt(result), mixed)]
+    place = [*place_lines(case, result, cases.shown_attempt(result), cases.labels, mixed)]
     blocks = _exchange(view)
     verdicts = [*verdict_lines(view, result, hint)]
     spans = tuple(history_spans(history(result)))
@@ -77,17 +87,24 @@ def reader_texts(
         ):
             others += [BLANK, *lines]
 
-    def texts(*, rendered: bool) -> list[StyledLine]:
-        exchange = [
+    def exchange(most: _Most, *, rendered: bool) -> list[StyledLine]:
+        return [
             line
             for block in blocks
             for line in (
                 question_lines(block.text)
                 if is_brief and not block.by_candidate
-                else _shortened(block, images, cut_note, rendered)
+                else _shortened(block, images, cut_note, rendered, most)
             )
         ]
-        return [*place, *exchange, *verdicts, *last_runs, *others]
+
+    most = _ANSWER
+    if room and result.word not in ("pass", None):
+        used = [*place, *exchange(_ANSWER._replace(lines=0), rendered=False)]
+        most = most._replace(rows=_free_rows(room, used, verdicts), width=room.width)
+
+    def texts(*, rendered: bool) -> list[StyledLine]:
+        return [*place, *exchange(most, rendered=rendered), *verdicts, *last_runs, *others]
 
     return ReaderTexts(texts(rendered=True), texts(rendered=False))
 
@@ -105,12 +122,38 @@ def _shortened(
     images: Mapping[str, Sequence[StyledLine]],
     cut_note: str,
     rendered: bool,
+    most_of_answer: _Most,
 ) -> Iterator[StyledLine]:
     """Yield the beginning of a block; a note says how much is left out."""
-    most = _ANSWER if block.by_candidate else _USER
+    most = most_of_answer if block.by_candidate else _USER
     start = "\n".join(block.text[: most.characters].split("\n")[: most.lines])
+    if most.rows and _count_rows(text_lines(start), most.width) > most.rows:
+        start = _first_rows(start, most.rows - 1, most.width)
     yield BLANK
     yield from block_lines(block._replace(text=start), images, rendered=rendered)
     if left := len(block.text) - len(start):
         words = f"… {plural(left, 'more character')}{cut_note}"
         yield from text_lines(words, "faint", 2)
+
+
+def _free_rows(room: Size, used: Sequence[StyledLine], verdicts: Sequence[StyledLine]) -> int:
+    """Return the rows for an answer beside the `used` lines and the verdict with its reason."""
+    reason = min(_count_rows(verdicts, room.width), _REASON_ROWS)
+    return max(_FEWEST_ROWS, room.height - _count_rows(used, room.width) - reason)
+
+
+def _count_rows(lines: Iterable[StyledLine], width: int) -> int:
+    return sum(sum(1 for _ in wrap_line(line, width)) for line in lines)
+
+
+def _first_rows(text: str, rows: int, width: int) -> str:
+    """Return the lines of a text that fit into some rows; a line that is longer is cut."""
+    kept: list[str] = []
+    for line in text.split("\n"):
+        needed = _count_rows(text_lines(line), width)
+        if needed > rows:
+            kept += [line[: rows * width]] if rows else []
+            break
+        kept.append(line)
+        rows -= needed
+    return "\n".join(kept)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import ago
 from evalstore.operations.views.styled_text import verdict_span
-from evalstore.operations.views.verdict_order import SIGNS
+from evalstore.operations.views.verdict_order import PERSON, SIGNS
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
+    from evalstore.operations.views.labels import LabelIndex
     from evalstore.reports.statistics import Rate
+    from evalstore.results import Result
 
 
 def verdict_cell(word: str | None) -> StyledCell:
@@ -20,6 +22,21 @@ def verdict_cell(word: str | None) -> StyledCell:
     word = word or "answered"
     span = verdict_span(word, SIGNS)
     return StyledCell(span.text, span.colour, word)
+
+
+def result_cell(result: Result, labels: LabelIndex, text: str = "") -> StyledCell:
+    """Return the verdict, with the sign of a person who decided it or labelled it after the run.
+
+    `text` is added to the verdict.
+    """
+    cell = verdict_cell(result.word)
+    text = f"{cell.text}{text}"
+    if word := labels.word(result):
+        plain = f"{cell.plain}, labelled {word}"
+        return StyledCell(f"{text} {PERSON}{SIGNS[word]}", cell.colour, plain)
+    if labels.decides(result):
+        return StyledCell(f"{text} {PERSON}", cell.colour, f"{cell.plain}, labelled")
+    return cell._replace(text=text)
 
 
 def rate_text(rate: Rate) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, safe
+from evalstore.operations.views.edit_place import EditPlace
 from evalstore.tui.render.export import Exported, ExportedTable, default_name, save, suffixes
 from evalstore.tui.screens.dialogs import PromptDialog
-from evalstore.tui.screens.editing import edit_file
+from evalstore.tui.screens.editing import edit_place
 from evalstore.tui.screens.labelling import Labelling
 from evalstore.tui.screens.panels import PanelPage
 from evalstore.tui.widgets.grid import Grid
@@ -143,10 +144,11 @@ class CaseActionsPage(ActionsPage):
         return ""
 
     @property
-    def file_and_line(self) -> tuple[str, int | None] | None:
-        """Return the highlighted file, and the line of it if that is known."""
-        selected = self.selected
-        return (selected[0].file, None) if selected else None
+    def edited_place(self) -> EditPlace | None:
+        """Return the highlighted case or file that is edited; None: there is none."""
+        for result in self.selected[:1]:
+            return EditPlace(result.file, row=result.row, prompt=result.prompt)
+        return None
 
     # --- label
 
@@ -171,12 +173,12 @@ class CaseActionsPage(ActionsPage):
             self.warn("Nothing here can be judged again: the candidate has no such case.")
 
     def action_edit(self) -> None:
-        """Open the highlighted file in the editor, then show what the edit means."""
-        place = self.file_and_line
+        """Open a file of the highlighted case in the editor, then show what the edit means."""
+        place = self.edited_place
         if place is None:
             self.warn("There is no file here.")
         else:
-            edit_file(self, *place)
+            edit_place(self, place)
 
     def action_copy_answer(self) -> None:
         """Copy the answers of the selected result."""

@@ -166,7 +166,9 @@ class AnswerPage(CaseActionsPage):
         hint = self.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
         self._show_title(reading=True)
         if not stay:
-            place = place_lines(position.case, result, position.attempt, position.mixed)
+            place = place_lines(
+                position.case, result, position.attempt, position.labels, position.mixed
+            )
             self._texts = None
             self._show_sides([*place, *text_lines("reading …", "faint")], ())
 

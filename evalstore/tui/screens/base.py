@@ -34,7 +34,7 @@ _ACTION_ID = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
 _NEED_ROOM = ("label", "unlabel", "judge_again", "run", "edit")
 """Actions that are not available in a terminal that is too small."""
 STORE_CHECKS = "store checks"
-"""The group of readings that find out whether somebody has written to the store."""
+"""The group of readings that find out whether the store or files of the workspace have changed."""
 
 
 class RunControl(Protocol):
@@ -203,7 +203,7 @@ class Page(Screen[None]):
     search_words = ""
     """The words that a search in all texts begins with."""
     is_stale = False
-    """Whether somebody has written to the store since the page was read."""
+    """Whether the store or files of the workspace have changed since the page was read."""
 
     def __init__(self, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)

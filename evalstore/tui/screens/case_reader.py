@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from textual import events
+    from textual.geometry import Size
     from textual.timer import Timer
 
     from evalstore.operations.views.answer import AnswerView
@@ -25,6 +26,8 @@ _PAUSE_SECONDS = 0.06
 """An answer is read when the cursor has stayed on its case for so long."""
 _FEW_LINES = 20
 """Lines of a reader in which the message of the user has one line."""
+_MANY_LINES = 40
+"""Lines of a reader in which no answer is cut so that the verdict on it is seen."""
 _MISSING = "{page.run} gets it, and shows the price first."
 _CUT = ": {list.open} shows all of it"
 
@@ -40,7 +43,7 @@ class CaseReader:
         """The case and the candidate that are shown."""
         self._pause: Timer | None = None
         self._show_again: Callable[[], None] = self.clear
-        self._fit: tuple[bool, bool] | None = None
+        self._fit: tuple[Size | None, bool] | None = None
         """For which measures of the pane the answer was prepared."""
 
     def view(self) -> TextView:
@@ -84,10 +87,10 @@ class CaseReader:
         if self._fit is not None and self._fit != self._measure():
             self._show_again()
 
-    def _measure(self) -> tuple[bool, bool]:
-        """Return whether the pane has only a few lines, and whether images have room in it."""
-        size = self._view.size
-        return size.height < _FEW_LINES, size.width > IMAGE_WIDTH
+    def _measure(self) -> tuple[Size | None, bool]:
+        """Return the size of a pane without many lines, and whether images have room in it."""
+        size = self._view.scrollable_content_region.size
+        return size if size.height < _MANY_LINES else None, size.width > IMAGE_WIDTH
 
     def _stop(self) -> None:
         if self._pause:
@@ -100,7 +103,8 @@ class CaseReader:
         result = case.results[picked] if picked < len(case.results) else None
         others = [other for other in case.results if other and other is not result]
         judgements = [id for other in others for id in other.evaluations]
-        self._fit = is_brief, has_room = self._measure()
+        self._fit = room, has_room = self._measure()
+        is_brief = room is not None and room.height < _FEW_LINES
         shows_images = not page.app.no_color and has_room
         history = self._history
         hint, cut_note = page.with_keys(_MISSING), page.with_keys(_CUT)
@@ -124,6 +128,7 @@ class CaseReader:
                 hint,
                 cut_note,
                 is_brief=is_brief,
+                room=room,
             )
 
         def show(texts: ReaderTexts) -> None:

@@ -15,8 +15,8 @@ from evalstore.tui.render.case_table import case_title
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.case_figures import CaseFigures
 from evalstore.tui.screens.case_reader import CaseReader
-from evalstore.tui.screens.choice import compare_candidates
-from evalstore.tui.screens.panels import TWO_COLUMNS
+from evalstore.tui.screens.choice import compare_candidates, compare_with_previous
+from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
 from evalstore.tui.screens.text_filter import FoundWords, TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from evalstore.errors import EvalstoreError
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.edit_place import EditPlace
     from evalstore.results import Result
 
 
@@ -58,6 +59,7 @@ all of them, each with the answers of the candidate in the selected column.
     tag:a,b          a comma is an 'or'
     -tag:a  -word    a minus is a 'not'
 
+{cases.compare} compares the run with the previous one, or the workspace with the newest run.
 {cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by tag;
 {list.open} on the line of a group folds it, or unfolds it."""
 _FOOTER = (
@@ -78,20 +80,23 @@ _FOOTER = (
     FooterHint("", "page.save"),
 )
 
+_BINDINGS: list[BindingType] = [
+    Binding("slash", "filter", "Filter", id="cases.filter"),
+    Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
+    Binding("N", "failure(-1)", "Previous failure", show=False, id="cases.last_failure"),
+    Binding("s", "sort", "Sort", show=False, id="cases.sort"),
+    Binding("t", "group", "Group", show=False, id="cases.group"),
+    Binding("v", "versions", "Versions", show=False, id="cases.versions"),
+    Binding("x", "compare_models", "Compare candidates", show=False, id="cases.compare_models"),
+    Binding("d", "compare", "Compare", show=False, id="cases.compare"),
+    Binding("S", "stats", "Statistics", show=False, id="cases.stats"),
+]
+
 
 class CasesPage(CaseActionsPage):
     """The cases of a run, or of the workspace as it is now."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", id="cases.filter"),
-        Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
-        Binding("N", "failure(-1)", "Previous failure", show=False, id="cases.last_failure"),
-        Binding("s", "sort", "Sort", show=False, id="cases.sort"),
-        Binding("t", "group", "Group", show=False, id="cases.group"),
-        Binding("v", "versions", "Versions", show=False, id="cases.versions"),
-        Binding("x", "compare_models", "Compare candidates", show=False, id="cases.compare_models"),
-        Binding("S", "stats", "Statistics", show=False, id="cases.stats"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = _BINDINGS
     FOOTER = _FOOTER
     TITLE = "Cases"
     HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
@@ -175,6 +180,7 @@ class CasesPage(CaseActionsPage):
         listing.save_marks(grid.marked)
         cursor = listing.arrange(query, self.filter.matches, None if to_first else grid.cursor)
         columns, cells = self.figures.columns(), self.figures.cells
+        fit_list(grid, len(listing.lines))
         grid.show(columns, len(listing.lines), cells, cursor=cursor)
         grid.marked = listing.marked
         is_empty = not listing.case_count
@@ -244,9 +250,9 @@ class CasesPage(CaseActionsPage):
         return self.selection.prompt_name(result)
 
     @property
-    def file_and_line(self) -> tuple[str, int | None] | None:
-        """Return the file of the highlighted case."""
-        return (self.case.file, None) if self.case else None
+    def edited_place(self) -> EditPlace | None:
+        """Return the highlighted case."""
+        return self.selection.edited_place
 
     @property
     def copy_text(self) -> tuple[str, str]:
@@ -305,10 +311,12 @@ class CasesPage(CaseActionsPage):
     def action_compare_models(self) -> None:
         """Compare the candidate under the cursor with another one."""
         model, others = self.listing.other_candidates(self.grid.picked)
-        if others:
-            compare_candidates(self, self.revision, model, others)
-        else:
-            self.notify("there is only one candidate", markup=False)
+        compare_candidates(self, self.revision, model, others)
+
+    def action_compare(self) -> None:
+        """Compare the run with the previous one."""
+        if self.listing.cases:
+            compare_with_previous(self, self.listing.cases)
 
     def action_stats(self) -> None:
         """Show the statistics of the run, or of the workspace."""

@@ -21,7 +21,10 @@ from evalstore.tui.widgets.grid_lines import StyledCell
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from evalstore.operations.views.cases import Cases, RunLine
     from evalstore.tui.screens.base import Page
+
+_ONE_CANDIDATE = "there is only one candidate: list another one in 'candidates' of evalstore.yaml"
 
 
 class Choice(ModalScreen[str | None]):
@@ -75,6 +78,9 @@ class Choice(ModalScreen[str | None]):
 
 def compare_candidates(page: Page, revision: str | None, model: str, others: Sequence[str]) -> None:
     """Open the comparison of a candidate with one of the others; asks which, if there are more."""
+    if not others:
+        page.notify(_ONE_CANDIDATE, markup=False)
+        return
 
     def compare(other: str | None) -> None:
         if other:
@@ -84,3 +90,17 @@ def compare_candidates(page: Page, revision: str | None, model: str, others: Seq
         compare(others[0])
     else:
         page.app.push_screen(Choice(f"Compare {model} with", others), compare)
+
+
+def compare_with_previous(page: Page, cases: Cases) -> None:
+    """Open the comparison of a run with the one before it, or of the workspace with the newest."""
+
+    def compare(runs: Sequence[RunLine]) -> None:
+        ids = [run.id for run in runs]
+        before = ids[ids.index(cases.run) + 1 :] if cases.run in ids else ids
+        if before:
+            page.browser.show_comparison(before[0], cases.run)
+        else:
+            page.notify("there is no run before this one", markup=False)
+
+    page.fetch(page.source.runs, compare, group="compare")

@@ -9,7 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.operations.views.diff_text import FLIPS
+from evalstore.operations.views.labels import LabelIndex
 from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
@@ -25,7 +25,7 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import short_names
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
-from evalstore.tui.screens.panels import TWO_COLUMNS
+from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -51,6 +51,17 @@ oldest first. A narrow table leaves out 'last runs' first, then 'change'. Below,
 a wide terminal, are both answers to the case under the cursor, with the whole names of the
 candidates."""
 
+_FOOTER = (
+    FooterHint("", "list.open"),
+    FooterHint("Label", "case.pass", "case.fail"),
+    FooterHint("Edit", "case.edit"),
+    FooterHint("Judge", "case.judge"),
+    FooterHint("Change", "compare.next_flip", "compare.last_flip"),
+    FooterHint("", "compare.swap"),
+    FooterHint("", "compare.unchanged"),
+    FooterHint("", "page.save"),
+)
+
 
 class ComparePage(CaseActionsPage):
     """Compares two runs, a run and the workspace, or two candidates of one run."""
@@ -61,16 +72,7 @@ class ComparePage(CaseActionsPage):
         Binding("i", "swap", "Swap sides", id="compare.swap"),
         Binding("equals_sign", "unchanged", "Unchanged", show=False, id="compare.unchanged"),
     ]
-    FOOTER = (
-        FooterHint("", "list.open"),
-        FooterHint("Label", "case.pass", "case.fail"),
-        FooterHint("Edit", "case.edit"),
-        FooterHint("Judge", "case.judge"),
-        FooterHint("Change", "compare.next_flip", "compare.last_flip"),
-        FooterHint("", "compare.swap"),
-        FooterHint("", "compare.unchanged"),
-        FooterHint("", "page.save"),
-    )
+    FOOTER = _FOOTER
     TITLE = "Comparison"
     HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
     PANELS: ClassVar[Mapping[str, str]] = {"pairs": "Cases", "pair": "Answers"}
@@ -98,6 +100,7 @@ class ComparePage(CaseActionsPage):
         self._diff: Diff | None = None
         self._is_swapped = False
         self._with_unchanged = False
+        self._labels = LabelIndex()
         self._pairs: list[ListedPair] = []
         self._cases: dict[str | None, Cases] = {}
         """The cases of the sides whose answers were opened."""
@@ -127,21 +130,26 @@ class ComparePage(CaseActionsPage):
         self._read()
 
     def reload(self, *, stay: bool = True) -> None:
-        """Compare again when one side is the workspace; a run does not change."""
-        if None in self._sides or self._diff is None:
-            self._cases.pop(None, None)
-            self._read()
+        """Compare again, and read the labels again; a run does not change."""
+        self._cases.clear()
+        self._read()
 
     def _read(self) -> None:
-        self.fetch(self._compare, self.show_diff)
+        diff = None if None in self._sides else self._diff
+        diff = diff.swapped() if diff and self._is_swapped else diff
+        self.fetch(
+            lambda: (diff or self._compare(), self.source.labels()),
+            lambda read: self.show_diff(*read),
+        )
 
     def _compare(self) -> Diff:
         was, now = self._sides
         workspace, models = self.source.workspace, self._models
         return workspace.diff_models(*models, run=now) if models else workspace.diff(was, now)
 
-    def show_diff(self, diff: Diff) -> None:
+    def show_diff(self, diff: Diff, labels: LabelIndex) -> None:
         """Show a comparison, with the sides swapped if the user has swapped them."""
+        self._labels = labels
         self._diff = diff.swapped() if self._is_swapped else diff
         self.history.renew(self._sides[1])
         self.show_pairs()
@@ -153,7 +161,9 @@ class ComparePage(CaseActionsPage):
 
     def _columns(self) -> list[Column]:
         assert self._diff
-        return pair_columns(self._diff, self._pairs, with_history=self.history.has_several)
+        return pair_columns(
+            self._diff, self._pairs, self._labels, with_history=self.history.has_several
+        )
 
     # --- what is listed
 
@@ -174,6 +184,7 @@ class ComparePage(CaseActionsPage):
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
         rates.show(comparison_lines(diff, hint, edited))
         grid = self.query_one("#pairs", Grid)
+        fit_list(grid, len(self._pairs))
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
         _show_panels(self, edits, has_pairs=bool(self._pairs))
 
@@ -186,7 +197,7 @@ class ComparePage(CaseActionsPage):
     def _cells(self, row: int) -> Sequence[StyledCell]:
         assert self._diff
         listed = self._pairs[row]
-        return pair_cells(self._diff, listed, self.history.of(listed.pair.either))
+        return pair_cells(self._diff, listed, self._labels, self.history.of(listed.pair.either))
 
     # --- the highlighted pair
 
@@ -278,9 +289,9 @@ class ComparePage(CaseActionsPage):
     # --- keys
 
     def action_flip(self, by: int) -> None:
-        """Go to the next case that broke or was fixed, or to the previous one."""
+        """Go to the next case that broke, was fixed or is a new failure, or to the previous one."""
         grid = self.query_one("#pairs", Grid)
-        flips = [n for n, listed in enumerate(self._pairs) if listed.change in FLIPS]
+        flips = [n for n, listed in enumerate(self._pairs) if listed.is_wrong]
         if not flips:
             is_single_run = self._diff is not None and self._diff.models is not None
             text = "no verdict differs" if is_single_run else "no verdict has changed"

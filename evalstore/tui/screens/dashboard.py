@@ -35,6 +35,8 @@ class DashboardReader:
         self._timer: Timer | None = None
         self._is_followed = False
         """Whether the runs are known."""
+        self._is_old = False
+        """Whether the state is read again: its figures are faint until then."""
         self._seconds = 0.0
         """The duration of the last reading."""
 
@@ -62,6 +64,8 @@ class DashboardReader:
         if self._is_followed and self._timer is None and is_shown:
             pause = max(_PAUSE_SECONDS, _REST * self._seconds)
             self._timer = self._page.set_timer(pause, self._read)
+            self._is_old = True
+            self._draw()
 
     def suspend(self) -> None:
         """Stop reading."""
@@ -82,11 +86,11 @@ class DashboardReader:
         self._page.fetch(read, lambda read: self._show(*read), group=_GROUP)
 
     def _show(self, dashboard: Dashboard, seconds: float) -> None:
-        self._dashboard, self._seconds = dashboard, seconds
+        self._dashboard, self._seconds, self._is_old = dashboard, seconds, False
         self._draw()
 
     def _draw(self) -> None:
-        dashboard, runs = self._dashboard, self._runs
+        dashboard, runs, is_old = self._dashboard, self._runs, self._is_old
         self._page.query_one("#dashboard", FittedView).fit(
-            lambda width, height: dashboard_lines(dashboard, runs, width, height)
+            lambda width, height: dashboard_lines(dashboard, runs, width, height, is_old=is_old)
         )

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
 from textual.content import Content
 
 from evalstore.tui.screens.base import Page
 
+if TYPE_CHECKING:
+    from evalstore.tui.widgets.grid import Grid
+
 TWO_COLUMNS = [(0, "-slim"), (20, "-narrow"), (100, "-wide"), (150, "-broad")]
 """The widths of pages whose container `panels` puts two panels side by side when it is `-broad`."""
+_FRAME_LINES = 2
+"""Lines of a list that are not rows: its title, and those of the columns."""
+
+
+def fit_list(grid: Grid, count: int) -> None:
+    """Give the lines that a list of so many rows does not need to the panel below it."""
+    grid.styles.max_height = count + _FRAME_LINES
 
 
 class PanelPage(Page):
@@ -23,7 +33,7 @@ class PanelPage(Page):
     PanelPage {
         & > #panels { height: 1fr; layout: vertical; }
         & > #panels > Grid { height: 1fr; }
-        & > #panels > .detail { height: 50%; }
+        & > #panels > .detail { height: 1fr; }
         &.-broad > #panels { layout: horizontal; }
         &.-broad > #panels > * { width: 1fr; height: 1fr; }
         &.-broad > #panels > .detail { margin-left: 1; }

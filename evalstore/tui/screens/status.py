@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
+from evalstore.operations.views.edit_place import EditPlace
 from evalstore.operations.views.status_text import (
     change_text,
     labels_text,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import PlanItem
 
 _TITLES = ("what", "file", "row", "candidate", "by", "why")
-_LEAST = (0, 10, 6, 9, 9, 10)
+_LEAST = (0, 10, 16, 9, 9, 10)
 """How narrow each column may become."""
 _SINCE = (46, 0, 0, 0, 72, 46)
 """The widths of the table from which on there is room for each column, when texts are long."""
@@ -230,16 +231,19 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
 
     @on(Grid.Chosen, "#items")
     def open_line(self) -> None:
-        """Open the file."""
+        """Open a file of the line."""
         self.action_edit()
 
     @property
-    def file_and_line(self) -> tuple[str, int | None] | None:
-        """Return the file of the highlighted line."""
+    def edited_place(self) -> EditPlace | None:
+        """Return the case of the highlighted line, with the reason, or the line of a problem."""
         line = self._highlighted
         if line is None or isinstance(line, _Title):
             return None
-        return line.file, line.line if isinstance(line, Problem) else None
+        if isinstance(line, Problem):
+            return EditPlace(line.file, line.line or 1)
+        row, prompt = getattr(line, "row", ""), getattr(line, "prompt", None)
+        return EditPlace(line.file, None, row, prompt, line.reason)
 
     @property
     def copy_text(self) -> tuple[str, str]:

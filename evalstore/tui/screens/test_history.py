@@ -21,7 +21,7 @@ from evalstore.tui.render.pair import history_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import short_names, verdict_cell, when
 from evalstore.tui.screens.actions import ActionsPage
-from evalstore.tui.screens.panels import TWO_COLUMNS
+from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
 from evalstore.tui.state.case_listing import CasePlace
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from evalstore.operations.views.verdict_history import RecentVerdicts
     from evalstore.reports.word_diff import ChangedLine
 
-_FRAME_LINES = 2
-"""Lines of the list that are not versions: its title, and those of the columns."""
 _MOST_HANG = 16
 """Blanks at most in front of the further rows of a line."""
 _COLOURS = {"-": "old", "+": "new"}
@@ -123,7 +121,7 @@ the case in that run."""
         self.set_empty("" if versions else self.with_keys(_EMPTY))
         grid = self.query_one(Grid)
         self.set_class(not versions, "-none")
-        grid.styles.max_height = len(versions) + _FRAME_LINES
+        fit_list(grid, len(versions))
         cursor = next((n for n, version in enumerate(versions) if version.run == run), 0)
         grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
 

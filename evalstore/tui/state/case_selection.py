@@ -6,6 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.operations.views.edit_place import EditPlace
 from evalstore.tui.state.case_groups import CaseGroup
 
 if TYPE_CHECKING:
@@ -58,6 +59,13 @@ class CaseSelection:
         """Return the name of the system prompt of a result, when its case has several."""
         cases = (case for case in self.cases if any(it is result for it in case.results))
         return next((case.prompt for case in cases), "")
+
+    @property
+    def edited_place(self) -> EditPlace | None:
+        """Return the highlighted case as a place to edit."""
+        case = self.case
+        result = next((result for result in case.results if result), None) if case else None
+        return EditPlace(result.file, row=result.row, prompt=result.prompt) if result else None
 
     @property
     def copy_text(self) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from evalstore.api import Workspace
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
+    from evalstore.operations.file_watcher import ChangeNotifier
     from evalstore.operations.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.stats import Stats
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import Cases, RunLine
     from evalstore.operations.views.dashboard import Dashboard
+    from evalstore.operations.views.edit_place import EditPlace
+    from evalstore.operations.views.editable_files import EditableFile
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
+    from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.test_history import Version
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.operations.views.verdict_history import RecentVerdicts
@@ -43,11 +47,22 @@ class WorkspaceSource:
         self.offline = offline
         self.max_cost = max_cost
         self._searcher: Searcher | None = None
+        self._notifier: ChangeNotifier | None = None
 
     @property
     def location(self) -> Location:
         """Return the location of the workspace; once its store was seen, no other is made."""
         return self.workspace.location
+
+    def have_files_changed(self) -> bool:
+        """Return whether files of the workspace have changed since this was last True.
+
+        False also when the last look at them is too recent.
+        """
+        from evalstore.operations.file_watcher import ChangeNotifier
+
+        self._notifier = self._notifier or ChangeNotifier(lambda: self.location)
+        return self._notifier.has_changed()
 
     def runs(self) -> list[RunLine]:
         """Return all runs, newest first."""
@@ -179,6 +194,18 @@ class WorkspaceSource:
         from evalstore.operations.grep import read_text
 
         return read_text(self.location, hit, pattern)
+
+    def editable_files(self, place: EditPlace) -> list[EditableFile]:
+        """Return the files that decide a case, the one that explains it first."""
+        from evalstore.operations.views.editable_files import find_editable_files
+
+        return find_editable_files(self.location, place)
+
+    def labels(self) -> LabelIndex:
+        """Return all labels of people."""
+        from evalstore.operations.views import cases
+
+        return cases.stored_labels(self.location)
 
     def note(self, result: Result, session: str | None) -> str:
         """Return the note of this person's label; or empty."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.operations.views.labels import LabelIndex
 from evalstore.operations.views.verdict_order import FAILING
 from evalstore.tui.state.case_groups import count_cases
 
@@ -27,6 +28,8 @@ class Position(NamedTuple):
     """Which answer of that candidate, from 0."""
     mixed: MixedAttempts | None = None
     """How many attempts of the candidate pass, if they differ."""
+    labels: LabelIndex = LabelIndex()
+    """The labels of people on the answers."""
 
 
 class CaseNavigator:
@@ -47,7 +50,8 @@ class CaseNavigator:
         result, beside = results.get(self.model), results.get(self.other or "")
         mixed = self.cases.mixed.get(result.evaluations) if result else None
         attempt_beside = self.cases.shown_attempt(beside) if beside else 0
-        return Position(self.case, self.model, self.attempt, self.other, attempt_beside, mixed)
+        place = self.case, self.model, self.attempt, self.other
+        return Position(*place, attempt_beside, mixed, self.cases.labels)
 
     @property
     def case(self) -> CaseRow:

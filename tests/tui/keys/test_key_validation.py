@@ -68,7 +68,7 @@ def test_a_key_with_two_meanings_on_one_screen_is_reported() -> None:
     "keys",
     [
         "{history.stats: d, history.compare: s}",
-        "{cases.sort: d}",
+        "{cases.sort: i}",
         "{list.down: 'j,down'}",
         "{quit: '?', help: 'f2,H'}",
         "{list.left: ctrl+left}",

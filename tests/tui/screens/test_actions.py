@@ -182,6 +182,9 @@ def test_a_run_keeps_its_verdict_and_shows_later_labels(workspace: Path) -> None
         assert [column.width for column in columns if column.picks] == [21, 22]
         assert re.search(r"✓ pass  by Ada \(a person\)  \(added after this run", text)
         assert words(pilot) == ["fail", "pass"]
+        await press(pilot, "enter")
+        heading = pilot.app.screen.query_one("#text", TextView).text.split("\n")[1]
+        assert heading.startswith("✗ fail ✎✓  scripted/one")
 
     drive(scenario, revision="@")
 

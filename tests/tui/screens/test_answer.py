@@ -172,7 +172,7 @@ def test_checks_are_listed_one_by_one_after_people(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "enter")
         lines = text_of(pilot).split("\n")
-        assert lines[1] == "✓ pass  scripted/one"
+        assert lines[1] == "✓ pass ✎  scripted/one"
         assert lines[3].startswith("✓ pass  by Ada (a person)")
         assert lines[4] == "Yes."
         assert lines[6].startswith("✗ fail  by checks")

@@ -71,7 +71,26 @@ def test_the_case_under_the_cursor_is_read_without_opening_it(workspace: Path) -
         assert (lines[1], lines[5]) == ("✓ pass  scripted/two", "Not warm.")
         assert lines[-2:] == ["✗ fail  scripted/one", "It is cold there."]
 
-    drive(scenario, revision="@")
+    drive(scenario, revision="@", size=(100, 24))
+
+
+def test_the_reason_of_a_failure_is_seen_below_a_long_answer(workspace: Path) -> None:
+    """The panel takes the lines that the list does not need, and cuts the answer."""
+    long = "\n".join(f"Line {number} of the answer is here." for number in range(30))
+    tree(workspace, {"models/one.yaml": answering(long)})
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        shown = screen(pilot)
+        assert "more characters: enter shows all of it" in shown
+        assert re.search(r"✗ fail +by checks", shown)
+        assert "contains" in shown.split("by checks")[1]
+        assert reader_of(pilot).size.height > page_of(pilot).grid.size.height
+        await resized(pilot, 74, 60)
+        assert "last: one" in screen(pilot), screen(pilot)
+        assert len(reader_of(pilot).text.split("\n")) > 30
+
+    drive(scenario, revision="@", size=(80, 24))
 
 
 def without_ages(text: str) -> list[str]:
@@ -87,7 +106,7 @@ def test_what_the_reader_shows_is_on_the_page_of_the_answer(workspace: Path) -> 
         end = lines.index("✓ pass  scripted/two")
         assert [line for line in lines[:end] if line not in page] == ["user  How is Oslo?"]
 
-    drive(scenario, revision="@")
+    drive(scenario, revision="@", size=(100, 24))
 
 
 @pytest.mark.parametrize(("width", "is_beside"), [(149, False), (150, True), (200, True)])
@@ -110,7 +129,7 @@ def test_the_reader_is_at_the_right_when_there_is_room(
 
 
 def test_tab_moves_the_focus_to_the_reader_which_scrolls(workspace: Path) -> None:
-    tree(workspace, {"models/one.yaml": answering("\n".join(f"line {n}" for n in range(90)))})
+    tree(workspace, {"models/one.yaml": answering("hello\n" + "line\n" * 90)})
     main(["run", "--quiet", "--refresh"])
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -167,7 +186,7 @@ def test_an_answer_that_is_read_too_late_is_not_shown_and_nothing_waits(workspac
 
 
 def test_the_reader_keeps_its_place_when_the_case_is_read_again(workspace: Path) -> None:
-    tree(workspace, {"models/one.yaml": answering("\n".join(f"line {n}" for n in range(90)))})
+    tree(workspace, {"models/one.yaml": answering("hello\n" + "line\n" * 90)})
     main(["run", "--quiet", "--refresh"])
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -198,7 +217,7 @@ def test_long_answers_are_cut_with_a_note(workspace: Path) -> None:
         await press(pilot, "enter")
         assert len(pilot.app.screen.query_one("#text", TextView).text) > 500_000
 
-    drive(scenario, source=Long(), revision="@")
+    drive(scenario, source=Long(), revision="@", size=(100, 100))
 
 
 def test_a_case_without_an_answer_says_how_to_get_it(workspace: Path) -> None:
@@ -212,7 +231,7 @@ def test_a_case_without_an_answer_says_how_to_get_it(workspace: Path) -> None:
         assert "user  How warm is Oslo?\n" in text
         assert "There is no answer yet.\nR gets it, and shows the price first." in text
 
-    drive(scenario)
+    drive(scenario, size=(100, 24))
 
 
 def test_markdown_is_rendered_in_the_reader_and_copied_as_it_is_written(workspace: Path) -> None:

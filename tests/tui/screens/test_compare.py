@@ -16,9 +16,10 @@ from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.test_run import edit
-from tests.tui.conftest import HOSTILE
+from tests.tui.conftest import GREETING, HOSTILE
 from tests.tui.driving import drive, press, screen, until
 from tests.tui.screens.test_actions import notified
+from tests.tui.test_dashboard import dashboard_texts
 
 
 @pytest.fixture
@@ -74,6 +75,38 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         assert "the same answer" in detail(pilot)
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, ComparePage)
+        await press(pilot, "enter", "d")
+        assert [pair[0] for pair in listed(page_of(pilot))] == ["broke", "fixed"]
+
+    drive(scenario)
+
+
+def test_new_failures_are_listed_before_what_is_new_and_passes(workspace: Path) -> None:
+    settings = workspace / "evalstore.yaml"
+    both = settings.read_text()
+    (workspace / "tests/zoo.md").write_text(GREETING.replace("hello", "zebra"))
+    settings.write_text(both.replace(", scripted/two]", "]"))
+    main(["run", "--quiet"])
+    settings.write_text(both)
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        grid = pilot.app.screen.query_one(Grid)
+        rows = [grid.texts(row) for row in range(grid.row_count)]
+        assert [(row[0], row[1]) for row in rows] == [
+            ("new", "tests/greeting.md"),
+            ("new", "tests/zoo.md"),
+            ("new", "tests/weather.md"),
+            ("new", "tests/weather.md"),
+        ]
+        assert "4 new (2 failed), 4 unchanged" in screen(pilot)
+        await press(pilot, "n")
+        assert grid.cursor == 1
+        await press(pilot, "escape", "down", "enter", "x")
+        assert "list another one in 'candidates' of evalstore.yaml" in notified(pilot)
+        await press(pilot, "escape", "down", "enter", "d")
+        assert "there is no run before this one" in notified(pilot)
 
     drive(scenario)
 
@@ -90,6 +123,19 @@ def test_words_that_differ_have_signs_also_in_what_is_copied(workspace: Path) ->
         await press(pilot, "tab", "y")
         assert pilot.app.clipboard.startswith("tests/weather.md [city=Oslo]")
         assert "\n[-Rather-]{+Very+} cold in Oslo today." in pilot.app.clipboard
+
+    drive(scenario)
+
+
+def test_a_label_is_shown_beside_the_verdict_it_was_added_to(two_runs: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        grid = pilot.app.screen.query_one(Grid)
+        assert "✗ fail ✎✓" not in screen(pilot)
+        await press(pilot, "p", "enter")
+        assert [cell.text for cell in grid._cells(0)][4:6] == ["✓ pass", "✗ fail ✎✓"]
+        await press(pilot, "escape")
+        assert dashboard_texts(pilot)[2].startswith("broke last  nothing in the last runs")
 
     drive(scenario)
 

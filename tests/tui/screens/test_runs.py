@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from evalstore.cli.main import main
+from evalstore.operations.file_watcher import ChangeNotifier
 from evalstore.operations.views.cases import Cases
 from evalstore.planning.options import Location
 from evalstore.tui.screens.cases import CasesPage
@@ -19,7 +20,7 @@ from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
-from tests.tui.driving import drive, press, resized, screen, settled, until
+from tests.tui.driving import drive, look, press, resized, screen, settled, until
 
 
 def test_the_runs_are_listed_below_the_workspace(workspace: Path) -> None:
@@ -250,6 +251,40 @@ def test_a_store_that_another_process_writes_to_is_followed(workspace: Path) -> 
         assert pilot.app.screen.query_one(Grid).row_count == 3
 
     drive(scenario)
+
+
+def test_files_that_are_edited_outside_of_the_browser_are_followed(workspace: Path) -> None:
+    question = "---\ndataset: ../names.csv\n---\n\n# 👤\n\nSay {{ name }}.\n\n---\n\nNames it.\n"
+    tree(workspace, {"names.csv": "name\nAda\n", "tests/names.md": question})
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await look(pilot)
+        assert "nothing to do" in screen(pilot)
+        (workspace / "names.csv").write_text("name\nAda\nIda\n")
+        await look(pilot)
+        assert "ask for 2 answers" in screen(pilot)
+        await press(pilot, "enter")
+        settings = workspace / "evalstore.yaml"
+        assert "scripted/two" not in settings.read_text().replace("scripted/two]", "")
+        settings.write_text(settings.read_text().replace(", scripted/two]", "]"))
+        await look(pilot)
+        assert "two" not in screen(pilot)
+        await press(pilot, "escape")
+        assert "ask for 1 answer" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_files_are_not_looked_at_more_often_than_that_costs_little(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = iter([0.0, 1.0, 2.0, 20.9, 21.1, 21.2])
+    monkeypatch.setattr("evalstore.operations.file_watcher.time.monotonic", lambda: next(seconds))
+    notifier = ChangeNotifier(lambda: Location(workspace))
+    assert not notifier.has_changed()
+    (workspace / "tests/greeting.md").unlink()
+    assert [notifier.has_changed() for _ in range(3)] == [False, False, True]
 
 
 def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_size(

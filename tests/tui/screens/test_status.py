@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
 from evalstore.tui.app import Browser
 from evalstore.tui.editor import editor_command
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.plan import PlanPage
 from evalstore.tui.screens.status import StatusPage
+from evalstore.tui.widgets.grid import Grid
+from tests.builders import tree
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, resized, screen, until
 from tests.tui.screens.test_actions import notified
@@ -94,7 +97,7 @@ def test_errors_of_files_are_listed_with_line_and_hint(workspace: Path) -> None:
         assert "hint: " in text
         page = pilot.app.screen
         assert isinstance(page, StatusPage)
-        assert page.file_and_line == ("tests/new.md", 2)
+        assert page.edited_place == ("tests/new.md", 2, "", None, "")
         (workspace / "tests/new.md").unlink()
         await press(pilot, "r")
         assert "Nothing to do" in screen(pilot)
@@ -211,6 +214,66 @@ def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor:
         assert "tests/weather.md is as it was." in notified(pilot)
 
     drive(scenario, size=(100, 40))
+
+
+ROWS = """\
+---
+dataset: ../data/cities.csv
+systemPrompts: [desk]
+---
+
+# 👤
+
+Where is {{ city }}?
+
+---
+
+Names {{ country }}.
+"""
+
+
+def test_what_explains_a_line_of_pending_work_is_edited_first(
+    workspace: Path, editor: Path
+) -> None:
+    """Of a row its data, at its line; of an edited prompt that prompt; each is named after it."""
+    tree(
+        workspace,
+        {
+            "prompts/desk.md": "Be brief.\n",
+            "data/cities.csv": 'city,country\nOslo,"Norway\n(north)"\nLima,Peru\n',
+            "tests/rows.md": ROWS,
+        },
+    )
+    main(["run", "--quiet"])
+
+    def opened() -> str:
+        return Path(f"{editor}.args").read_text().splitlines()[-1]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert pilot.app.screen.query_one("#cases", Grid).row_count == 5
+        await press(pilot, "/", *"Lima", "enter", "e")
+        assert choices(pilot) == [
+            "data file: data/cities.csv:4",
+            "test file: tests/rows.md",
+            "system prompt: prompts/desk.md",
+        ]
+        await press(pilot, "enter")
+        assert opened() == str(workspace / "data/cities.csv")
+        assert "data/cities.csv is as it was." in notified(pilot)
+        (workspace / "prompts/desk.md").write_text("Be very brief.\n")
+        await press(pilot, "escape", "w", "down", "down", "e")
+        assert choices(pilot)[0] == "system prompt: prompts/desk.md"
+        does(editor, "echo 'Be terse.' > \"$1\"")
+        await press(pilot, "enter")
+        assert opened() == str(workspace / "prompts/desk.md")
+        assert "4x  system prompt changed" in screen(pilot)
+
+    drive(scenario, revision="@work")
+
+
+def choices(pilot: Pilot[None]) -> list[str]:
+    names = pilot.app.screen.query_one("#names", Grid)
+    return [str(names.texts(row)[0]) for row in range(names.row_count)]
 
 
 def test_an_edit_into_an_error_is_reported_and_can_be_put_right(
