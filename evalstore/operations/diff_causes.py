@@ -56,7 +56,7 @@ def find_causes(results: Iterable[Result], other: Side) -> Causes:
     files: dict[str, None] = {}
     rows: set[tuple[str, str]] = set()
     known: dict[str, frozenset[str]] = {}
-    models = None if other.models is None else {*other.models, RECORDED}
+    models = None if other.models is None else {*other.models, *other.left_out, RECORDED}
     for result in results:
         node = other.nodes.get(result.file)
         if models is not None and result.model not in models:

@@ -50,6 +50,8 @@ class Side:
     """The selection of a run of some of the cases; else empty."""
     rule: str = ""
     """The rule by which several votes make a verdict."""
+    left_out: frozenset[str] = frozenset()
+    """Candidates of the settings that lack what all of the cases need."""
     earlier: dict[Result, str] = field(default_factory=dict)
     """Results of earlier runs that are filled in -> the id of the run."""
 
@@ -77,7 +79,9 @@ def workspace_side(project: Project, selection: SelectionOptions) -> Side:
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
     models = None if selection.models else {cell.candidate.id for cell in plan.cells}
     nodes, rule = dict(project.reading.nodes), project.settings.verdict
-    return Side(WORKSPACE, results, nodes, files, models, rule=rule)
+    named = {each.name or each.id for each in project.settings.candidates}
+    left_out = frozenset(named - (models or set()))
+    return Side(WORKSPACE, results, nodes, files, models, rule=rule, left_out=left_out)
 
 
 def side_of_candidates(project: Project, revision: str | None) -> Side:

@@ -14,7 +14,7 @@ from evalstore.operations.prompt_names import name_prompts
 from evalstore.planning.cells import ask_of
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.path_targets import name_file, no_run_has, split_row
+from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
 from evalstore.values import Json, Question
@@ -102,14 +102,27 @@ def log_failures(
         file, row = split_row(file)
         name = name_file(location, workspace, file)
         listed = describe_failures(location, store, store.find_failures())
-        entries = [
-            entry
-            for entry in listed
-            if entry.place and entry.place.file == name and row in (None, entry.place.row)
-        ]
+        entries = [entry for entry in listed if entry.place and entry.place.file == name]
         if not entries and name not in (known := _known_files(location, store)):
             raise no_run_has(workspace, name, known)
+        if row is not None:
+            label = _find_label(store, name, row, entries)
+            entries = [entry for entry in entries if entry.place and entry.place.row == label]
         return FailureLog(entries[:limit], len(entries), name, _prompts(location, entries[:limit]))
+
+
+def _find_label(store: Store, file: str, row: str, entries: Collection[FailureEntry]) -> str:
+    """Return the label of a row with failures or in a recent run.
+
+    Raises `NothingSelectedError` for an unknown row.
+    """
+    if any(entry.place and entry.place.row == row for entry in entries):
+        return row
+    for run in store.find_recent_runs():
+        node = read_tree(run.snapshot, store.load_nodes).get(file)
+        if node:
+            return find_row_in(file, row, [*store.load_case_files([node]).values()])[0]
+    return row
 
 
 def _prompts(location: Location, entries: Collection[FailureEntry]) -> dict[str | None, str]:

@@ -98,19 +98,31 @@ def find_logged_changes(
     for version, differences in zip(versions, edits, strict=True):
         if not version.results:
             changes.append(LoggedChange(version.run, Counter(), differences, is_covered=False))
+        has_temperature = any(case.temperature is None for case in files[version.node].cases)
         for number, (run, leaf) in enumerate(version.results):
             now = words[leaf]
             edited = () if number else differences
             if now:
-                was, candidates = candidates, candidates_after(candidates or {}, run)
+                was, candidates = candidates, _candidates_as_of(candidates, run)
                 models |= {model for _, _, model in now}
-                if was is not None:
-                    edited += (*differ_candidates(was, candidates, models, find),)
-                models &= candidates.keys()
+                if was is not None and candidates is not None:
+                    edited += (
+                        *differ_candidates(
+                            was, candidates, models, find, with_temperature=has_temperature
+                        ),
+                    )
+                models &= (candidates or {}).keys()
             if not number or edited or any(known.get(place) != now[place] for place in now):
                 changes.append(LoggedChange(run, Counter(now.values()), edited))
             known |= now
     return changes[::-1]
+
+
+def _candidates_as_of(before: Candidates | None, run: Run) -> Candidates | None:
+    """Return the candidates as of a run; None while all runs were limited to some of them."""
+    if before is None and "models" in run.selection:
+        return None
+    return candidates_after(before or {}, run)
 
 
 def _follow_row(
@@ -167,9 +179,13 @@ def _group(
             return _without_labels(files[was]) == _without_labels(files[now])
         return bool(find_same(now, files[now], {was: files[was]}))
 
+    def has_case(node: str) -> bool:
+        return not is_row or bool(files[node].cases)
+
     version: _Version | None = None
     for run, path, node, leaf in seen:
-        if version is None or version.path != path or not is_same(version.node, node):
+        is_renamed = version is not None and version.path != path and has_case(node)
+        if version is None or is_renamed or not is_same(version.node, node):
             if version:
                 yield version
             version = _Version(run, path, node)

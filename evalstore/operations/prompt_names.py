@@ -39,7 +39,7 @@ def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | 
     if not ids:
         return {}
     with suppress(EvalstoreError), open_catalogue(location) as project:
-        return label_prompts(project, {id: number for number, id in enumerate(ids)})
+        return label_prompts(project, dict.fromkeys(ids))
     return {id: "no prompt" if id is None else id[:8] for id in ids}
 
 
@@ -73,29 +73,38 @@ def prompt_labels(
     for place in places:
         cell = place.cell if isinstance(place, CellResult) else place
         prompts.setdefault(cell.file, {})[cell.prompt] = cell.prompt_number
-    return {
-        file: label_prompts(project, numbers)
-        for file, numbers in prompts.items()
-        if any(numbers.values())
-    }
+    several = {file: numbers for file, numbers in prompts.items() if any(numbers.values())}
+    older = _older(project, {id for numbers in several.values() for id in numbers})
+    nearest = _find_nearest(project, older)
+    return {file: _label(project, numbers, nearest) for file, numbers in several.items()}
 
 
-def label_prompts(project: Project, prompts: Mapping[str | None, int]) -> dict[str | None, str]:
+def label_prompts(
+    project: Project, prompts: Mapping[str | None, int | None]
+) -> dict[str | None, str]:
     """Return the names of system prompts; `prompts` has the number of each within its case.
 
     An older version of a prompt has the name of the current one that is most like it, unless a
     prompt of another number has that name. Without a name it has the start of its id.
     """
-    names = {id: prompt_label(project, id) for id in prompts}
-    older = dict.fromkeys(
-        id for id in prompts if id and project.place_of_version("prompt", id) is None
-    )
-    if older:
-        nearest = _find_nearest(project, older)
-        names |= {id: prompt_label(project, current) for id, current in nearest.items()}
-    owners = {names[id]: number for id, number in prompts.items() if id not in older}
+    return _label(project, prompts, _find_nearest(project, _older(project, prompts)))
+
+
+def _older(project: Project, prompts: Iterable[str | None]) -> list[str]:
+    """Return the prompts that are no version of a current one, sorted."""
+    return sorted(id for id in prompts if id and not project.place_of_version("prompt", id))
+
+
+def _label(
+    project: Project, prompts: Mapping[str | None, int | None], nearest: Mapping[str, str]
+) -> dict[str | None, str]:
+    """Return the names of prompts as `label_prompts` does; `nearest` has the current prompts."""
+    names = {id: prompt_label(project, nearest.get(id or "", id)) for id in prompts}
+    older = _older(project, prompts)
+    owners = {names[id]: prompts[id] for id in prompts.keys() - set(older)}
     for id in older:
-        if owners.setdefault(names[id], prompts[id]) != prompts[id]:
+        number = prompts[id]
+        if number is not None and owners.setdefault(names[id], number) != number:
             names[id] = id[:8]
     return names
 
@@ -103,7 +112,7 @@ def label_prompts(project: Project, prompts: Mapping[str | None, int]) -> dict[s
 def _find_nearest(project: Project, older: Collection[str]) -> dict[str, str]:
     """Return the current prompts that older versions are similar to, by the ids of these."""
     current = [id for ids in project.reading.names.get("prompts", {}).values() for id in ids]
-    if not current or len(current) * len(older) > _MOST_COMPARED:
+    if not older or not current or len(current) * len(older) > _MOST_COMPARED:
         return {}
     from rapidfuzz import process  # takes a moment, and most pages do not need it
     from rapidfuzz.distance import Indel
@@ -162,7 +171,7 @@ class PromptNames:
         for id in numbers.keys() & names.keys():
             owners.setdefault(names[id], set()).update(numbers[id])
         older = [id for id in numbers if id not in names]
-        nearest = _find_nearest(project, older) if older else {}
+        nearest = _find_nearest(project, older)
         for id in older:
             name = names.get(nearest.get(id, ""))
             if name and not numbers[id].isdisjoint(owners.setdefault(name, numbers[id])):

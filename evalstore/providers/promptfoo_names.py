@@ -35,6 +35,8 @@ _NO_CHAT = re.compile(
 
 def litellm_id(name: str) -> str | None:
     """Return litellm's name of a model; None if the provider is not a supported model."""
+    if name in _SERVICES:
+        return None
     for service in sorted(_SERVICES, key=len, reverse=True):
         if name.startswith(f"{service}:") and (model := name[len(service) + 1 :]):
             return None if _NO_CHAT.match(model) else f"{_SERVICES[service]}/{model}"

@@ -22,9 +22,17 @@ def candidates_after(before: Candidates, run: Run) -> Candidates:
 
 
 def differ_candidates(
-    was: Candidates, now: Candidates, shown: Iterable[str], find: Find
+    was: Candidates,
+    now: Candidates,
+    shown: Iterable[str],
+    find: Find,
+    *,
+    with_temperature: bool = True,
 ) -> Iterator[Difference]:
-    """Yield the differences between the candidates of two runs, of those in `shown` alone."""
+    """Yield the differences between the candidates of two runs, of those in `shown` alone.
+
+    The temperature does not matter to cases that have their own.
+    """
     listed = set(shown)
     for id in dict.fromkeys((*now, *was)):
         if id not in listed:
@@ -34,7 +42,8 @@ def differ_candidates(
         elif id not in now:
             yield Difference(removed_candidate(id))
         else:
-            yield from differ_candidate(was[id], now[id], find)
+            old = was[id] if with_temperature else was[id]._replace(temperature=now[id].temperature)
+            yield from differ_candidate(old, now[id], find)
 
 
 def differ_candidate(was: RunCandidate, now: RunCandidate, find: Find) -> Iterator[Difference]:

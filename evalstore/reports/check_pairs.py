@@ -21,7 +21,7 @@ def pair_checks(was: Sequence[Json], now: Sequence[Json]) -> dict[int, int]:
     that stand in the same place between partners, as one check that replaces another.
     """
     before, after = ([json.dumps(check, sort_keys=True) for check in each] for each in (was, now))
-    pairs = {n: n for n, text in enumerate(after[: len(before)]) if text == before[n]}
+    pairs: dict[int, int] = {}
     _pair_equal(before, after, pairs)
     _pair_types(was, now, before, after, pairs)
     old, new = _left(before, pairs.values()), _left(after, pairs)
@@ -59,18 +59,34 @@ def _pair_types(
     pairs: dict[int, int],
 ) -> None:
     """Pair checks of one type, the most similar first."""
-    old, new = _left(before, pairs.values()), _left(after, pairs)
-    alike = [(i, n) for n in new for i in old if was[i]["type"] == now[n]["type"]]
-    if len(alike) > 1 and len(alike) <= _MOST_COMPARED**2:
-        from rapidfuzz.distance import Indel  # takes a moment, and most edits do not need it
+    by_type: dict[str, tuple[list[int], list[int]]] = {}
+    for side, checks, left in (
+        (0, was, _left(before, pairs.values())),
+        (1, now, _left(after, pairs)),
+    ):
+        for number in left:
+            by_type.setdefault(checks[number]["type"], ([], []))[side].append(number)
+    for old, new in by_type.values():
+        if len(old) * len(new) == 1 or len(old) * len(new) > _MOST_COMPARED**2:
+            pairs.update(zip(new, old, strict=False))
+        elif old and new:
+            pairs.update(_most_similar(old, new, before, after))
 
-        def likeness(pair: tuple[int, int]) -> float:
-            texts = (text[:_LENGTH_COMPARED] for text in (before[pair[0]], after[pair[1]]))
-            return Indel.normalized_similarity(*texts)
 
-        alike.sort(key=likeness, reverse=True)
+def _most_similar(
+    old: Sequence[int], new: Sequence[int], before: Sequence[str], after: Sequence[str]
+) -> dict[int, int]:
+    """Return the pairs of new and old checks of one type, the most similar first."""
+    from rapidfuzz.distance import Indel  # takes a moment, and most edits do not need it
+
+    def likeness(pair: tuple[int, int]) -> float:
+        texts = (text[:_LENGTH_COMPARED] for text in (before[pair[0]], after[pair[1]]))
+        return Indel.normalized_similarity(*texts)
+
+    pairs: dict[int, int] = {}
     taken: set[int] = set()
-    for i, n in alike:
+    for i, n in sorted(((i, n) for n in new for i in old), key=likeness, reverse=True):
         if i not in taken and n not in pairs:
             pairs[n] = i
             taken.add(i)
+    return pairs

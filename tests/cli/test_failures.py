@@ -50,9 +50,11 @@ def test_a_failure_is_listed_with_its_place_and_a_hint(failing: Path, evalstore:
     hint = f"hint: status 401: {KEY_HINT}\n"
     assert evalstore("log", "--failures") == Ran(0, f"{head}\n    {message}\n", hint)
     assert evalstore("log", "--failures", "--oneline") == Ran(0, f"{head}  {message}\n", hint)
-    for place in ("tests/weather.md", "tests/weather.md::city=Oslo"):
+    for place in ("tests/weather.md", "tests/weather.md::city=Oslo", "weather.md::Oslo"):
         assert evalstore("log", "--failures", place).stdout == f"{head}\n    {message}\n"
     assert evalstore("log", "--failures", "tests/weather.md::city=Rome").stdout == ""
+    unknown = evalstore("log", "--failures", "tests/weather.md::Bergen")
+    assert "error: no row is called 'tests/weather.md::Bergen'" in unknown.stderr
 
 
 def test_failures_are_newest_first_and_a_limit_says_what_it_cut(

@@ -131,6 +131,22 @@ def test_log_of_a_row_lists_the_runs_that_changed_it(workspace: Path, evalstore:
     )
 
 
+def test_what_changed_nothing_of_a_test_is_no_edit_of_it(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    settings, test = workspace / "evalstore.yaml", workspace / "tests/weather.md"
+    tree(workspace, {"models/two.yaml": ONE.replace("/one", "/two")})
+    edit(settings, "/one]", "/one, scripted/two]\ncandidatesTemperature: 0.9")
+    edit(test, "---\n", "---\noptions: {temperature: 0.5}\n")
+    evalstore("run", "-m", "scripted/one")
+    evalstore("run")  # the other candidate was there before
+    edit(settings, "0.9", "0.2")
+    evalstore("run")
+    logged = evalstore("log", "tests/weather.md").stdout
+    edits = [line.strip() for line in logged.splitlines() if "edit:" in line]
+    assert edits == ["no edit: only verdicts changed", "edit: new"]
+
+
 def test_changes_of_the_candidates_are_edits_and_explain_what_is_new_or_gone(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:

@@ -197,6 +197,8 @@ def test_a_case_has_one_name_in_every_list(workspace: Path, evalstore: Evalstore
     for command in (("diff", "@~2", "@~1"), ("show", "@~1:tests/late.md")):
         shown = _places(evalstore(*command).stdout)
         assert shown - {"tests/one.md", "tests/late.md (kind)"} == {"tests/late.md (brief)"}
+    named = re.findall(r'"promptName": "(\w+)"', evalstore("diff", "@~2", "@~1", "--json").stdout)
+    assert set(named) == {"brief"}
     for place in ("@~1:tests/late.md", "@work:tests/late.md"):
         page = evalstore("show", place, "--prompt", "brief", "-m", "scripted/one").stdout
         assert page.splitlines()[1] == "fail  tests/late.md (brief)  scripted/one"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
+from evalstore.reports.check_pairs import pair_checks
 from evalstore.reports.version_diff import (
     changed_lines,
     differ_evaluations,
@@ -214,14 +215,22 @@ JSON, WORDS = {"type": "json"}, {"type": "words", "max": 9}
         ([A, B], [JSON, B], ["check 1 changed: contains 'abc' -> json"]),
         ([A, JSON], [JSON, WORDS], ["check 2 (words) is new", "check 1 (contains) is gone"]),
         ([A, B], [B, A], ["order of the checks"]),
+        ([A, A, B], [C, A, A, B], ["check 1 (contains) is new"]),
     ],
-    ids=["on top", "from the top", "the most similar", "another type", "two edits", "moved"],
+    ids=["on top", "from the top", "similar", "another type", "two edits", "moved", "twice"],
 )
 def test_checks_are_paired_by_content(
     was: list[Json], now: list[Json], expected: list[str]
 ) -> None:
     old, new = described_evaluation("a", *was), described_evaluation("a", *now)
     assert [str(difference) for difference in differ_evaluations(old, new)] == expected
+
+
+def test_very_many_edited_checks_are_paired_in_their_order() -> None:
+    was, now = (
+        [{"type": "contains", "value": f"{edition}{n}"} for n in range(3_000)] for edition in "ab"
+    )
+    assert pair_checks(was, now) == {n: n for n in range(3_000)}
 
 
 def test_options_of_a_model_are_named() -> None:
