@@ -91,7 +91,7 @@ def label_prompts(
 
 
 def _older(project: Project, prompts: Iterable[str | None]) -> list[str]:
-    """Return the prompts that are no version of a current one, sorted."""
+    """Return the prompts that are not versions of a current one, sorted."""
     return sorted(id for id in prompts if id and not project.place_of_version("prompt", id))
 
 
