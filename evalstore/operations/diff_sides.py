@@ -80,7 +80,7 @@ def workspace_side(project: Project, selection: SelectionOptions) -> Side:
     models = None if selection.models else {cell.candidate.id for cell in plan.cells}
     nodes, rule = dict(project.reading.nodes), project.settings.verdict
     named = {each.name or each.id for each in project.settings.candidates}
-    left_out = frozenset(named - (models or set()))
+    left_out = frozenset(named - models) if models is not None else frozenset()
     return Side(WORKSPACE, results, nodes, files, models, rule=rule, left_out=left_out)
 
 

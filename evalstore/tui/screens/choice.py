@@ -92,6 +92,10 @@ def compare_candidates(page: Page, revision: str | None, model: str, others: Seq
         page.app.push_screen(Choice(f"Compare {model} with", others), compare)
 
 
+NO_EARLIER_RUN = "no earlier run to compare with"
+"""The message of the comparison of the first run with the one before it."""
+
+
 def compare_with_previous(page: Page, cases: Cases) -> None:
     """Open the comparison of a run with the one before it, or of the workspace with the newest."""
 
@@ -101,6 +105,6 @@ def compare_with_previous(page: Page, cases: Cases) -> None:
         if before:
             page.browser.show_comparison(before[0], cases.run)
         else:
-            page.notify("there is no run before this one", markup=False)
+            page.notify(NO_EARLIER_RUN, markup=False)
 
     page.fetch(page.source.runs, compare, group="compare")

@@ -22,6 +22,7 @@ from evalstore.tui.render.plot import series_line, verdict_strip
 from evalstore.tui.render.run_columns import STRIP, passed_text, run_columns
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import ActionsPage
+from evalstore.tui.screens.choice import NO_EARLIER_RUN
 from evalstore.tui.screens.dashboard import DashboardReader
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -292,7 +293,7 @@ previous run, and the workspace with the newest run."""
             return
         newer, older = sides
         if older > len(self._runs):
-            self.notify("there is no run before this one", markup=False)
+            self.notify(NO_EARLIER_RUN, markup=False)
             return
         now = self._runs[newer - 1].id if newer else None
         grid.marked = set()

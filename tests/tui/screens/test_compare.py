@@ -106,7 +106,7 @@ def test_new_failures_are_listed_before_what_is_new_and_passes(workspace: Path) 
         await press(pilot, "escape", "down", "enter", "x")
         assert "list another one in 'candidates' of evalstore.yaml" in notified(pilot)
         await press(pilot, "escape", "down", "enter", "d")
-        assert "there is no run before this one" in notified(pilot)
+        assert "no earlier run to compare with" in notified(pilot)
 
     drive(scenario)
 
@@ -213,7 +213,7 @@ def test_a_marked_run_is_compared_with_the_one_under_the_cursor(two_runs: Path) 
         assert " 1 broke, 1 fixed" in screen(pilot)
         await press(pilot, "escape")
         await press(pilot, "G", "d")
-        assert "there is no run before this one" in notified(pilot)
+        assert "no earlier run to compare with" in notified(pilot)
 
     drive(scenario)
 
