@@ -1,7 +1,8 @@
 # `make` alone prints the targets. Nothing is installed outside .venv.
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto --dist loadgroup
+ALL_TESTS := -n auto --dist loadgroup
+PYTEST_ARGS ?= $(ALL_TESTS) -m "not slow and not extended"
 MINUTES ?= 60
 ATTACK_ARGS ?=
 
@@ -28,7 +29,7 @@ example: .venv/.installed ## Run the example workspace: offline, without a key
 	@echo "  edit a file in example/tests, then:"
 	@echo "  $(BIN)/evalstore -C example status --explain   what a run would ask or judge again, and why"
 
-test: .venv/.installed-dev ## Run the tests (PYTEST_ARGS="-k name" for some, "-m slow" for the slow ones)
+test: .venv/.installed-dev ## Run the everyday tests (PYTEST_ARGS="-k name" for some, "-m slow" for the slow ones)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 attack: .venv/.installed-dev ## Attack the program for an hour (MINUTES=10 for less); fails when something gets through
@@ -40,7 +41,8 @@ lint: .venv/.installed-dev ## Check format, style, types and the direction of im
 	$(BIN)/mypy --strict $(TYPED)
 	$(BIN)/lint-imports
 
-check: lint test ## Everything a change must pass
+check: lint ## Everything a change must pass: lint and all tests, also the extended ones
+	$(BIN)/python -m pytest $(ALL_TESTS)
 
 fix: .venv/.installed-dev ## Format, and repair what can be repaired
 	$(BIN)/ruff check --fix .

@@ -19,6 +19,8 @@ from tests.cli.test_run import edit
 if TYPE_CHECKING:
     from tests.cli.conftest import Evalstore
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.mark.parametrize(
     ("shell", "words"),

@@ -31,6 +31,8 @@ from evalstore.workspace.testfiles.parser import parse_test
 from tests.builders import HELLO, library, tree
 from tests.cli.conftest import Evalstore
 
+pytestmark = pytest.mark.extended
+
 TEST = (
     "---\ndataset: data.jsonl\n{head}---\n\n# 👤\n\nWhat is the capital of {{{{country}}}}?\n\n"
     "---\n\n~~~checks\n- contains: '{{{{item.capital}}}}'\n~~~\n"

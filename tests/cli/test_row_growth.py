@@ -12,6 +12,8 @@ import pytest
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 
+pytestmark = pytest.mark.extended
+
 ROWS = 3_000
 MOST = 64 * 1024
 """The ids of all rows alone are half as much again."""

@@ -14,6 +14,8 @@ import pytest
 
 from tests.git.test_status import git
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parents[2]
 COMMIT = "c0" * 20
 READ = """

@@ -10,6 +10,8 @@ import pytest
 from tests.html_report.pages import Page, data_of, make_workspace, report, scripted
 from tests.html_report.pages import call as evalstore
 
+pytestmark = pytest.mark.extended
+
 MARK = "hacked"
 RUNS = f"document.title=`{MARK}`"
 ANSWERS = {

@@ -12,6 +12,8 @@ import pytest
 
 from tests.html_report.pages import Page, call, make_workspace, report, scripted
 
+pytestmark = pytest.mark.extended
+
 MATH = """\
 ---
 tags: [math]

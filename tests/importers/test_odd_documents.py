@@ -23,6 +23,8 @@ from tests.importers.otel.test_otel import request, span
 from tests.importers.otel.test_other_programs import GENERATION, PHOENIX
 from tests.importers.promptfoo.test_promptfoo_results import RESULT
 
+pytestmark = pytest.mark.extended
+
 ODD: tuple[Json, ...] = (None, 7, "x", "{{ a", [], {}, [None], {"a": [1]}, True)
 TOOLS = {"type": "tool-calling", "params": {"tool_calls_ground_truth": "{{ item.calls }}"}}
 PROMPTFOO = {

@@ -24,6 +24,8 @@ from tests.builders import tree
 from tests.importers.lve.repository import definition, instance
 from tests.laws.steps import Steps, counted
 
+pytestmark = pytest.mark.extended
+
 N = 18
 _SLACK = 150
 """Lines and comparisons that are not worth a look; N squared is four times as many."""

@@ -32,7 +32,10 @@ from tests.laws.hostile import (
     store_of,
 )
 
-pytestmark = pytest.mark.xdist_group("hostile stores")  # they share a workspace of five runs
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.xdist_group("hostile stores"),  # they share a workspace of five runs
+]
 
 IN_WORDS = {OK, NO, USAGE, INCOMPLETE, STORE_UNUSABLE}
 KINDS = (

@@ -15,6 +15,8 @@ import pytest
 import evalstore
 from tests.builders import tree
 
+pytestmark = pytest.mark.extended
+
 PACKAGE = Path(__file__).parent / "example_plugin"
 FILES = {
     "evalstore.yaml": "candidates: [backwards]\n",

@@ -15,6 +15,8 @@ import yaml
 from evalstore.cli.main import main
 from evalstore.operations.exports.columns import COLUMNS
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))

@@ -20,6 +20,8 @@ from packaging.requirements import Requirement
 
 from tests.builders import tree
 
+pytestmark = pytest.mark.extended
+
 PROJECT = Path(__file__).parent.parent.parent
 SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 PAGES = sorted(

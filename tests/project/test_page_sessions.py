@@ -15,6 +15,8 @@ import pytest
 
 from tests.project.page_sessions import BLOCK, FILE, PAGES, ROOT, START, normalised, replay
 
+pytestmark = pytest.mark.extended
+
 BY_NAME = {path.relative_to(ROOT).as_posix(): path for path in PAGES}
 
 

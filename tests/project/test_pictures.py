@@ -12,7 +12,7 @@ import pytest
 
 from tools.pictures import SCENES, draw
 
-pytestmark = pytest.mark.xdist_group("pictures")  # they are drawn once
+pytestmark = [pytest.mark.extended, pytest.mark.xdist_group("pictures")]  # they are drawn once
 IMAGES = Path(__file__).parent.parent.parent / "docs/images"
 ID = re.compile(r"\b[0-9a-f]{8}\b")
 DURATION = re.compile(r"\b[0-9]+(\.[0-9]+)? ?(ms|s)\b")

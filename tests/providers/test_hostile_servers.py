@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from tests.providers.contract import KEY, OF_LITELLM, REPLY, Door, outcome, requ
 from tests.providers.contract import endpoint as endpoint
 from tests.providers.contract import server as server
 
-pytestmark = OF_LITELLM
+pytestmark = [pytest.mark.extended, *OF_LITELLM]
 
 CALLING = REPLY | {
     "choices": [

@@ -27,7 +27,7 @@ from tests.providers.contract import (
 from tests.providers.contract import endpoint as endpoint
 from tests.providers.contract import server as server
 
-pytestmark = OF_LITELLM
+pytestmark = [pytest.mark.extended, *OF_LITELLM]
 
 GOOD = json.dumps(REPLY).encode()
 BAD_FRAMES = {

@@ -14,6 +14,8 @@ from evalstore.pytest_plugin.session import CaseSession
 from tests.builders import tree
 from tests.pytest_plugin.conftest import Run
 
+pytestmark = pytest.mark.extended
+
 pytest_plugins = ["pytester"]
 OWN = """\
 import evalstore, pytest

@@ -20,6 +20,8 @@ from evalstore.reports.paired_tests import (
 )
 from evalstore.reports.statistics import Z95, Clusters, Counts, clustered_rate, mcnemar, wilson
 
+pytestmark = pytest.mark.extended
+
 TABLES = 1_000
 
 

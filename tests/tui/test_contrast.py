@@ -18,6 +18,8 @@ from evalstore.tui.contrast import BAR_CONTRAST, TEXT_CONTRAST, contrast, readab
 from tests.tui.driving import drive, painted_lines, press, until
 from tests.tui.test_snapshots import WALKS, scenes, standing_still, workspace_of
 
+pytestmark = pytest.mark.extended
+
 THEMES = sorted(name for name, theme in BUILTIN_THEMES.items() if not theme.ansi)
 """The others have the colours of the terminal, which nobody here knows."""
 _LINES = range(0x2500, 0x2580)

@@ -15,6 +15,8 @@ from evalstore.tui.screens.palette import Palette
 from evalstore.tui.widgets.text_view import _printable
 from tests.tui.driving import drive, press, resized, screen, settled, until
 
+pytestmark = pytest.mark.extended
+
 NAME = "a\x1b[31m\u202eשלום\u200b漢字"
 TEST = """\
 ---

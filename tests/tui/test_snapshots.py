@@ -43,6 +43,8 @@ from tests.tui.held_provider import HeldProvider
 from tests.tui.styles_text import describe_styles, style_differences, text_differences
 from tests.tui.themes import NO_COLOUR, set_theme
 
+pytestmark = pytest.mark.extended
+
 FOLDER = Path(__file__).parent / "snapshots"
 FIRST_SIZE = (80, 24)
 SIZES = (FIRST_SIZE, (200, 60), (40, 12))

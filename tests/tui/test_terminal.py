@@ -11,7 +11,10 @@ import pytest
 
 from tests.tui.terminal import PROGRAM, Terminal, terminal
 
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no tmux")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.skipif(not PROGRAM, reason="there is no tmux"),
+]
 
 
 def walk_through_cases(page: Terminal) -> None:

@@ -21,6 +21,8 @@ import pytest
 from evalstore.cli.main import main
 from tests.tui import chromium
 
+pytestmark = pytest.mark.extended
+
 PROJECT = Path(__file__).parents[2]
 SECONDS = 60
 
