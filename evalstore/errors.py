@@ -58,6 +58,12 @@ class StoreLockedError(StoreError):
     """The store is locked by another program for longer than the timeout."""
 
 
+class RemoteError(EvalstoreError):
+    """A remote cannot be reached, is damaged, or is newer than this program."""
+
+    exit_code = STORE_UNUSABLE
+
+
 class NotRunError(Exception):
     """A check could not be run for a reason outside of it.
 

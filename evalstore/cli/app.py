@@ -31,6 +31,7 @@ GROUPS = {
     "Start": ("init", "new", "import", "check", "doctor", "trust"),
     "Everyday": ("status", "run", "judge", "label", "view", "mcp"),
     "History": ("log", "show", "diff", "stats", "report", "serve", "grep", "ls", "export"),
+    "Sharing": ("remote", "push", "pull", "fetch"),
     "Reference": ("explain", "schema"),
     "Upkeep": ("fsck", "completion", "version"),
 }

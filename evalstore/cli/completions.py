@@ -70,6 +70,15 @@ def schemas(incomplete: str) -> list[str]:
     return _starting(list(schema_titles()), incomplete)
 
 
+def remotes(ctx: Any, incomplete: str) -> list[str]:
+    """Complete names of remotes."""
+    from evalstore.operations.remotes import list_remotes
+
+    with suppress(EvalstoreError, OSError):
+        return _starting([remote.name for remote in list_remotes(_location(ctx))], incomplete)
+    return []
+
+
 def groups(incomplete: str) -> list[str]:
     """Complete the dimensions of statistics; after a comma, the remaining ones."""
     from evalstore.operations.stats import DIMENSIONS

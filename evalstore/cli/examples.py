@@ -26,6 +26,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "view": ("evalstore view", "evalstore view @~1"),
     "mcp": ("evalstore mcp", "evalstore mcp --allow-run --max-cost 1.00"),
+    "remote": (
+        "evalstore remote add origin /mnt/team/results",
+        "evalstore remote show origin",
+    ),
+    "push": ("evalstore push", "evalstore push backup --dry-run"),
+    "pull": ("evalstore pull", "evalstore pull origin --dry-run"),
+    "fetch": ("evalstore fetch", "evalstore fetch origin --json"),
     "log": ("evalstore log -n 5 --oneline", "evalstore log tests/late.md"),
     "show": (
         "evalstore show 7f3c",

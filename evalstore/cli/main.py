@@ -104,6 +104,7 @@ def commands() -> Callable[..., Any]:
         report,
         run,
         serve,
+        sharing,
         stats,
         trust,
         view,

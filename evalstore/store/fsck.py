@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from evalstore import deserialize, hashing
+from evalstore import hashing
 from evalstore.errors import StoreError
 from evalstore.store.contents import is_of_kind
+from evalstore.store.derived_columns import derive_columns
+from evalstore.store.references import iterate_references
 from evalstore.store.store import Store
 from evalstore.store.table_columns import EVENTS, VERSIONS
 from evalstore.values import FileVersion
@@ -72,7 +74,7 @@ class _Check:
             if not is_of_kind(kind, content):
                 raise _WrongError("the content is not what its kind has", kind)
             problems = list(_columns(kind, row, content))
-            references = [(kind, id, target) for target in _references(kind, content)]
+            references = [(kind, id, target) for target in iterate_references(kind, content)]
         except _WrongError as wrong:
             self.damages.append(Damage(wrong.kind or kind, id, wrong.message))
             return
@@ -124,92 +126,17 @@ class _WrongError(Exception):
 
 def _columns(kind: str, row: Mapping[str, Any], content: dict[str, Any]) -> Iterator[str]:
     """Yield messages for columns that differ from the content that they repeat."""
-    expected: dict[str, Any] = {}
     if kind == "file":
         data = row["data"]
         if not isinstance(data, bytes) or (
             hashing.describe_file(FileVersion(content.get("mediaType", ""), data)) != content
         ):
             yield "the bytes do not match the id"
-    elif kind == "session":
-        expected = {
-            "question": _bytes(hashing.question_id(deserialize.restore_question(content))),
-            "started": content["started"],
-            "token_limit": content.get("limit"),
-        }
-    elif kind == "judgement":
-        expected = {
-            "subject": _bytes(hashing.subject_of(tuple(content["sessions"]))),
-            "evaluation": _bytes(content["evaluation"]),
-            "evaluator": _bytes(content["evaluator"]),
-            "started": content["started"],
-            "verdict": content["verdict"],
-            "score": content.get("score"),
-        }
-    elif kind == "failure":
-        expected = {"question": _bytes(content.get("question")), "at": content["at"]}
-    elif kind == "run":
-        expected = {"started": content["started"]}
-    for name, value in expected.items():
-        if row[name] != value:
+    ids = {**VERSIONS, **EVENTS}[kind].ids
+    for name, value in derive_columns(kind, content).items():
+        if row[name] != (_bytes(value) if name in ids else value):
             yield f"column '{name}' does not match the content"
 
 
 def _bytes(id: str | None) -> bytes | None:
     return None if id is None else bytes.fromhex(id)
-
-
-def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
-    """Yield the ids that a content refers to."""
-    if kind in ("session", "evaluator", "test"):
-        yield from (
-            content[name] for name in ("test", "prompt", "model", "schema") if name in content
-        )
-    if kind == "test":
-        yield from content.get("tools", ())
-    if kind == "judgement":
-        yield from content["sessions"]
-        yield content["evaluation"]
-        yield content["evaluator"]
-    if kind == "tree":
-        yield from content.get("entries", {}).values()
-        yield from content.get("children", {}).values()
-    if kind in ("cases", "results"):
-        yield from (part for part in content.get("parts", ()) if part)
-    if kind == "cases":
-        for case in content.get("cases", ()):
-            yield from case["tests"]
-            yield from (prompt for prompt in case.get("prompts", ()) if prompt)
-            yield from case.get("judgePrompts", ())
-            if "evaluation" in case:
-                yield case["evaluation"]
-    if kind == "results":
-        yield content["cases"]
-        for cell in content.get("cells", ()):
-            yield from cell.get("sessions", ())
-            yield from cell.get("evaluations", ())
-    if kind == "run":
-        yield from (content[name] for name in ("snapshot", "results") if content.get(name))
-        yield from (candidate["model"] for candidate in content.get("candidates", ()))
-        yield from (evaluator["evaluator"] for evaluator in content.get("evaluators", ()))
-    for message in content.get("messages", ()) if kind in ("test", "prompt") else ():
-        yield from _files(message.get("content"))
-    if kind == "evaluation":
-        yield from _files(content.get("instructions"))
-        yield from _of_checks(content.get("checks", ()))
-
-
-def _of_checks(checks: Any) -> Iterator[str]:
-    """Yield the ids of schemas, prompts and files that checks refer to."""
-    for check in checks:
-        if isinstance(check.get("schema"), str):
-            yield check["schema"]
-        yield from check.get("prompts", ())
-        if "file" in check:
-            yield check["file"]["id"]
-        yield from _of_checks(check["checks"] if check["type"] == "block" else ())
-
-
-def _files(parts: Any) -> Iterator[str]:
-    if isinstance(parts, list):
-        yield from (part["file"] for part in parts if "file" in part)

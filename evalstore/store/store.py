@@ -13,6 +13,7 @@ from evalstore.store.contents import decode_content, decode_row, missing
 from evalstore.store.costs import CostQueries
 from evalstore.store.failures import FailureQueries
 from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.records import RecordQueries
 from evalstore.store.runs import RunQueries
 from evalstore.store.sessions import SessionQueries
 from evalstore.store.table_columns import EVENTS, FAILURES, SESSIONS, TABLES, VERSIONS
@@ -28,7 +29,7 @@ class Stored(NamedTuple):
     content: Json
 
 
-class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQueries):
+class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQueries, RecordQueries):
     """An open store."""
 
     def find_prefix(self, prefix: str, most: int = 20) -> list[tuple[str, str]]:

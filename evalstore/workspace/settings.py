@@ -29,7 +29,6 @@ FOLDERS = {
 }
 LATER_SETTINGS = {
     "thresholds": "kept for per-tag gates, which this version does not have yet",
-    "remotes": "kept for sharing, which this version does not have yet",
 }
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhdw])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -172,6 +171,8 @@ class Settings:
     """From the beginning of a dataset's path, such as `hf://`, to the folder it stands for."""
     store: str = ".evalstore/store.db"
     """The store's file, relative to the workspace."""
+    remotes: dict[str, str] = field(default_factory=dict)
+    """Places where results are shared, by name: a folder, relative to the workspace, or a URL."""
     browser: BrowserSettings = field(default_factory=BrowserSettings)
     """The appearance and keys of `view`: `theme`, and `keys` from actions to their keys."""
     analysis_queries: tuple[AnalysisQuery, ...] = ()

@@ -15,6 +15,7 @@ from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.files.yaml12 import Document, read_yaml, with_value
 from evalstore.values import DEFAULT_PROMPT
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
+from evalstore.workspace.remote_names import is_remote_name
 from evalstore.workspace.settings import (
     AGE_HINT,
     FILE,
@@ -118,6 +119,7 @@ def _read(document: Document) -> Settings:
         paths=collector.attempt(lambda: _paths(fields), default.paths),
         dataset_roots=collector.attempt(lambda: _roots(fields), {}),
         store=or_default(fields.text("store"), "store"),
+        remotes=collector.attempt(lambda: _remotes(fields), {}),
         browser=_browser(fields),
         analysis_queries=_queries(fields, collector),
     )
@@ -271,6 +273,24 @@ def _roots(fields: Fields) -> dict[str, str]:
                 hint="as in 'hf://: ../data'",
             )
     return roots
+
+
+def _remotes(fields: Fields) -> dict[str, str]:
+    remotes = fields.mapping("remotes")
+    for name, address in remotes.items():
+        if not is_remote_name(str(name)):
+            raise FileProblem(
+                f"'{name}' cannot be the name of a remote",
+                fields.line("remotes", name),
+                hint="it is made of letters, digits, '.', '_' and '-', such as 'origin'",
+            )
+        if not isinstance(address, str) or not address.strip():
+            raise FileProblem(
+                "'remotes' maps names to addresses",
+                fields.line("remotes", name),
+                hint="as in 'origin: /mnt/team/results'",
+            )
+    return remotes
 
 
 def _browser(fields: Fields) -> BrowserSettings:

@@ -23,6 +23,7 @@ from evalstore.workspace.json_schemas.parts import (
     number,
     whole,
 )
+from evalstore.workspace.remote_names import REMOTE_NAME
 from evalstore.workspace.settings import (
     FOLDERS,
     LATER_SETTINGS,
@@ -82,6 +83,11 @@ def settings() -> Schema:
             "additionalProperties": {"type": "string", "minLength": 1},
         },
         "store": TEXT,
+        "remotes": {
+            "type": ["object", "null"],
+            "propertyNames": {"pattern": f"^{REMOTE_NAME}$"},
+            "additionalProperties": REQUIRED_TEXT,
+        },
         "browser": _browser(),
         "analysisQueries": listed(_query()),
     }

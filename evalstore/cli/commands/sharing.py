@@ -1,0 +1,237 @@
+"""`remote`, `push`, `pull`, `fetch`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evalstore.cli import completions, options, output
+from evalstore.cli.app import Globals, app, here
+from evalstore.cli.render.table import Table, print_table
+from evalstore.errors import EvalstoreError
+
+if TYPE_CHECKING:
+    from evalstore.cli.copy_progress import CopyProgress
+    from evalstore.operations.pull import PullReport
+
+_PUSHES = 10
+"""The newest pushes that `remote show` lists."""
+_WORDS = {
+    "runs": "run",
+    "answers": "answer",
+    "judgements": "judgement",
+    "versions": "other version",
+}
+_ACTIONS = {
+    "list": ("", 0, 0),
+    "add": ("NAME ADDRESS", 2, 2),
+    "remove": ("NAME", 1, 1),
+    "show": ("[NAME]", 0, 1),
+}
+"""The actions of `remote` with their arguments, and how many there are at least and at most."""
+
+Remote = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="REMOTE",
+        help="The name of a remote (default: origin, or the only one).",
+        autocompletion=completions.remotes,
+    ),
+]
+
+
+@app.command()
+def remote(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="list | add NAME ADDRESS | remove NAME | show [NAME]",
+            help="What to do (default: list).",
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """List, add, remove or show the places where results are shared.
+
+    An address is a folder: on this machine, on a network drive, or in a repository. 'add' writes
+    it into evalstore.yaml, and 'remove' removes it from there; the files of the remote stay.
+    'show' compares the remote with the store.
+    """
+    from evalstore.operations import remotes
+
+    action, arguments = _read_action(words or ["list"])
+    if action == "show":
+        _show(arguments[0] if arguments else None, json=json)
+        return
+    if action == "list":
+        listed = remotes.list_remotes(here())
+        if json:
+            output.document({"remotes": listed})
+        elif listed:
+            print_table(
+                Table(("remote", "address"), [(item.name, item.address) for item in listed])
+            )
+        else:
+            output.talk("no remote is set; 'evalstore remote add origin ADDRESS' sets one")
+        return
+    if action == "add":
+        changed, verb = remotes.add_remote(here(), *arguments), "added"
+    else:
+        changed, verb = remotes.remove_remote(here(), *arguments), "removed"
+    if json:
+        output.document(changed)
+    else:
+        output.line(f"{verb} the remote {changed.name}: {output.safe(changed.address)}")
+
+
+def _read_action(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the action and its arguments; raises `EvalstoreError`."""
+    from evalstore.files.fields import suggest
+
+    action, arguments = words[0], words[1:]
+    if action not in _ACTIONS:
+        raise EvalstoreError(
+            f"'remote' has no action '{action}'", hint=suggest(action, _ACTIONS, "actions")
+        )
+    usage, least, most = _ACTIONS[action]
+    if not least <= len(arguments) <= most:
+        raise EvalstoreError(
+            f"'remote {action}' takes {usage or 'no arguments'}",
+            hint=f"evalstore remote {action} {usage}".rstrip(),
+        )
+    return action, arguments
+
+
+def _show(name: str | None, *, json: bool) -> None:
+    from evalstore.clock import minute
+    from evalstore.display import bytes_text
+    from evalstore.operations.remotes import show_remote
+
+    report = show_remote(here(), name)
+    if json:
+        output.document(report)
+        return
+    output.line(f"remote   {report.name}: {output.safe(report.address)}")
+    output.line(f"has      {_counts(report.records)}, {bytes_text(report.size)}")
+    output.line(f"to pull  {_counts(report.to_pull)}")
+    output.line(f"to push  {_counts(report.to_push)}")
+    if report.pushes:
+        output.line()
+        rows = [
+            (minute(push.created), push.writer, f"{push.records:,}")
+            for push in reversed(report.pushes[-_PUSHES:])
+        ]
+        print_table(Table(("pushed", "by", "rows"), rows, numbers=frozenset({"rows"})))
+        if len(report.pushes) > _PUSHES:
+            output.line(f"and {len(report.pushes) - _PUSHES:,} older pushes")
+
+
+def _counts(records: Mapping[str, int]) -> str:
+    counts = [output.plural(count, _WORDS[name]) for name, count in records.items() if count]
+    return ", ".join(counts) or "nothing"
+
+
+@app.command()
+def push(
+    remote: Remote = None,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Only say what would be pushed.")
+    ] = False,
+    with_failures: Annotated[
+        bool, typer.Option("--with-failures", help="Also push failed calls, with their messages.")
+    ] = False,
+    allow_keys: Annotated[
+        bool, typer.Option("--allow-keys", help="Push also what seems to contain a key.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Copy results to a remote that it does not have.
+
+    Any number of people and machines may push at once: nothing is replaced, and nobody sees a run
+    before all that belongs to it. An interrupted push is completed by the next one. A folder that
+    is empty, or does not exist yet, becomes a remote. Rows with an API key are refused.
+
+    Exit code 6: the remote or the store cannot be used.
+    """
+    from evalstore.operations.push import push as operation
+
+    with _progress("pushing") as listener:
+        report = operation(
+            here(),
+            remote,
+            dry_run=dry_run,
+            with_failures=with_failures,
+            allow_keys=allow_keys,
+            listener=listener,
+        )
+    if json:
+        output.document(report)
+        return
+    _print_copied("push", "to", report, report.bytes_sent, dry_run=dry_run)
+
+
+@app.command()
+def pull(
+    remote: Remote = None,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Only say what would be pulled.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Copy results from a remote that the store does not have.
+
+    Every row is checked before it is stored: its id is computed again from its content. An
+    interrupted pull is completed by the next one.
+
+    Exit code 6: the remote is damaged, or it or the store cannot be used.
+    """
+    _pull(remote, dry_run=dry_run, json=json)
+
+
+@app.command()
+def fetch(remote: Remote = None, json: options.Json = False) -> None:
+    """Say what a pull would copy, without copying it.
+
+    Exit code 6: the remote is damaged, or it or the store cannot be used.
+    """
+    _pull(remote, dry_run=True, json=json)
+
+
+def _pull(remote: str | None, *, dry_run: bool, json: bool) -> None:
+    from evalstore.operations.pull import pull as operation
+
+    with _progress("pulling") as listener:
+        report = operation(here(), remote, dry_run=dry_run, listener=listener)
+    if json:
+        output.document(report)
+        return
+    _print_copied("pull", "from", report, report.bytes_received, dry_run=dry_run)
+    _print_newer(report)
+
+
+def _print_newer(report: PullReport) -> None:
+    if report.newer:
+        output.warn(
+            f"{output.plural(report.newer, 'row')} of a newer version of evalstore stayed in the "
+            "remote"
+        )
+
+
+def _print_copied(verb: str, word: str, report: Any, size: int, *, dry_run: bool) -> None:
+    from evalstore.display import bytes_text
+
+    place = f"{word} {report.remote} ({output.safe(report.address)})"
+    if not any(report.records.values()):
+        output.line(f"nothing to {verb} {place}")
+    elif dry_run:
+        output.line(f"would {verb} {_counts(report.records)} {place}")
+    else:
+        output.line(f"{verb}ed {_counts(report.records)} {place}: {bytes_text(size)}")
+
+
+def _progress(verb: str) -> CopyProgress:
+    from evalstore.cli.copy_progress import CopyProgress
+
+    return CopyProgress(verb, Globals.progress)

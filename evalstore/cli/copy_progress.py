@@ -1,0 +1,83 @@
+"""Progress of copying rows on stderr: a bar on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+
+from evalstore.cli import output
+from evalstore.display import bytes_text
+from evalstore.sharing.progress import CopyListener
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_PLAIN_SECONDS = 10.0
+"""Between two lines."""
+
+
+class CopyProgress(CopyListener):
+    """Shows how many rows were copied; nothing with `--progress none`."""
+
+    def __init__(self, verb: str, mode: Literal["auto", "plain", "none"]) -> None:
+        self._verb = verb
+        self._mode = "none" if output.quiet else mode
+        if self._mode == "auto" and not sys.stderr.isatty():
+            self._mode = "plain"
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._total = self._done = self._size = 0
+        self._last = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def start(self, records: int) -> None:
+        """Show the bar."""
+        self._total = records
+        if self._mode != "auto" or not records:
+            return
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[size]}"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=Console(stderr=True, no_color=output.color is False),
+            transient=True,
+        )
+        self._task = self._bar.add_task(self._verb, total=records, size="")
+        self._bar.start()
+
+    def advance(self, records: int, size: int) -> None:
+        """Count copied rows, and show them."""
+        self._done += records
+        self._size += size
+        if self._bar and self._task is not None:
+            self._bar.update(self._task, advance=records, size=bytes_text(self._size))
+        elif self._mode == "plain" and time.monotonic() - self._last > _PLAIN_SECONDS:
+            self._last = time.monotonic()
+            output.talk(
+                f"{self._verb}: {self._done:,} of {self._total:,} rows, {bytes_text(self._size)}"
+            )

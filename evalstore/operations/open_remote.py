@@ -1,0 +1,68 @@
+"""Opens a remote together with the store of the workspace."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.operations.label import name_of_person
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.index_cache import IndexCache
+from evalstore.workspace.remote_names import scheme_of
+from evalstore.workspace.remotes import find_remote, locate_folder
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.sharing.remote_files import RemoteFiles
+    from evalstore.store import Store
+    from evalstore.workspace.folder import WorkspaceFolder
+
+CACHES = "remotes"
+"""The folder in `.evalstore` with copies of the indexes of remotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRemote:
+    """A remote, and the store of the workspace."""
+
+    name: str
+    address: str
+    files: RemoteFiles
+    cache: IndexCache
+    store: Store
+
+
+@contextmanager
+def open_remote(location: Location, name: str | None) -> Iterator[OpenRemote]:
+    """Open a remote by its name, or the default one; raises `EvalstoreError`."""
+    workspace = open_workspace(location)
+    name, address = find_remote(workspace, name)
+    files = open_files(workspace, name, address)
+    digest = hashlib.sha256(files.address.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    cache = workspace.private / CACHES / f"{name}-{digest}.db"
+    with open_store(location) as store, IndexCache.open(cache, files.address) as indexes:
+        yield OpenRemote(name, address, files, indexes, store)
+
+
+def open_files(workspace: WorkspaceFolder, name: str, address: str) -> RemoteFiles:
+    """Return the files of an address; raises `EvalstoreError` for one that is not supported."""
+    scheme = scheme_of(address)
+    if scheme == "file":
+        address, scheme = address.partition("://")[2], None
+    if scheme is not None:
+        raise EvalstoreError(
+            f"the remote '{name}' ({address}) has an address that this version cannot use",
+            hint="a remote is a folder, such as /mnt/team/results",
+        )
+    return FolderFiles(locate_folder(workspace, name, address))
+
+
+def name_of_writer(location: Location) -> str:
+    """Return who writes to a remote: the user and the machine."""
+    return f"{name_of_person(location.directory)}@{platform.node() or 'unknown'}"

@@ -1,0 +1,64 @@
+"""The commands `pull` and `fetch`: copy from a remote what the store does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.operations.open_remote import open_remote
+from evalstore.operations.push import count_kinds
+from evalstore.sharing.differences import count_by_table, find_missing
+from evalstore.sharing.layout import require_remote
+from evalstore.sharing.progress import CopyListener
+from evalstore.sharing.pull import pull_records
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+
+
+@dataclass(slots=True)
+class PullReport:
+    """What was pulled, or would be."""
+
+    remote: str
+    address: str
+    records: Mapping[str, int]
+    """How many runs, answers, judgements and versions."""
+    bytes_received: int = field(default=0, metadata={"json_name": "bytesReceived"})
+    newer: int = 0
+    """Rows of a newer program, which were left in the remote."""
+    dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
+
+
+def pull(
+    location: Location,
+    remote: str | None = None,
+    *,
+    dry_run: bool = False,
+    listener: CopyListener | None = None,
+) -> PullReport:
+    """Copy all rows of a remote that the store does not have; each is checked before it is stored.
+
+    Raises `EvalstoreError`, and then the rows that were stored until then stay; the next pull
+    goes on from there.
+    """
+    with open_remote(location, remote) as opened:
+        require_remote(opened.files)
+        received = opened.cache.refresh(opened.files)
+        with opened.store.snapshot_ids() as ids:
+            missing = find_missing(opened.cache, ids)
+        report = PullReport(
+            opened.name,
+            opened.files.address,
+            count_kinds(count_by_table(missing)),
+            bytes_received=received,
+            dry_run=dry_run,
+        )
+        if not dry_run and missing:
+            pulled = pull_records(
+                opened.store, opened.files, opened.cache, missing, listener or CopyListener()
+            )
+            report.bytes_received += pulled.bytes_received
+            report.newer = pulled.unknown
+        return report

@@ -1,0 +1,119 @@
+"""The command `push`: copies to a remote what it does not have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.clock import now
+from evalstore.display import plural, short
+from evalstore.errors import EvalstoreError
+from evalstore.operations.open_remote import OpenRemote, name_of_writer, open_remote
+from evalstore.sharing.differences import count_by_table, find_missing
+from evalstore.sharing.indexes import IndexHeader
+from evalstore.sharing.layout import is_remote, make_remote
+from evalstore.sharing.progress import CopyListener
+from evalstore.sharing.push import SecretsError, push_records
+from evalstore.sharing.secret_scan import FoundSecret, SecretScan
+from evalstore.store.records import COPIED_TABLES
+from evalstore.store.table_columns import FAILURES
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.sharing.differences import MissingIds
+
+COUNTED = {"runs": "runs", "sessions": "answers", "evaluations": "judgements"}
+"""The tables that are counted apart, with the words for their rows; all others are `versions`."""
+_LISTED = 10
+"""Keys that an error lists."""
+
+
+@dataclass(slots=True)
+class PushReport:
+    """What was pushed, or would be."""
+
+    remote: str
+    address: str
+    records: Mapping[str, int]
+    """How many runs, answers, judgements and versions."""
+    bytes_sent: int = field(default=0, metadata={"json_name": "bytesSent"})
+    dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
+
+
+def push(
+    location: Location,
+    remote: str | None = None,
+    *,
+    dry_run: bool = False,
+    with_failures: bool = False,
+    allow_keys: bool = False,
+    listener: CopyListener | None = None,
+) -> PushReport:
+    """Copy all rows to a remote that it does not have; failed calls only `with_failures`.
+
+    An empty or missing folder becomes a remote. Raises `EvalstoreError`, also when there are keys
+    in what would be pushed, unless `allow_keys`.
+    """
+    with open_remote(location, remote) as opened:
+        if not dry_run:
+            make_remote(opened.files)
+        if not dry_run or is_remote(opened.files):
+            opened.cache.refresh(opened.files)
+        tables = [name for name in COPIED_TABLES if with_failures or name != FAILURES.name]
+        with opened.store.snapshot_ids() as ids:
+            missing = find_missing(ids, opened.cache, tables)
+        report = PushReport(
+            opened.name, opened.files.address, count_kinds(count_by_table(missing)), dry_run=dry_run
+        )
+        if not dry_run and missing:
+            report.bytes_sent = _push(location, opened, missing, listener, allow_keys=allow_keys)
+        return report
+
+
+def _push(
+    location: Location,
+    opened: OpenRemote,
+    missing: MissingIds,
+    listener: CopyListener | None,
+    *,
+    allow_keys: bool,
+) -> int:
+    header = IndexHeader(name_of_writer(location), now(), ())
+    scan = None if allow_keys else SecretScan(os.environ)
+    try:
+        pushed = push_records(
+            opened.store,
+            opened.files,
+            opened.cache,
+            missing,
+            header,
+            listener or CopyListener(),
+            scan,
+        )
+    except SecretsError as error:
+        raise _refusal(error.secrets) from error
+    return pushed.bytes_sent
+
+
+def count_kinds(by_table: Mapping[str, int]) -> dict[str, int]:
+    """Return how many runs, answers, judgements and versions there are, from those of tables."""
+    counts = dict.fromkeys((*COUNTED.values(), "versions"), 0)
+    for table, count in by_table.items():
+        counts[COUNTED.get(table, "versions")] += count
+    return counts
+
+
+def _refusal(secrets: Sequence[FoundSecret]) -> EvalstoreError:
+    lines = [
+        f"  {secret.name} in {short(secret.id)} ({secret.table})" for secret in secrets[:_LISTED]
+    ]
+    if len(secrets) > _LISTED:
+        lines.append(f"  and {len(secrets) - _LISTED:,} more")
+    rows = plural(len(secrets), "row")
+    return EvalstoreError(
+        "\n".join([f"nothing was pushed: {rows} would show a key to all who read it:", *lines]),
+        hint=f"'evalstore show {short(secrets[0].id)}' prints it; revoke the key, and push with "
+        "--allow-keys when it no longer matters",
+    )

@@ -1,0 +1,113 @@
+"""The command `remote`: the places where results are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.operations.open_remote import open_files, open_remote
+from evalstore.operations.push import count_kinds
+from evalstore.planning.open_project import open_workspace
+from evalstore.sharing.differences import count_by_table, find_missing
+from evalstore.sharing.layout import require_remote
+from evalstore.store.records import COPIED_TABLES
+from evalstore.store.table_columns import FAILURES
+from evalstore.workspace.allowed_paths import WorkspaceBoundary
+from evalstore.workspace.remote_names import is_remote_name, scheme_of
+from evalstore.workspace.remotes import find_remote, folder_of, write_remote
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.sharing.index_cache import Push
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote of the settings."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteReport:
+    """What a remote has, and how it differs from the store."""
+
+    name: str
+    address: str
+    records: Mapping[str, int]
+    """How many runs, answers, judgements and versions the remote has."""
+    size: int
+    """Bytes of its packs."""
+    to_pull: Mapping[str, int] = field(metadata={"json_name": "toPull"})
+    to_push: Mapping[str, int] = field(metadata={"json_name": "toPush"})
+    """Without failed calls."""
+    pushes: Sequence[Push]
+    """Oldest first."""
+
+
+def list_remotes(location: Location) -> list[Remote]:
+    """Return the remotes of the settings."""
+    remotes = open_workspace(location).settings.remotes
+    return [Remote(name, address) for name, address in remotes.items()]
+
+
+def add_remote(location: Location, name: str, address: str) -> Remote:
+    """Add a remote to the settings; its folder may be outside of the workspace from then on.
+
+    A relative address is one of the current folder. Raises `EvalstoreError`.
+    """
+    workspace = open_workspace(location)
+    if not is_remote_name(name):
+        raise EvalstoreError(
+            f"'{name}' cannot be the name of a remote",
+            hint="it is made of letters, digits, '.', '_' and '-', such as 'origin'",
+        )
+    known = workspace.settings.remotes.get(name)
+    if known is not None:
+        raise EvalstoreError(
+            f"there is a remote '{name}' already: {known}",
+            hint=f"'evalstore remote remove {name}' removes it from the settings",
+        )
+    if scheme_of(address) is None:
+        folder = folder_of(location.directory, address)
+        address = str(folder)
+        # Who types the address allows it; a file of settings alone does not.
+        boundary = WorkspaceBoundary(workspace.root, allow_all=True, tell=location.warn)
+        boundary.require(folder, f"the remote '{name}'")
+    else:
+        open_files(workspace, name, address)
+    write_remote(workspace, name, address)
+    return Remote(name, address)
+
+
+def remove_remote(location: Location, name: str) -> Remote:
+    """Remove a remote from the settings; its files stay. Raises `EvalstoreError`."""
+    workspace = open_workspace(location)
+    name, address = find_remote(workspace, name)
+    write_remote(workspace, name, None)
+    return Remote(name, address)
+
+
+def show_remote(location: Location, name: str | None) -> RemoteReport:
+    """Return what a remote has; raises `EvalstoreError`."""
+    with open_remote(location, name) as opened:
+        require_remote(opened.files)
+        opened.cache.refresh(opened.files)
+        with opened.store.snapshot_ids() as ids:
+            to_pull = find_missing(opened.cache, ids)
+            to_push = find_missing(
+                ids, opened.cache, [table for table in COPIED_TABLES if table != FAILURES.name]
+            )
+        counts = {table: opened.cache.count(table) for table in COPIED_TABLES}
+        return RemoteReport(
+            opened.name,
+            opened.files.address,
+            count_kinds(counts),
+            opened.cache.count_bytes(),
+            count_kinds(count_by_table(to_pull)),
+            count_kinds(count_by_table(to_push)),
+            opened.cache.list_pushes(),
+        )

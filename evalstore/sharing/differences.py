@@ -1,0 +1,67 @@
+"""Which rows one side has and the other has not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from evalstore.store.records import COPIED_TABLES, ID_BYTES
+
+_FEW = 50_000
+"""Ids of a table that are compared at once; more are compared in ranges of their first byte."""
+
+MissingIds = Mapping[str, bytes]
+"""The sorted ids that are missing, concatenated, by table; as lists they need ten times as much."""
+
+
+class IdSource(Protocol):
+    """Something that knows the ids of its rows."""
+
+    def find_range(self, table: str, first: bytes, last: bytes) -> set[bytes]:
+        """Return the ids of a table from `first` up to `last`, both included."""
+        ...
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+        ...
+
+
+def find_missing(
+    source: IdSource, target: IdSource, tables: Iterable[str] = COPIED_TABLES
+) -> dict[str, bytes]:
+    """Return the ids that the source has and the target lacks; tables without any are left out."""
+    missing = {}
+    for table in tables:
+        found = bytearray()
+        for first, last in _ranges(source.count(table)):
+            found += b"".join(
+                sorted(
+                    source.find_range(table, first, last) - target.find_range(table, first, last)
+                )
+            )
+        if found:
+            missing[table] = bytes(found)
+    return missing
+
+
+def _ranges(count: int) -> Iterator[tuple[bytes, bytes]]:
+    step = 1 if count > _FEW else 256
+    for byte in range(0, 256, step):
+        yield bytes([byte]) + bytes(15), bytes([byte + step - 1]) + b"\xff" * 15
+
+
+def count_by_table(missing: MissingIds) -> dict[str, int]:
+    """Return how many ids there are in each table."""
+    return {table: len(ids) // ID_BYTES for table, ids in missing.items()}
+
+
+def count_ids(missing: MissingIds) -> int:
+    """Return how many ids there are in all tables."""
+    return sum(map(len, missing.values())) // ID_BYTES
+
+
+def split_ids(joined: bytes, most: int) -> Iterator[list[bytes]]:
+    """Yield concatenated ids in lists of at most `most`."""
+    for start in range(0, len(joined), most * ID_BYTES):
+        part = joined[start : start + most * ID_BYTES]
+        yield [part[at : at + ID_BYTES] for at in range(0, len(part), ID_BYTES)]

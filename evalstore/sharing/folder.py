@@ -1,0 +1,102 @@
+"""A remote in a folder, which may be on a network drive."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from evalstore.errors import RemoteError
+from evalstore.files.atomic_write import write_whole
+from evalstore.sharing.remote_files import ListedFile, MissingFileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class FolderFiles:
+    """The files of a remote in a folder; implements `RemoteFiles`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.address = str(root)
+
+    def exists(self) -> bool:
+        """Return whether the folder exists."""
+        return self._root.exists()
+
+    def iterate(self, folder: str) -> Iterator[ListedFile]:
+        """Yield the files below a folder of the remote; temporary files are left out."""
+        waiting = [folder]
+        while waiting:
+            current = waiting.pop()
+            with self._explained(current), suppress(FileNotFoundError):
+                with os.scandir(self._root / current) as found:
+                    entries = list(found)
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    name = f"{current}/{entry.name}" if current else entry.name
+                    if entry.is_dir():
+                        waiting.append(name)
+                    else:
+                        with suppress(FileNotFoundError):  # removed meanwhile
+                            yield ListedFile(name, entry.stat().st_size)
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return a whole file of at most `most` bytes."""
+        with self._explained(name):
+            path = self._root / name
+            data = _read(path, 0, most + 1)
+        if len(data) > most:
+            raise RemoteError(f"'{path}' has more than {most:,} bytes")
+        return data
+
+    def read_range(self, name: str, start: int, length: int) -> bytes:
+        """Return a part of a file."""
+        with self._explained(name):
+            return _read(self._root / name, start, length)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file in one step, unless it exists."""
+        path = self._root / name
+        with self._explained(name, writing=True):
+            if path.exists():
+                return False
+            self._make_folder(path.parent)
+            try:
+                write_whole(path, data, exclusive=True)
+            except FileExistsError:
+                return False
+        return True
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder of the remote, but no folder above the remote."""
+        if not self._root.exists():
+            self._root.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def _explained(self, name: str, *, writing: bool = False) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            if writing:
+                raise RemoteError(
+                    f"the folder of the remote '{self.address}' cannot be made: the folder above "
+                    "it does not exist",
+                    hint="make that folder first, or correct the address of the remote",
+                ) from error
+            raise MissingFileError(f"the remote '{self.address}' has no file '{name}'") from error
+        except OSError as error:
+            verb = "written to" if writing else "read"
+            raise RemoteError(
+                f"the remote '{self.address}' cannot be {verb}: {error.strerror or error}"
+            ) from error
+
+
+def _read(path: Path, start: int, length: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read(length)

@@ -1,0 +1,48 @@
+"""What a remote must be able to do: four operations on files that never change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from evalstore.errors import RemoteError
+
+
+class ListedFile(NamedTuple):
+    """A file of a remote."""
+
+    name: str
+    """Its path in the remote, with forward slashes."""
+    size: int
+    """Bytes."""
+
+
+class RemoteFiles(Protocol):
+    """The files of a remote. Every method raises `RemoteError`."""
+
+    address: str
+    """The place, as errors name it."""
+
+    def exists(self) -> bool:
+        """Return whether there is anything at the address."""
+        ...
+
+    def iterate(self, folder: str) -> Iterator[ListedFile]:
+        """Yield the files below a folder of the remote, in no order; nothing if it is missing."""
+        ...
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return a whole file; raises `MissingFileError`, and `RemoteError` above `most` bytes."""
+        ...
+
+    def read_range(self, name: str, start: int, length: int) -> bytes:
+        """Return a part of a file, which may be shorter at its end; raises as `read`."""
+        ...
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file in one step; returns False, and changes nothing, if it exists."""
+        ...
+
+
+class MissingFileError(RemoteError):
+    """A remote does not have a file."""

@@ -1,0 +1,62 @@
+"""Finds keys in rows before they leave this machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from evalstore.store.records import Record
+
+_SHAPES: tuple[tuple[str, str, str], ...] = (
+    # What it is, a text that it always has, its pattern.
+    ("an API key", "sk-", r"\bsk-[A-Za-z0-9_-]{20,}"),
+    ("a Google API key", "AIza", r"\bAIza[A-Za-z0-9_-]{35}"),
+    ("a Groq API key", "gsk_", r"\bgsk_[A-Za-z0-9]{40,}"),
+    ("a Hugging Face token", "hf_", r"\bhf_[A-Za-z0-9]{30,}"),
+    ("a GitHub token", "gh", r"\bgh[pousr]_[A-Za-z0-9]{36}"),
+    ("a GitHub token", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{60,}"),
+    ("a GitLab token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("an AWS access key", "AKIA", r"\bAKIA[A-Z0-9]{16}\b"),
+    ("a Slack token", "xox", r"\bxox[abprs]-[A-Za-z0-9-]{20,}"),
+    ("a private key", "PRIVATE KEY-----", r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----"),
+)
+_PATTERNS = tuple((name, text, re.compile(pattern)) for name, text, pattern in _SHAPES)
+_VARIABLE = re.compile(r"(_|\A)(KEY|TOKEN|SECRET|PASSWORD)\Z")
+_SHORTEST = 12
+"""Characters of a value that is looked for; shorter ones may be words."""
+
+
+class FoundSecret(NamedTuple):
+    """A key in a row."""
+
+    table: str
+    id: str
+    name: str
+    """What it is, such as `an AWS access key`; never the key itself."""
+
+
+class SecretScan:
+    """Looks for keys by their shape, and for the values of this machine's variables."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        """`variables` are those of the environment and of `.env`, by name."""
+        self._values = tuple(
+            (name, value)
+            for name, value in variables.items()
+            if _VARIABLE.search(name.upper()) and len(value) >= _SHORTEST
+        )
+
+    def find(self, record: Record) -> FoundSecret | None:
+        """Return the first key in a record; None when there is none."""
+        text = record.content
+        if record.data:
+            text += record.data.decode("latin-1")
+        for name, value in self._values:
+            if value in text:
+                return FoundSecret(record.table, record.id, f"the value of {name}")
+        for name, part, pattern in _PATTERNS:
+            if part in text and pattern.search(text):
+                return FoundSecret(record.table, record.id, name)
+        return None

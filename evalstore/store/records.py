@@ -1,0 +1,163 @@
+"""Rows as they are copied between stores: only their content, from which all else is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore import hashing
+from evalstore.store.contents import (
+    as_blob,
+    as_time,
+    as_word,
+    damaged,
+    decode_content,
+    require_number,
+    verify,
+)
+from evalstore.store.database import Database, append, select_each
+from evalstore.store.derived_columns import derive_columns
+from evalstore.store.ids import as_digits, as_id
+from evalstore.store.references import iterate_references
+from evalstore.store.table_columns import EVENTS, TABLES, VERSIONS
+from evalstore.values import FileVersion, Json
+
+if TYPE_CHECKING:
+    import sqlite3
+
+ID_BYTES = 16
+COPIED_TABLES = tuple(
+    dict.fromkeys(
+        {**VERSIONS, **EVENTS}[kind].name
+        for kind in (
+            *("file", "schema", "tool", "prompt", "model", "evaluator", "evaluation", "test"),
+            *("session", "judgement", "failure", "cases", "run"),
+        )
+    )
+)
+"""The tables with permanent contents. What a row refers to is in its own table or an earlier one,
+so that a copy that is interrupted has no run without its results."""
+
+
+class Record(NamedTuple):
+    """A row, without the columns that repeat its content."""
+
+    table: str
+    id: str
+    content: str
+    """Canonical JSON."""
+    data: bytes | None = None
+    """The bytes of a file; None for everything else."""
+
+    @property
+    def size(self) -> int:
+        """Return roughly how many bytes it takes in memory."""
+        return len(self.content) + len(self.data or b"")
+
+
+class CheckedRecord(NamedTuple):
+    """A record whose content matches its id and its kind."""
+
+    record: Record
+    kind: str
+    content: Json
+    row: dict[str, Any]
+    """All columns of its table."""
+
+    @property
+    def key(self) -> str | None:
+        """Return the question of a session, the subject of an evaluation; None for others."""
+        column = {"sessions": "question", "evaluations": "subject"}.get(self.record.table)
+        return self.row[column] if column else None
+
+    @property
+    def references(self) -> Iterator[str]:
+        """Return the ids that it refers to."""
+        return iterate_references(self.kind, self.content)
+
+
+def check_record(record: Record) -> CheckedRecord:
+    """Check a record of unknown origin; raises `StoreError` when it is not sound."""
+    table, id = record.table, record.id
+    content = decode_content(table, id, record.content)
+    kind = content["kind"]
+    row: dict[str, Any] = {"id": id, "content": record.content}
+    try:
+        if kind == "file":
+            row["data"] = as_blob(record.data, table, id)
+            version = FileVersion(content["mediaType"], row["data"])
+            if hashing.describe_file(version) != content:
+                raise damaged(table, id, "its bytes do not match its id")
+        columns = derive_columns(kind, content)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise damaged(table, id, f"its content is not that of a {kind}") from error
+    for name in {"started", "at"} & columns.keys():
+        as_time(columns[name], table, id)
+    if "verdict" in columns:
+        as_word(columns["verdict"])
+        require_number(columns["score"], table, id)
+    return CheckedRecord(record, kind, content, {**row, **columns})
+
+
+class RecordQueries(Database):
+    """The queries that copy rows between stores."""
+
+    @contextmanager
+    def snapshot_ids(self) -> Iterator[IdSnapshot]:
+        """Return the ids of all rows as they are now, however much is written meanwhile."""
+        with self._reading() as connection:
+            connection.execute("BEGIN")
+            yield IdSnapshot(connection)
+
+    def load_records(self, table: str, ids: Iterable[str]) -> list[Record]:
+        """Return the records of those of these ids that the table has, in order of their ids.
+
+        Raises `StoreError` for a content that does not match its id.
+        """
+        data = ", data" if "data" in TABLES[table].columns else ""
+        statement = f"SELECT id, content{data} FROM {table} WHERE id IN"
+        records = []
+        with self._reading() as connection:
+            for bytes_, content, *rest in select_each(connection, statement, ids):
+                id = as_digits(bytes_)
+                verify(table, id, content)
+                blob = as_blob(rest[0], table, id) if rest else None
+                records.append(Record(table, id, content, blob))
+        return sorted(records, key=lambda record: record.id)
+
+    def load_sizes(self, table: str, ids: Iterable[str]) -> dict[str, int]:
+        """Return roughly how many bytes these rows have, by id; those it lacks are left out."""
+        data = " + length(data)" if "data" in TABLES[table].columns else ""
+        statement = f"SELECT id, length(content){data} FROM {table} WHERE id IN"
+        with self._reading() as connection:
+            return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
+
+    def ensure_records(self, records: Sequence[CheckedRecord]) -> None:
+        """Store what is missing of these records, in one transaction.
+
+        Raises `StoreError` if a stored row has other content.
+        """
+        by_table: dict[str, dict[str, dict[str, Any]]] = {}
+        for checked in records:
+            by_table.setdefault(checked.record.table, {})[checked.record.id] = checked.row
+        with self.writing() as connection:
+            for table in sorted(by_table, key=COPIED_TABLES.index):
+                append(connection, TABLES[table], by_table[table])
+
+
+class IdSnapshot:
+    """The ids in a store at one moment."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def find_range(self, table: str, first: bytes, last: bytes) -> set[bytes]:
+        """Return the ids of a table from `first` up to `last`, both included."""
+        query = f"SELECT id FROM {table} WHERE id BETWEEN ? AND ?"
+        return {as_id(id) for (id,) in self._connection.execute(query, (first, last))}
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+        query = f"SELECT count(*) FROM {table}"
+        return int(self._connection.execute(query).fetchone()[0])

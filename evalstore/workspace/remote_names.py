@@ -1,0 +1,21 @@
+"""The names and addresses of remotes."""
+
+from __future__ import annotations
+
+import re
+
+DEFAULT_REMOTE = "origin"
+REMOTE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}"
+_NAME = re.compile(REMOTE_NAME + r"\Z")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def is_remote_name(name: str) -> bool:
+    """Return whether a text can be the name of a remote."""
+    return _NAME.match(name) is not None
+
+
+def scheme_of(address: str) -> str | None:
+    """Return the scheme of a URL such as `s3://bucket/path`; None for the path of a folder."""
+    match = _URL.match(address)
+    return match[1].lower() if match else None

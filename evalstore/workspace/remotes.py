@@ -1,0 +1,111 @@
+"""The setting `remotes`: names for places where results are shared."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import EvalstoreError, FileProblem, OutsideError
+from evalstore.files.access import LARGEST_TEXT, normalise
+from evalstore.files.atomic_write import write_whole
+from evalstore.files.yaml12 import read_yaml, write_yaml
+from evalstore.workspace.remote_names import DEFAULT_REMOTE
+
+if TYPE_CHECKING:
+    from evalstore.workspace.folder import WorkspaceFolder
+
+
+def find_remote(workspace: WorkspaceFolder, name: str | None) -> tuple[str, str]:
+    """Return the name and the address of a remote; without a name, of `origin` or the only one.
+
+    Raises `EvalstoreError`.
+    """
+    remotes = workspace.settings.remotes
+    if name is None:
+        if DEFAULT_REMOTE in remotes or len(remotes) == 1:
+            name = DEFAULT_REMOTE if DEFAULT_REMOTE in remotes else next(iter(remotes))
+        elif remotes:
+            raise EvalstoreError(
+                "several remotes are set, and none is 'origin'", hint=_known(remotes)
+            )
+        else:
+            raise EvalstoreError(
+                "no remote is set",
+                hint="'evalstore remote add origin FOLDER', with a folder that your team shares",
+            )
+    if name not in remotes:
+        raise EvalstoreError(f"there is no remote '{name}'", hint=_known(remotes))
+    return name, remotes[name]
+
+
+def _known(remotes: dict[str, str]) -> str:
+    if not remotes:
+        return f"'evalstore remote add {DEFAULT_REMOTE} ADDRESS' sets one"
+    return f"name one: {', '.join(remotes)}"
+
+
+def locate_folder(workspace: WorkspaceFolder, name: str, address: str) -> Path:
+    """Return the folder of a remote; raises `OutsideError` when the workspace may not use it."""
+    path = folder_of(workspace.root, address)
+    try:
+        workspace.boundary.require(path, f"the remote '{name}'")
+    except OutsideError as error:
+        raise OutsideError(
+            str(error), hint="if you know it, allow it once with '--allow-outside'"
+        ) from error
+    return path
+
+
+def folder_of(root: Path, address: str) -> Path:
+    """Return the folder of an address; a relative one begins at `root`."""
+    return Path(os.path.normpath(root / Path(address).expanduser()))
+
+
+def write_remote(workspace: WorkspaceFolder, name: str, address: str | None) -> None:
+    """Add a remote to the file of settings, or remove it with `None`; all else stays as it is.
+
+    Raises `EvalstoreError` for a file that cannot be edited line by line.
+    """
+    path = workspace.config
+    old = normalise(workspace.boundary.read(path, LARGEST_TEXT))
+    lines = old.split("\n")
+    document = read_yaml(old)
+    value: dict[str, Any] = document.value if isinstance(document.value, dict) else {}
+    remotes = dict(value.get("remotes") or {})
+    if address is None:
+        del remotes[name]
+        at = document.line("remotes", name) - 1
+        del lines[at]
+        if not remotes:
+            del lines[document.line("remotes") - 1]
+            value = {key: setting for key, setting in value.items() if key != "remotes"}
+    else:
+        entry = write_yaml({name: address}).rstrip("\n")
+        if remotes:
+            first = document.line("remotes", next(iter(remotes))) - 1
+            indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
+            lines.insert(first, f"{indent or '  '}{entry}")
+        elif "remotes" in value:
+            lines.insert(document.line("remotes"), f"  {entry}")
+        else:
+            text = "\n".join(lines).rstrip("\n")
+            lines = [*(text.split("\n") if text else []), "remotes:", f"  {entry}", ""]
+        remotes[name] = address
+    expected = {**value, **({"remotes": remotes} if remotes else {})}
+    text = "\n".join(lines)
+    if not _has_value(text, expected):
+        place = f"{path.name}:{document.line('remotes')}"
+        words = f"remotes: {{{name}: {address}}}" if address else f"without '{name}'"
+        raise EvalstoreError(
+            f"{place}: 'remotes' is written in a way that cannot be edited here",
+            hint=f"edit the file yourself: {words}",
+        )
+    write_whole(path, text.encode())
+
+
+def _has_value(text: str, expected: Any) -> bool:
+    try:
+        return bool((read_yaml(text).value or {}) == expected)
+    except FileProblem:
+        return False
