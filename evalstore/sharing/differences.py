@@ -33,7 +33,7 @@ def find_missing(
     missing = {}
     for table in tables:
         found = bytearray()
-        for first, last in _ranges(source.count(table)):
+        for first, last in _ranges(max(source.count(table), target.count(table))):
             found += b"".join(
                 sorted(
                     source.find_range(table, first, last) - target.find_range(table, first, last)

@@ -46,10 +46,12 @@ def make_remote(files: RemoteFiles) -> None:
     if is_remote(files):
         return
     if next(files.iterate(""), None) is not None:
+        if is_remote(files):
+            return  # another program was faster
         raise not_a_remote(files, "it has other files")
     content = canonical_json({"evalstore": "remote", "format": FORMAT}).encode()
     if not files.create(FORMAT_FILE, content):
-        is_remote(files)  # another program was faster
+        require_remote(files)  # another program was faster
 
 
 def require_remote(files: RemoteFiles) -> None:

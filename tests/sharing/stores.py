@@ -1,0 +1,83 @@
+"""Stores with results, and the copying of their rows, for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from evalstore.sharing.differences import count_by_table, find_missing
+from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.index_cache import IndexCache
+from evalstore.sharing.indexes import IndexHeader
+from evalstore.sharing.layout import make_remote, require_remote
+from evalstore.sharing.progress import CopyListener
+from evalstore.sharing.pull import Pulled, pull_records
+from evalstore.sharing.push import Pushed, push_records
+from evalstore.sharing.remote_files import RemoteFiles
+from evalstore.store import Store
+from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
+
+CREATED = 1_700_000_000_000_000
+"""The time of all pushes, so that they make the same files."""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Store]:
+    """Open a store, or create one."""
+    store = Store.open(path, create=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def rows(store: Store) -> dict[tuple[str, bytes], dict[str, Any]]:
+    """Return all rows of a store with all their columns."""
+    return {(table, row["id"]): dict(row) for table, row in store.iterate()}
+
+
+def records(store: Store) -> list[CheckedRecord]:
+    """Return the records of a store, in the order in which they are copied."""
+    return [
+        check_record(record)
+        for table in COPIED_TABLES
+        for record in store.load_records(
+            table, [id.hex() for name, id in rows(store) if name == table]
+        )
+    ]
+
+
+def push(store: Store, files: RemoteFiles, cache: Path | None = None) -> Pushed:
+    """Push everything."""
+    make_remote(files)
+    with IndexCache.open(cache, files.address) as indexes:
+        indexes.refresh(files)
+        with store.snapshot_ids() as ids:
+            missing = find_missing(ids, indexes)
+        header = IndexHeader("Ann@laptop", CREATED, ())
+        return push_records(store, files, indexes, missing, header, CopyListener())
+
+
+def pull(store: Store, files: RemoteFiles, cache: Path | None = None) -> Pulled:
+    """Pull everything."""
+    require_remote(files)
+    with IndexCache.open(cache, files.address) as indexes:
+        indexes.refresh(files)
+        with store.snapshot_ids() as ids:
+            missing = find_missing(indexes, ids)
+        return pull_records(store, files, indexes, missing, CopyListener())
+
+
+def to_push(store: Store, files: RemoteFiles) -> dict[str, int]:
+    """Return how many rows of each table a push would copy."""
+    with IndexCache.open(None, files.address) as indexes:
+        indexes.refresh(files)
+        with store.snapshot_ids() as ids:
+            return count_by_table(find_missing(ids, indexes))
+
+
+def names(root: Path) -> list[str]:
+    """Return the files of a remote, sorted."""
+    return sorted(file.name for file in FolderFiles(root).iterate(""))

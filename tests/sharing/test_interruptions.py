@@ -1,0 +1,166 @@
+"""A kill, or another program, at every moment of a push or a pull."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from evalstore.sharing import packs, pull
+from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.remote_files import ListedFile
+from evalstore.store import Store
+from evalstore.store.fsck import check_store
+from evalstore.store.records import CheckedRecord
+from tests.sharing import stores
+
+MOST = 60
+"""More operations than a push or a pull of these tests makes."""
+
+
+class Killed(Exception):  # noqa: N818 - it is not an error
+    """The program ends here."""
+
+
+class Scheduled(FolderFiles):
+    """A remote that calls a function before the operation with a number."""
+
+    def __init__(self, root: Path, at: int, then: Callable[[], object]) -> None:
+        super().__init__(root)
+        self._left = at
+        self._then = then
+        self.reached = False
+
+    def _step(self) -> None:
+        self._left -= 1
+        if self._left < 0 and not self.reached:
+            self.reached = True
+            self._then()
+
+    def iterate(self, folder: str) -> Iterator[ListedFile]:
+        self._step()
+        return super().iterate(folder)
+
+    def read(self, name: str, most: int) -> bytes:
+        self._step()
+        return super().read(name, most)
+
+    def read_range(self, name: str, start: int, length: int) -> bytes:
+        self._step()
+        return super().read_range(name, start, length)
+
+    def create(self, name: str, data: bytes) -> bool:
+        self._step()
+        return super().create(name, data)
+
+
+def _kill() -> None:
+    raise Killed
+
+
+@pytest.fixture(autouse=True)
+def _small_packs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many packs, indexes and transactions, also for few rows."""
+    monkeypatch.setattr(packs, "LARGEST_PACK", 3_000)
+    monkeypatch.setattr("evalstore.sharing.push.MOST_RECORDS", 17)
+    monkeypatch.setattr(pull, "_ROWS", 5)
+
+
+def _copy_of(remote: Path, tmp_path: Path, name: str) -> dict[tuple[str, bytes], object]:
+    """Pull a remote into a new store that must be sound, and return its rows."""
+    with stores.opened(tmp_path / f"{name}.db") as store:
+        stores.pull(store, FolderFiles(remote))
+        damages = check_store(store)[1]
+        assert [damage for damage in damages if damage.kind == "run"] == []
+        return dict(stores.rows(store))
+
+
+def test_a_push_that_is_killed_anywhere_is_completed_by_the_next(
+    full: Store, tmp_path: Path
+) -> None:
+    undisturbed = tmp_path / "undisturbed"
+    stores.push(full, FolderFiles(undisturbed))
+    for at in range(MOST):
+        root = tmp_path / str(at)
+        files = Scheduled(root, at, _kill)
+        try:
+            stores.push(full, files)
+        except Killed:
+            pass
+        if not files.reached:
+            break
+        if (root / "format").exists():
+            _copy_of(root, tmp_path, f"half-{at}")  # no run without what it refers to
+        stores.push(full, FolderFiles(root))
+        assert _copy_of(root, tmp_path, f"whole-{at}") == stores.rows(full)
+        packs_of = [name for name in stores.names(root) if name.startswith("packs/")]
+        expected = [name for name in stores.names(undisturbed) if name.startswith("packs/")]
+        assert packs_of == expected  # what was written was used
+    else:
+        raise AssertionError("the push has more operations")
+    assert at > 6
+
+
+def test_a_pull_that_is_killed_anywhere_is_completed_by_the_next(
+    full: Store, tmp_path: Path
+) -> None:
+    root = tmp_path / "remote"
+    stores.push(full, FolderFiles(root))
+    for at in range(MOST):
+        files = Scheduled(root, at, _kill)
+        with stores.opened(tmp_path / f"{at}.db") as store:
+            try:
+                stores.pull(store, files)
+            except Killed:
+                pass
+            if not files.reached:
+                break
+            assert stores.rows(store).items() <= stores.rows(full).items()
+            assert store.count_runs() == 0
+            stores.pull(store, FolderFiles(root))
+            assert stores.rows(store) == stores.rows(full)
+    else:
+        raise AssertionError("the pull has more operations")
+    assert at > 6
+
+
+def test_two_pushes_at_once_lose_nothing(
+    full: Store, whole_records: list[CheckedRecord], tmp_path: Path
+) -> None:
+    with stores.opened(tmp_path / "other.db") as other:
+        other.ensure_records(whole_records[: len(whole_records) // 2])
+        for at in range(MOST):
+            root = tmp_path / str(at)
+
+            def push_other(root: Path = root) -> None:
+                stores.push(other, FolderFiles(root))
+
+            files = Scheduled(root, at, push_other)
+            stores.push(full, files)
+            if not files.reached:
+                break
+            assert _copy_of(root, tmp_path, f"copy-{at}") == stores.rows(full)
+        else:
+            raise AssertionError("the push has more operations")
+
+
+def test_rows_that_are_written_during_a_push_come_with_the_next(
+    whole_records: list[CheckedRecord], tmp_path: Path
+) -> None:
+    half = len(whole_records) // 2
+    for at in range(0, MOST, 2):
+        root = tmp_path / str(at)
+        with stores.opened(tmp_path / f"{at}.db") as store:
+            store.ensure_records(whole_records[:half])
+
+            def write(store: Store = store) -> None:
+                store.ensure_records(whole_records[half:])
+
+            files = Scheduled(root, at, write)
+            stores.push(store, files)
+            if not files.reached:
+                break
+            stores.push(store, FolderFiles(root))
+            assert _copy_of(root, tmp_path, f"copy-{at}") == stores.rows(store)
+    assert at > 6
