@@ -1,0 +1,317 @@
+"""Remotes that are damaged, of another program, or made by someone who means harm."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from evalstore.errors import EvalstoreError, RemoteError, StoreError
+from evalstore.sharing import packs
+from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.indexes import (
+    NO_KEY,
+    IndexedPack,
+    IndexedRecord,
+    IndexHeader,
+    write_index,
+)
+from evalstore.sharing.layout import index_name, make_remote, pack_name, sha256
+from evalstore.sharing.packs import PackEntry, PackWriter
+from evalstore.store import Store
+from evalstore.store.records import CheckedRecord, Record
+from tests.sharing import stores
+
+NOW = stores.CREATED
+
+
+def _publish(
+    files: FolderFiles,
+    pack: bytes,
+    entries: Sequence[PackEntry],
+    *,
+    digest: str | None = None,
+    size: int | None = None,
+) -> None:
+    """Write a pack and an index of its entries."""
+    make_remote(files)
+    digest = digest or sha256(pack)
+    files.create(pack_name(sha256(pack)), pack)
+    header = IndexHeader("Eve@nowhere", NOW, [IndexedPack(digest, size or len(pack))])
+    index = write_index(header, [IndexedRecord(0, entry, NO_KEY) for entry in entries])
+    files.create(index_name(NOW, sha256(index)), index)
+
+
+def _pack(*records: Record) -> tuple[bytes, list[PackEntry]]:
+    writer = PackWriter()
+    for record in records:
+        writer.add(record)
+    return writer.finish()[1], writer.entries
+
+
+def _patched(data: bytes, at: int, new: bytes) -> bytes:
+    return data[:at] + new + data[at + len(new) :]
+
+
+@pytest.fixture
+def one(whole_records: list[CheckedRecord]) -> Record:
+    """A record of a prompt, which refers to nothing."""
+    return next(checked.record for checked in whole_records if checked.kind == "prompt")
+
+
+def test_a_flipped_byte_anywhere_in_a_pack_is_found(
+    one: Record, empty: Store, tmp_path: Path
+) -> None:
+    pack, entries = _pack(one)
+    root = tmp_path / "remote"
+    _publish(FolderFiles(root), pack, entries)
+    place = root / pack_name(sha256(pack))
+    for at in range(len(pack)):
+        place.write_bytes(_patched(pack, at, bytes([pack[at] ^ 1])))
+        with pytest.raises(RemoteError, match="other bytes than when it was written"):
+            stores.pull(empty, FolderFiles(root))
+    assert stores.rows(empty) == {}
+
+
+def test_a_flipped_byte_in_a_part_of_a_pack_is_found(
+    whole_records: list[CheckedRecord], one: Record, tmp_path: Path
+) -> None:
+    """Parts are not verified by the pack's SHA-256, but by the id of each record."""
+    others = [checked.record for checked in whole_records if checked.record != one]
+    pack, entries = _pack(one, *others)
+    root = tmp_path / "remote"
+    _publish(FolderFiles(root), pack, entries)
+    place = root / pack_name(sha256(pack))
+    with stores.opened(tmp_path / "s.db") as store:
+        store.ensure_records([checked for checked in whole_records if checked.record != one])
+        first = entries[0]
+        for at in range(first.offset, first.offset + first.length):
+            place.write_bytes(_patched(pack, at, bytes([pack[at] ^ 1])))
+            with pytest.raises(RemoteError, match="is damaged"):
+                stores.pull(store, FolderFiles(root))
+        place.write_bytes(pack)
+        pulled = stores.pull(store, FolderFiles(root))
+        assert pulled.records == 1
+        assert pulled.bytes_received < len(pack) / 2
+
+
+def test_a_flipped_byte_anywhere_in_an_index_is_found(
+    one: Record, empty: Store, tmp_path: Path
+) -> None:
+    root = tmp_path / "remote"
+    _publish(FolderFiles(root), *_pack(one))
+    (place,) = (root / "indexes").iterdir()
+    index = place.read_bytes()
+    for at in range(len(index)):
+        place.write_bytes(_patched(index, at, bytes([index[at] ^ 1])))
+        with pytest.raises(RemoteError, match="is damaged"):
+            stores.pull(empty, FolderFiles(root))
+
+
+def test_a_truncated_pack_is_found(one: Record, empty: Store, tmp_path: Path) -> None:
+    pack, entries = _pack(one)
+    root = tmp_path / "remote"
+    _publish(FolderFiles(root), pack, entries)
+    place = root / pack_name(sha256(pack))
+    for size in (0, 1, len(pack) // 2, len(pack) - 1):
+        place.write_bytes(pack[:size])
+        with pytest.raises(RemoteError, match="is damaged"):
+            stores.pull(empty, FolderFiles(root))
+    place.write_bytes(pack + b"more")
+    with pytest.raises(RemoteError, match="has more than"):
+        stores.pull(empty, FolderFiles(root))
+    place.unlink()
+    with pytest.raises(RemoteError, match=r"'packs/.*\.pack' is missing"):
+        stores.pull(empty, FolderFiles(root))
+
+
+def _bomb(one: Record) -> tuple[bytes, list[PackEntry]]:
+    """A record of 64 MiB of blanks that says that it has ten bytes."""
+    packed = zlib.compress(b" " * 2**26, 9)
+    id = bytes.fromhex(one.id)
+    head = packs._HEAD.pack(packs.TABLE_NUMBERS[one.table], 1, id, 10, 0, len(packed))
+    entry = PackEntry(packs.TABLE_NUMBERS[one.table], id, len(packs.MAGIC), len(head + packed))
+    return packs.MAGIC + head + packed, [entry]
+
+
+def _huge(one: Record) -> tuple[bytes, list[PackEntry]]:
+    """A record that says that it has four gigabytes."""
+    pack, entries = _pack(one)
+    return _patched(pack, len(packs.MAGIC) + 18, b"\xff\xff\xff\xff"), entries
+
+
+def _unknown_coding(one: Record) -> tuple[bytes, list[PackEntry]]:
+    pack, entries = _pack(one)
+    return _patched(pack, len(packs.MAGIC) + 1, b"\x07"), entries
+
+
+def _other_table(one: Record) -> tuple[bytes, list[PackEntry]]:
+    """A prompt in the table of the models."""
+    return _pack(one._replace(table="models"))
+
+
+def _with_data(one: Record) -> tuple[bytes, list[PackEntry]]:
+    return _pack(one._replace(data=b"bytes that only files have"))
+
+
+def _other_id(one: Record) -> tuple[bytes, list[PackEntry]]:
+    return _pack(one._replace(id="0" * 32))
+
+
+def _longer_entry(one: Record) -> tuple[bytes, list[PackEntry]]:
+    pack, entries = _pack(one)
+    return pack + b"....", [entries[0]._replace(length=entries[0].length + 4)]
+
+
+def _inside_of_the_magic(one: Record) -> tuple[bytes, list[PackEntry]]:
+    pack, entries = _pack(one)
+    return pack, [entries[0]._replace(offset=1, length=3)]
+
+
+def _no_json(one: Record) -> tuple[bytes, list[PackEntry]]:
+    return _pack(one._replace(content="{" * 100_000))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _bomb,
+        _huge,
+        _unknown_coding,
+        _other_table,
+        _with_data,
+        _other_id,
+        _longer_entry,
+        _inside_of_the_magic,
+        _no_json,
+    ],
+)
+def test_a_record_that_is_not_sound_is_refused(
+    one: Record,
+    empty: Store,
+    remote: FolderFiles,
+    make: Callable[[Record], tuple[bytes, list[PackEntry]]],
+) -> None:
+    _publish(remote, *make(one))
+    with pytest.raises(RemoteError, match=r"is damaged: 'packs/"):
+        stores.pull(empty, remote)
+    assert stores.rows(empty) == {}
+
+
+def test_a_record_outside_of_its_pack_is_refused(
+    one: Record, empty: Store, remote: FolderFiles
+) -> None:
+    pack, entries = _pack(one)
+    _publish(remote, pack, [entries[0]._replace(length=len(pack))])
+    with pytest.raises(RemoteError, match="outside of its pack"):
+        stores.pull(empty, remote)
+
+
+def test_two_records_with_one_id_are_one(one: Record, empty: Store, remote: FolderFiles) -> None:
+    pack, entries = _pack(one, one)
+    _publish(remote, pack, entries)
+    assert stores.pull(empty, remote).records == 1
+
+
+def test_records_of_a_newer_program_stay_where_they_are(
+    one: Record, empty: Store, remote: FolderFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(packs.TABLE_NUMBERS, "tags", 99)
+        pack, entries = _pack(one, one._replace(table="tags", id="1" * 32))
+    _publish(remote, pack, entries)
+    assert stores.pull(empty, remote).records == 1
+    assert stores.pull(empty, remote).records == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"indexes/.20231114T221320Z-{'a' * 64}.idx",
+        f"indexes/20231114T221320Z-{'A' * 64}.idx",
+        "indexes/notes.txt",
+        f"indexes/deep/20231114T221320Z-{'a' * 64}.idx",
+    ],
+)
+def test_files_with_other_names_are_ignored(
+    full: Store, empty: Store, remote: FolderFiles, tmp_path: Path, name: str
+) -> None:
+    stores.push(full, remote)
+    place = tmp_path / "remote" / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(b"something else")
+    assert stores.pull(empty, remote).records == len(stores.rows(full))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b'{"evalstore":"remote","format":2}', "has format 2"),
+        (b'{"evalstore":"store","format":1}', "not that of evalstore"),
+        (b'{"evalstore":"remote","format":"1"}', "not that of evalstore"),
+        (b"[" * 4000, "not that of evalstore"),
+        (b"\xff", "not that of evalstore"),
+        (b"", "not that of evalstore"),
+        (b" " * 5000, "has more than 4,096 bytes"),
+    ],
+)
+def test_a_remote_of_something_else_is_refused(
+    full: Store, remote: FolderFiles, tmp_path: Path, text: bytes, message: str
+) -> None:
+    (tmp_path / "remote").mkdir()
+    (tmp_path / "remote/format").write_bytes(text)
+    for copy in (stores.push, stores.pull):
+        with pytest.raises(RemoteError, match=message):
+            copy(full, remote)
+
+
+def test_a_folder_with_other_files_does_not_become_a_remote(full: Store, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/cat.jpg").write_bytes(b"")
+    with pytest.raises(RemoteError, match="it has other files"):
+        stores.push(full, FolderFiles(tmp_path / "photos"))
+    assert stores.names(tmp_path / "photos") == ["cat.jpg"]
+
+
+def test_a_folder_below_one_that_is_missing_is_not_made(full: Store, tmp_path: Path) -> None:
+    with pytest.raises(RemoteError, match="the folder above it does not exist"):
+        stores.push(full, FolderFiles(tmp_path / "not mounted/remote"))
+    assert not (tmp_path / "not mounted").exists()
+
+
+def test_a_damaged_row_is_not_pushed(
+    whole_records: list[CheckedRecord], remote: FolderFiles, tmp_path: Path
+) -> None:
+    with stores.opened(tmp_path / "s.db") as store:
+        store.ensure_records(whole_records)
+        with store.writing() as connection:
+            connection.execute("UPDATE sessions SET content = replace(content, 'Warm', 'Cold')")
+        with pytest.raises(StoreError, match="its content does not match its id"):
+            stores.push(store, remote)
+    assert not list((tmp_path / "remote").glob("indexes/*"))
+
+
+def test_an_index_that_comes_late_is_read_later(
+    full: Store, empty: Store, remote: FolderFiles, tmp_path: Path
+) -> None:
+    stores.push(full, remote)
+    (index,) = (tmp_path / "remote/indexes").iterdir()
+    late = tmp_path / index.name
+    index.rename(late)
+    assert stores.pull(empty, remote, tmp_path / "cache.db").records == 0
+    late.rename(index)
+    assert stores.pull(empty, remote, tmp_path / "cache.db").records == len(stores.rows(full))
+
+
+def test_errors_have_hints(full: Store, empty: Store, remote: FolderFiles, tmp_path: Path) -> None:
+    with pytest.raises(EvalstoreError) as missing:
+        stores.pull(empty, remote)
+    assert missing.value.hint
+    stores.push(full, remote)
+    (index,) = (tmp_path / "remote/indexes").iterdir()
+    index.write_bytes(b"")
+    with pytest.raises(EvalstoreError) as damaged:
+        stores.pull(empty, remote)
+    assert damaged.value.hint
