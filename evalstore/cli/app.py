@@ -31,7 +31,7 @@ GROUPS = {
     "Start": ("init", "new", "import", "check", "doctor", "trust"),
     "Everyday": ("status", "run", "judge", "label", "view", "mcp"),
     "History": ("log", "show", "diff", "stats", "report", "serve", "grep", "ls", "export"),
-    "Sharing": ("remote", "push", "pull", "fetch"),
+    "Sharing": ("remote", "push", "pull", "fetch", "clone", "bundle", "merge"),
     "Reference": ("explain", "schema"),
     "Upkeep": ("fsck", "completion", "version"),
 }

@@ -30,9 +30,18 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore remote add origin /mnt/team/results",
         "evalstore remote show origin",
     ),
-    "push": ("evalstore push", "evalstore push backup --dry-run"),
+    "push": ("evalstore push", "evalstore push backup --since @~5 --dry-run"),
     "pull": ("evalstore pull", "evalstore pull origin --dry-run"),
     "fetch": ("evalstore fetch", "evalstore fetch origin --json"),
+    "clone": (
+        "evalstore clone /mnt/team/results",
+        "evalstore clone /mnt/team/results bikes-results",
+    ),
+    "bundle": (
+        "evalstore bundle create results.bundle --since @~5",
+        "evalstore bundle unbundle results.bundle",
+    ),
+    "merge": ("evalstore merge ../laptop/.evalstore/store.db", "evalstore merge old.db --dry-run"),
     "log": ("evalstore log -n 5 --oneline", "evalstore log tests/late.md"),
     "show": (
         "evalstore show 7f3c",
@@ -54,7 +63,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore export -o results.csv",
         "evalstore export @~1 -o evals.junit.xml",
     ),
-    "fsck": ("evalstore fsck", "evalstore fsck --store copy.db"),
+    "fsck": ("evalstore fsck", "evalstore fsck --remote origin"),
     "completion": (
         'eval "$(evalstore completion bash)"',
         "evalstore completion fish > ~/.config/fish/completions/evalstore.fish",

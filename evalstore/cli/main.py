@@ -94,8 +94,10 @@ def commands() -> Callable[..., Any]:
     """Return all commands, created once however often a process calls `main`."""
     from evalstore.cli.commands import (  # noqa: F401
         authoring,
+        bundle,
         doctor,
         export,
+        fsck,
         grep,
         history,
         import_,

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
@@ -44,23 +45,55 @@ def open_remote(location: Location, name: str | None) -> Iterator[OpenRemote]:
     workspace = open_workspace(location)
     name, address = find_remote(workspace, name)
     files = open_files(workspace, name, address)
-    digest = hashlib.sha256(files.address.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-    cache = workspace.private / CACHES / f"{name}-{digest}.db"
+    cache = cache_path(workspace, name, files)
     with open_store(location) as store, IndexCache.open(cache, files.address) as indexes:
         yield OpenRemote(name, address, files, indexes, store)
 
 
+def locate_remote(location: Location, name: str | None) -> tuple[str, RemoteFiles]:
+    """Return the name and the files of a remote without a store; raises `EvalstoreError`."""
+    workspace = open_workspace(location)
+    name, address = find_remote(workspace, name)
+    return name, open_files(workspace, name, address)
+
+
+def cache_path(workspace: WorkspaceFolder, name: str, files: RemoteFiles) -> Path:
+    """Return the path of the copy of the indexes of a remote."""
+    digest = hashlib.sha256(files.address.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return workspace.private / CACHES / f"{name}-{digest}.db"
+
+
 def open_files(workspace: WorkspaceFolder, name: str, address: str) -> RemoteFiles:
-    """Return the files of an address; raises `EvalstoreError` for one that is not supported."""
+    """Return the files of an address of the settings; raises `EvalstoreError`.
+
+    A folder must be one that the workspace may use.
+    """
+    path = local_path(address)
+    if path is not None:
+        return FolderFiles(locate_folder(workspace, name, path))
+    return connect(name, address)
+
+
+def connect(name: str, address: str) -> RemoteFiles:
+    """Return the files of an address that its user has typed; raises `EvalstoreError`.
+
+    A folder is an absolute path.
+    """
+    path = local_path(address)
+    if path is not None:
+        return FolderFiles(Path(path))
+    raise EvalstoreError(
+        f"the remote '{name}' ({address}) has an address that this version cannot use",
+        hint="a remote is a folder, such as /mnt/team/results",
+    )
+
+
+def local_path(address: str) -> str | None:
+    """Return the path of an address that is a folder; None for another URL."""
     scheme = scheme_of(address)
     if scheme == "file":
-        address, scheme = address.partition("://")[2], None
-    if scheme is not None:
-        raise EvalstoreError(
-            f"the remote '{name}' ({address}) has an address that this version cannot use",
-            hint="a remote is a folder, such as /mnt/team/results",
-        )
-    return FolderFiles(locate_folder(workspace, name, address))
+        return address.partition("://")[2]
+    return address if scheme is None else None
 
 
 def name_of_writer(location: Location) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.operations.open_remote import open_remote
+from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.push import count_kinds
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.layout import require_remote
@@ -44,21 +44,26 @@ def pull(
     goes on from there.
     """
     with open_remote(location, remote) as opened:
-        require_remote(opened.files)
-        received = opened.cache.refresh(opened.files)
-        with opened.store.snapshot_ids() as ids:
-            missing = find_missing(opened.cache, ids)
-        report = PullReport(
-            opened.name,
-            opened.files.address,
-            count_kinds(count_by_table(missing)),
-            bytes_received=received,
-            dry_run=dry_run,
+        return pull_missing(opened, dry_run=dry_run, listener=listener)
+
+
+def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | None) -> PullReport:
+    """Copy all rows of an open remote that its store does not have; raises `EvalstoreError`."""
+    require_remote(opened.files)
+    received = opened.cache.refresh(opened.files)
+    with opened.store.snapshot_ids() as ids:
+        missing = find_missing(opened.cache, ids)
+    report = PullReport(
+        opened.name,
+        opened.files.address,
+        count_kinds(count_by_table(missing)),
+        bytes_received=received,
+        dry_run=dry_run,
+    )
+    if not dry_run and missing:
+        pulled = pull_records(
+            opened.store, opened.files, opened.cache, missing, listener or CopyListener()
         )
-        if not dry_run and missing:
-            pulled = pull_records(
-                opened.store, opened.files, opened.cache, missing, listener or CopyListener()
-            )
-            report.bytes_received += pulled.bytes_received
-            report.newer = pulled.unknown
-        return report
+        report.bytes_received += pulled.bytes_received
+        report.newer = pulled.unknown
+    return report

@@ -11,11 +11,12 @@ from evalstore.clock import now
 from evalstore.display import plural, short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.open_remote import OpenRemote, name_of_writer, open_remote
+from evalstore.operations.since import choose_since
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.indexes import IndexHeader
 from evalstore.sharing.layout import is_remote, make_remote
 from evalstore.sharing.progress import CopyListener
-from evalstore.sharing.push import SecretsError, push_records
+from evalstore.sharing.push import Pushed, SecretsError, push_records
 from evalstore.sharing.secret_scan import FoundSecret, SecretScan
 from evalstore.store.records import COPIED_TABLES
 from evalstore.store.table_columns import FAILURES
@@ -46,6 +47,7 @@ def push(
     location: Location,
     remote: str | None = None,
     *,
+    since: str | None = None,
     dry_run: bool = False,
     with_failures: bool = False,
     allow_keys: bool = False,
@@ -53,37 +55,54 @@ def push(
 ) -> PushReport:
     """Copy all rows to a remote that it does not have; failed calls only `with_failures`.
 
-    An empty or missing folder becomes a remote. Raises `EvalstoreError`, also when there are keys
-    in what would be pushed, unless `allow_keys`.
+    With `since`, a revision, only the runs after it and what belongs to them. An empty or missing
+    folder becomes a remote. Raises `EvalstoreError`, also when there are keys in what would be
+    pushed, unless `allow_keys`.
     """
     with open_remote(location, remote) as opened:
         if not dry_run:
             make_remote(opened.files)
         if not dry_run or is_remote(opened.files):
             opened.cache.refresh(opened.files)
-        tables = [name for name in COPIED_TABLES if with_failures or name != FAILURES.name]
-        with opened.store.snapshot_ids() as ids:
-            missing = find_missing(ids, opened.cache, tables)
+        if since is None:
+            with opened.store.snapshot_ids() as ids:
+                missing = find_missing(
+                    ids, opened.cache, pushed_tables(with_failures=with_failures)
+                )
+        else:
+            chosen = choose_since(opened.store, since, with_failures=with_failures)
+            missing = find_missing(chosen.reach(), opened.cache)
         report = PushReport(
             opened.name, opened.files.address, count_kinds(count_by_table(missing)), dry_run=dry_run
         )
         if not dry_run and missing:
-            report.bytes_sent = _push(location, opened, missing, listener, allow_keys=allow_keys)
+            pushed = write_missing(location, opened, missing, listener, allow_keys=allow_keys)
+            report.bytes_sent = pushed.bytes_sent
         return report
 
 
-def _push(
+def pushed_tables(*, with_failures: bool) -> list[str]:
+    """Return the tables whose rows are pushed."""
+    return [name for name in COPIED_TABLES if with_failures or name != FAILURES.name]
+
+
+def write_missing(
     location: Location,
     opened: OpenRemote,
     missing: MissingIds,
     listener: CopyListener | None,
     *,
     allow_keys: bool,
-) -> int:
+    verb: str = "pushed",
+) -> Pushed:
+    """Write these rows to a remote; raises `EvalstoreError` when there are keys in them.
+
+    `verb` is what the message says that was not done.
+    """
     header = IndexHeader(name_of_writer(location), now(), ())
     scan = None if allow_keys else SecretScan(os.environ)
     try:
-        pushed = push_records(
+        return push_records(
             opened.store,
             opened.files,
             opened.cache,
@@ -93,8 +112,7 @@ def _push(
             scan,
         )
     except SecretsError as error:
-        raise _refusal(error.secrets) from error
-    return pushed.bytes_sent
+        raise _refusal(error.secrets, verb) from error
 
 
 def count_kinds(by_table: Mapping[str, int]) -> dict[str, int]:
@@ -105,7 +123,7 @@ def count_kinds(by_table: Mapping[str, int]) -> dict[str, int]:
     return counts
 
 
-def _refusal(secrets: Sequence[FoundSecret]) -> EvalstoreError:
+def _refusal(secrets: Sequence[FoundSecret], verb: str) -> EvalstoreError:
     lines = [
         f"  {secret.name} in {short(secret.id)} ({secret.table})" for secret in secrets[:_LISTED]
     ]
@@ -113,7 +131,7 @@ def _refusal(secrets: Sequence[FoundSecret]) -> EvalstoreError:
         lines.append(f"  and {len(secrets) - _LISTED:,} more")
     rows = plural(len(secrets), "row")
     return EvalstoreError(
-        "\n".join([f"nothing was pushed: {rows} would show a key to all who read it:", *lines]),
-        hint=f"'evalstore show {short(secrets[0].id)}' prints it; revoke the key, and push with "
+        "\n".join([f"nothing was {verb}: {rows} would show a key to all who read it:", *lines]),
+        hint=f"'evalstore show {short(secrets[0].id)}' prints it; revoke the key, and add "
         "--allow-keys when it no longer matters",
     )

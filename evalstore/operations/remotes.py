@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.open_remote import open_files, open_remote
+from evalstore.operations.open_remote import connect, local_path, open_remote
 from evalstore.operations.push import count_kinds
 from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
@@ -15,7 +16,7 @@ from evalstore.sharing.layout import require_remote
 from evalstore.store.records import COPIED_TABLES
 from evalstore.store.table_columns import FAILURES
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
-from evalstore.workspace.remote_names import is_remote_name, scheme_of
+from evalstore.workspace.remote_names import is_remote_name
 from evalstore.workspace.remotes import find_remote, folder_of, write_remote
 
 if TYPE_CHECKING:
@@ -71,16 +72,29 @@ def add_remote(location: Location, name: str, address: str) -> Remote:
             f"there is a remote '{name}' already: {known}",
             hint=f"'evalstore remote remove {name}' removes it from the settings",
         )
-    if scheme_of(address) is None:
-        folder = folder_of(location.directory, address)
-        address = str(folder)
-        # Who types the address allows it; a file of settings alone does not.
-        boundary = WorkspaceBoundary(workspace.root, allow_all=True, tell=location.warn)
-        boundary.require(folder, f"the remote '{name}'")
-    else:
-        open_files(workspace, name, address)
+    address = absolute_address(location, address)
+    allow_address(location, workspace.root, name, address)
     write_remote(workspace, name, address)
     return Remote(name, address)
+
+
+def absolute_address(location: Location, address: str) -> str:
+    """Return an address as it is written into the settings; a folder by its absolute path."""
+    path = local_path(address)
+    return address if path is None else str(folder_of(location.directory, path))
+
+
+def allow_address(location: Location, root: Path, name: str, address: str) -> None:
+    """Let a workspace use an address from then on; raises `EvalstoreError`.
+
+    Who types the address allows it; a file of settings alone does not.
+    """
+    path = local_path(address)
+    if path is None:
+        connect(name, address)
+        return
+    boundary = WorkspaceBoundary(root, allow_all=True, tell=location.warn)
+    boundary.require(Path(path), f"the remote '{name}'")
 
 
 def remove_remote(location: Location, name: str) -> Remote:

@@ -75,10 +75,10 @@ class IndexCache:
     @classmethod
     @contextmanager
     def open(cls, path: Path | None, address: str) -> Iterator[Self]:
-        """Open the cache at a path for a remote; in memory without one."""
+        """Open the cache at a path for a remote; in a temporary file without one."""
         connection = _open(path, address) if path else None
         if connection is None:
-            connection = sqlite3.connect(":memory:", isolation_level=None)
+            connection = sqlite3.connect("", isolation_level=None)
             _make(connection, address)
         try:
             yield cls(connection)

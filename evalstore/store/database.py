@@ -51,13 +51,17 @@ class Database:
         create: bool = False,
         busy: float = BUSY_SECONDS,
         inspect: bool = False,
+        immutable: bool = False,
+        keep_copy: bool = True,
     ) -> Self:
         """Open the store at a path and bring its tables up to date.
 
         `busy` is how many seconds to wait for other writers. With `inspect`, a store that has
-        views in the place of tables is opened, too: they must not be read. Raises
-        `StoreError` when the store is missing (unless `create`), damaged, locked, read-only,
-        newer than this program, or not a store.
+        views in the place of tables is opened, too: they must not be read. An `immutable` store
+        is only read, and must be up to date; nobody may write to it meanwhile. Before a migration,
+        a copy of the store is made, unless `keep_copy` is false. Raises `StoreError` when the
+        store is missing (unless `create`), damaged, locked, read-only, newer than this program, or
+        not a store.
         """
         name = str(path)
         if not path.exists():
@@ -68,24 +72,34 @@ class Database:
             path.parent.mkdir(parents=True, exist_ok=True)
         patience = int(busy * 1000)
         try:
-            return cls._open(path, patience, inspect=inspect)
+            return cls._open(
+                path, patience, inspect=inspect, immutable=immutable, keep_copy=keep_copy
+            )
         except StoreError:
             if not is_on_read_only_media(path):
                 raise
             return cls._open(path, patience, inspect=inspect, immutable=True)
 
     @classmethod
-    def _open(cls, path: Path, busy: int, *, inspect: bool, immutable: bool = False) -> Self:
+    def _open(
+        cls,
+        path: Path,
+        busy: int,
+        *,
+        inspect: bool,
+        immutable: bool = False,
+        keep_copy: bool = True,
+    ) -> Self:
         database = cls(Pool(path, busy, immutable=immutable), str(path), busy)
         try:
-            database._bring_up_to_date(inspect=inspect)
+            database._bring_up_to_date(inspect=inspect, keep_copy=keep_copy)
             database._file = _identify(path)
         except BaseException:
             database.close()
             raise
         return database
 
-    def _bring_up_to_date(self, *, inspect: bool) -> None:
+    def _bring_up_to_date(self, *, inspect: bool, keep_copy: bool) -> None:
         with self._reading() as connection:
             self.foreign = _foreign_in(connection)
             unreadable = [extra for extra in self.foreign if extra.blocks_reading]
@@ -102,7 +116,7 @@ class Database:
                     extra for extra in self.foreign if extra.blocks_writing and not extra.missing
                 ]
                 refuse_foreign(self.path, unsafe)
-                self._migrate(connection, copy=not is_new)
+                self._migrate(connection, copy=keep_copy and not is_new)
             self.foreign = _foreign_in(connection)
 
     def _keep_log(self, connection: sqlite3.Connection) -> None:

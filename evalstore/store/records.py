@@ -18,9 +18,9 @@ from evalstore.store.contents import (
 )
 from evalstore.store.database import Database, append, select_each
 from evalstore.store.derived_columns import derive_columns
-from evalstore.store.ids import as_digits, as_id
+from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.references import iterate_references
-from evalstore.store.table_columns import EVENTS, TABLES, VERSIONS
+from evalstore.store.table_columns import EVALUATIONS, EVENTS, FAILURES, RUNS, TABLES, VERSIONS
 from evalstore.values import FileVersion, Json
 
 if TYPE_CHECKING:
@@ -132,6 +132,27 @@ class RecordQueries(Database):
         statement = f"SELECT id, length(content){data} FROM {table} WHERE id IN"
         with self._reading() as connection:
             return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
+
+    def find_judgement_ids(self, subjects: Iterable[str]) -> set[bytes]:
+        """Return the ids of all judgements of these subjects."""
+        statement = f"SELECT id FROM {EVALUATIONS.name} WHERE subject IN"
+        with self._reading() as connection:
+            return {as_id(id) for (id,) in select_each(connection, statement, subjects)}
+
+    def find_run_ids(self, started: int, id: str) -> tuple[set[bytes], set[bytes]]:
+        """Return the ids of the runs up to one, included, and of those after it."""
+        query = f"SELECT (started, id) > (?, ?), id FROM {RUNS.name}"
+        runs: tuple[set[bytes], set[bytes]] = (set(), set())
+        with self._reading() as connection:
+            for is_later, run in connection.execute(query, (started, as_bytes(id))):
+                runs[is_later].add(as_id(run))
+        return runs
+
+    def find_failure_ids(self, after: int) -> set[bytes]:
+        """Return the ids of the calls that have failed after a time."""
+        query = f"SELECT id FROM {FAILURES.name} WHERE at > ?"
+        with self._reading() as connection:
+            return {as_id(id) for (id,) in connection.execute(query, (after,))}
 
     def ensure_records(self, records: Sequence[CheckedRecord]) -> None:
         """Store what is missing of these records, in one transaction.

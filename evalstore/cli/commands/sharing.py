@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,6 @@ from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
     from evalstore.cli.copy_progress import CopyProgress
-    from evalstore.operations.pull import PullReport
 
 _PUSHES = 10
 """The newest pushes that `remote show` lists."""
@@ -38,6 +37,15 @@ Remote = Annotated[
         metavar="REMOTE",
         help="The name of a remote (default: origin, or the only one).",
         autocompletion=completions.remotes,
+    ),
+]
+
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REV",
+        help="Only the runs after this one, with all that belongs to them.",
+        autocompletion=completions.runs,
     ),
 ]
 
@@ -114,9 +122,9 @@ def _show(name: str | None, *, json: bool) -> None:
         output.document(report)
         return
     output.line(f"remote   {report.name}: {output.safe(report.address)}")
-    output.line(f"has      {_counts(report.records)}, {bytes_text(report.size)}")
-    output.line(f"to pull  {_counts(report.to_pull)}")
-    output.line(f"to push  {_counts(report.to_push)}")
+    output.line(f"has      {counts(report.records)}, {bytes_text(report.size)}")
+    output.line(f"to pull  {counts(report.to_pull)}")
+    output.line(f"to push  {counts(report.to_push)}")
     if report.pushes:
         output.line()
         rows = [
@@ -128,7 +136,8 @@ def _show(name: str | None, *, json: bool) -> None:
             output.line(f"and {len(report.pushes) - _PUSHES:,} older pushes")
 
 
-def _counts(records: Mapping[str, int]) -> str:
+def counts(records: Mapping[str, int]) -> str:
+    """Return how many rows of each kind there are, such as `1 run, 2 answers`."""
     counts = [output.plural(count, _WORDS[name]) for name, count in records.items() if count]
     return ", ".join(counts) or "nothing"
 
@@ -136,6 +145,7 @@ def _counts(records: Mapping[str, int]) -> str:
 @app.command()
 def push(
     remote: Remote = None,
+    since: Since = None,
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="Only say what would be pushed.")
     ] = False,
@@ -157,10 +167,11 @@ def push(
     """
     from evalstore.operations.push import push as operation
 
-    with _progress("pushing") as listener:
+    with progress("pushing") as listener:
         report = operation(
             here(),
             remote,
+            since=since,
             dry_run=dry_run,
             with_failures=with_failures,
             allow_keys=allow_keys,
@@ -169,7 +180,11 @@ def push(
     if json:
         output.document(report)
         return
-    _print_copied("push", "to", report, report.bytes_sent, dry_run=dry_run)
+    place = f"{report.remote} ({report.address})"
+    verbs = ("push", "pushed")
+    output.line(
+        copied(report.records, "to", place, report.bytes_sent, verbs=verbs, dry_run=dry_run)
+    )
 
 
 @app.command()
@@ -202,36 +217,49 @@ def fetch(remote: Remote = None, json: options.Json = False) -> None:
 def _pull(remote: str | None, *, dry_run: bool, json: bool) -> None:
     from evalstore.operations.pull import pull as operation
 
-    with _progress("pulling") as listener:
+    with progress("pulling") as listener:
         report = operation(here(), remote, dry_run=dry_run, listener=listener)
     if json:
         output.document(report)
         return
-    _print_copied("pull", "from", report, report.bytes_received, dry_run=dry_run)
-    _print_newer(report)
+    place = f"{report.remote} ({report.address})"
+    verbs = ("pull", "pulled")
+    output.line(
+        copied(report.records, "from", place, report.bytes_received, verbs=verbs, dry_run=dry_run)
+    )
+    print_newer(report.newer)
 
 
-def _print_newer(report: PullReport) -> None:
-    if report.newer:
-        output.warn(
-            f"{output.plural(report.newer, 'row')} of a newer version of evalstore stayed in the "
-            "remote"
-        )
+def print_newer(count: int) -> None:
+    """Warn of rows of a newer program."""
+    if count:
+        rows = output.plural(count, "row")
+        output.warn(f"{rows} of a newer version of evalstore stayed where they are")
 
 
-def _print_copied(verb: str, word: str, report: Any, size: int, *, dry_run: bool) -> None:
+def copied(
+    records: Mapping[str, int],
+    word: str,
+    place: str,
+    size: int | None,
+    *,
+    verbs: tuple[str, str] = ("copy", "copied"),
+    dry_run: bool,
+) -> str:
+    """Return a sentence on what was copied, or would be; `word` is `from` or `to`."""
     from evalstore.display import bytes_text
 
-    place = f"{word} {report.remote} ({output.safe(report.address)})"
-    if not any(report.records.values()):
-        output.line(f"nothing to {verb} {place}")
-    elif dry_run:
-        output.line(f"would {verb} {_counts(report.records)} {place}")
-    else:
-        output.line(f"{verb}ed {_counts(report.records)} {place}: {bytes_text(size)}")
+    place = f"{word} {output.safe(place)}"
+    verb, past = verbs
+    if not any(records.values()):
+        return f"nothing to {verb} {place}"
+    if dry_run:
+        return f"would {verb} {counts(records)} {place}"
+    return f"{past} {counts(records)} {place}" + ("" if size is None else f": {bytes_text(size)}")
 
 
-def _progress(verb: str) -> CopyProgress:
+def progress(verb: str) -> CopyProgress:
+    """Return the progress of a command that copies or checks rows."""
     from evalstore.cli.copy_progress import CopyProgress
 
     return CopyProgress(verb, Globals.progress)

@@ -1,4 +1,4 @@
-"""`init`, `check`, `ls`, `fsck`, `completion`, `version`."""
+"""`init`, `check`, `ls`, `completion`, `version`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evalstore.cli import options, output
 from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
 from evalstore.cli.data_output import print_data
 from evalstore.cli.render.table import Table, print_table
-from evalstore.errors import NO, OK, USAGE, EvalstoreError, Problem
+from evalstore.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.planning.options import Kind, SelectionOptions
 
 if TYPE_CHECKING:
@@ -332,30 +332,6 @@ def _cell(value: object) -> str:
         if len(text) == 32 and all(digit in "0123456789abcdef" for digit in text)
         else text
     )
-
-
-@app.command()
-def fsck(json: options.Json = False) -> None:
-    """Verify every id and every reference in the store."""
-    from evalstore.operations.fsck import fsck as operation
-
-    report = operation(here())
-    if json:
-        output.document(report)
-    else:
-        for damage in report.problems:
-            place = f"{damage.kind} {damage.id}".rstrip()
-            output.line(output.safe(f"{place}: {damage.message}"))
-        output.line(
-            f"{output.plural(report.checked, 'row')} checked: "
-            + (
-                output.paint(output.plural(len(report.problems), "problem"), "fail")
-                if report.problems
-                else "all is well"
-            )
-        )
-    if report.problems:
-        raise typer.Exit(NO)
 
 
 @app.command()

@@ -1,0 +1,206 @@
+"""`bundle`, `merge`, `clone`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.app import Globals, app, here
+from evalstore.cli.commands.sharing import Since, copied, counts, print_newer, progress
+from evalstore.cli.render.remote_check import print_check
+from evalstore.errors import NO, EvalstoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ACTIONS = ("create", "verify", "unbundle")
+_LISTED = 10
+"""The presumed runs that `bundle verify` lists."""
+
+
+@app.command()
+def bundle(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="create FILE | verify FILE | unbundle FILE", help="What to do with which file."
+        ),
+    ],
+    since: Since = None,
+    with_failures: Annotated[
+        bool,
+        typer.Option(
+            "--with-failures", help="With create: also failed calls, with their messages."
+        ),
+    ] = False,
+    allow_keys: Annotated[
+        bool,
+        typer.Option("--allow-keys", help="With create: also what seems to contain a key."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="With unbundle: only say what would be copied.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Share results as one file, where there is no folder that both sides reach.
+
+    'create' writes all results, or with --since only what is new since a run; 'unbundle' copies
+    what the store does not have from the file, and checks every row. A bundle that was made with
+    --since presumes the runs before, and is refused where these are missing. 'verify' checks every
+    byte and every row of a bundle; it needs neither a workspace nor a store.
+
+    Exit code 1: 'verify' found a problem. 6: the file is not a bundle, is damaged, or presumes
+    runs that the store does not have.
+    """
+    action, file = _read_words(words)
+    given = {
+        "--since": since is not None,
+        "--with-failures": with_failures,
+        "--allow-keys": allow_keys,
+        "--dry-run": dry_run,
+    }
+    allowed = {"create": tuple(given)[:3], "unbundle": ("--dry-run",)}.get(action, ())
+    for option, is_given in given.items():
+        if is_given and option not in allowed:
+            raise EvalstoreError(f"'bundle {action}' has no option '{option}'")
+    if action == "create":
+        _create(file, since, with_failures=with_failures, allow_keys=allow_keys, json=json)
+    elif action == "verify":
+        _verify(file, json=json)
+    else:
+        _unbundle(file, dry_run=dry_run, json=json)
+
+
+def _read_words(words: Sequence[str]) -> tuple[str, Path]:
+    """Return the action and the file; raises `EvalstoreError`."""
+    from evalstore.files.fields import suggest
+
+    action, arguments = words[0], words[1:]
+    if action not in _ACTIONS:
+        raise EvalstoreError(
+            f"'bundle' has no action '{action}'",
+            hint=suggest(action, dict.fromkeys(_ACTIONS), "actions"),
+        )
+    if len(arguments) != 1:
+        raise EvalstoreError(
+            f"'bundle {action}' takes one file", hint=f"evalstore bundle {action} FILE"
+        )
+    return action, Path(arguments[0])
+
+
+def _create(
+    file: Path, since: str | None, *, with_failures: bool, allow_keys: bool, json: bool
+) -> None:
+    from evalstore.display import bytes_text
+    from evalstore.operations.bundle import create_bundle
+
+    with progress("writing") as listener:
+        report = create_bundle(
+            here(),
+            file,
+            since=since,
+            with_failures=with_failures,
+            allow_keys=allow_keys,
+            listener=listener,
+        )
+    if json:
+        output.document(report)
+        return
+    name = output.safe(report.file)
+    output.line(f"wrote {counts(report.records)} to {name}: {bytes_text(report.size)}")
+    if report.presumes:
+        runs = output.plural(len(report.presumes), "earlier run")
+        output.line(f"it presumes {runs}, which the store that unbundles it must have")
+
+
+def _verify(file: Path, *, json: bool) -> None:
+    from evalstore.clock import minute
+    from evalstore.operations.bundle import verify_bundle
+
+    with progress("checking") as listener:
+        report = verify_bundle(Globals.directory, file, listener=listener)
+    if json:
+        output.document(report)
+    else:
+        output.line(f"written  {minute(report.created)} by {output.safe(report.writer)}")
+        if report.presumes:
+            names = ", ".join(output.short(id) for id in report.presumes[:_LISTED])
+            more = len(report.presumes) - _LISTED
+            runs = f"{names} and {more:,} more" if more > 0 else names
+            output.line(f"presumes {output.plural(len(report.presumes), 'run')}: {runs}")
+        print_check(report.check)
+    if report.check.problems:
+        raise typer.Exit(NO)
+
+
+def _unbundle(file: Path, *, dry_run: bool, json: bool) -> None:
+    from evalstore.operations.bundle import unbundle
+
+    with progress("copying") as listener:
+        report = unbundle(here(), file, dry_run=dry_run, listener=listener)
+    if json:
+        output.document(report)
+        return
+    output.line(copied(report.records, "from", str(file), report.bytes_received, dry_run=dry_run))
+    print_newer(report.newer)
+
+
+@app.command()
+def merge(
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The file of the other store.")],
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Only say what would be copied.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Copy results from another store file that the store does not have.
+
+    The other store is never changed: one of an older version is copied, and the copy migrated.
+    Every row is checked before it is stored. Merging again copies nothing.
+
+    Exit code 6: one of the stores is damaged or cannot be used.
+    """
+    from evalstore.operations.merge import merge as operation
+
+    with progress("merging") as listener:
+        report = operation(here(), other, dry_run=dry_run, listener=listener)
+    if json:
+        output.document(report)
+        return
+    output.line(copied(report.records, "from", report.store, None, dry_run=dry_run))
+
+
+@app.command()
+def clone(
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="The folder of the remote.")],
+    directory: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR", help="The folder to make (default: the last name of the address)."
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Make a workspace with all results of a remote, to look at them.
+
+    It has no tests: these are in your repository, with a workspace of its own. There, 'evalstore
+    remote add' and 'evalstore pull' get the same results.
+
+    Exit code 6: the remote is damaged or cannot be used.
+    """
+    from evalstore.display import bytes_text
+    from evalstore.operations.clone import clone as operation
+
+    with progress("pulling") as listener:
+        report = operation(here(), address, directory, listener=listener)
+    if json:
+        output.document(report)
+        return
+    place, name = output.safe(report.address), output.safe(report.workspace)
+    size = bytes_text(report.bytes_received)
+    output.line(f"cloned {counts(report.records)} from {place} into {name}: {size}")
+    print_newer(report.newer)
+    output.talk("the tests are not in a remote: they come from your repository, with git")

@@ -1,0 +1,68 @@
+"""`fsck`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evalstore.cli import completions, options, output
+from evalstore.cli.app import Globals, app, here
+from evalstore.cli.render.remote_check import checked_rows, print_check
+from evalstore.errors import NO, EvalstoreError
+
+
+@app.command()
+def fsck(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="With --remote: the name of the remote (default: origin, or the only one).",
+            autocompletion=completions.remotes,
+        ),
+    ] = None,
+    remote: Annotated[
+        bool, typer.Option("--remote", help="Check a remote instead of the store.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Verify every id and every reference in the store, or in a remote.
+
+    Of a remote, every index, every pack and every row in them is read and checked, and nothing is
+    changed. A pack that no index lists is of an interrupted push, which uses it when it is
+    repeated.
+    """
+    if remote:
+        _fsck_remote(name, json=json)
+        return
+    if name is not None:
+        raise EvalstoreError(
+            "'fsck' takes no argument without --remote", hint=f"evalstore fsck --remote {name}"
+        )
+    from evalstore.operations.fsck import fsck as operation
+
+    report = operation(here())
+    if json:
+        output.document(report)
+    else:
+        for damage in report.problems:
+            place = f"{damage.kind} {damage.id}".rstrip()
+            output.line(output.safe(f"{place}: {damage.message}"))
+        output.line(checked_rows(report.checked, len(report.problems)))
+    if report.problems:
+        raise typer.Exit(NO)
+
+
+def _fsck_remote(name: str | None, *, json: bool) -> None:
+    from evalstore.cli.copy_progress import CopyProgress
+    from evalstore.operations.fsck import fsck_remote
+
+    with CopyProgress("checking", Globals.progress) as listener:
+        report = fsck_remote(here(), name, listener)
+    if json:
+        output.document(report)
+    else:
+        print_check(report.check)
+    if report.check.problems:
+        raise typer.Exit(NO)

@@ -1,0 +1,120 @@
+"""The command `clone`: a new workspace with everything that a remote has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.files.atomic_write import temporary_folder
+from evalstore.operations.init import init
+from evalstore.operations.open_remote import OpenRemote, cache_path, connect
+from evalstore.operations.pull import PullReport, pull_missing
+from evalstore.operations.remotes import absolute_address, allow_address
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location
+from evalstore.sharing.index_cache import IndexCache
+from evalstore.sharing.layout import require_remote
+from evalstore.workspace.remote_names import DEFAULT_REMOTE
+from evalstore.workspace.remotes import write_remote
+
+if TYPE_CHECKING:
+    from evalstore.sharing.progress import CopyListener
+    from evalstore.sharing.remote_files import RemoteFiles
+
+
+@dataclass(frozen=True, slots=True)
+class CloneReport:
+    """The workspace that was made, and what was pulled into it."""
+
+    workspace: str
+    """Its folder, as it was given or chosen."""
+    remote: str
+    address: str
+    records: Mapping[str, int]
+    """How many runs, answers, judgements and versions."""
+    bytes_received: int = field(metadata={"json_name": "bytesReceived"})
+    newer: int
+    """Rows of a newer program, which were left in the remote."""
+
+
+def clone(
+    location: Location,
+    address: str,
+    directory: Path | None = None,
+    *,
+    listener: CopyListener | None = None,
+) -> CloneReport:
+    """Make a workspace without tests, and pull all rows of a remote into its store.
+
+    `directory` is a folder that does not exist yet or is empty (default: one with the last name
+    of the address). Raises `EvalstoreError`, and then there is no new folder.
+    """
+    address = absolute_address(location, address)
+    directory = directory or Path(Path(address).name or "results")
+    target = location.directory / directory
+    _require_new(target, directory, address)
+    files = connect(DEFAULT_REMOTE, address)
+    require_remote(files)
+    try:
+        with _made_parents(target), temporary_folder(target) as folder:
+            report = _fill(folder, location, address, files, listener)
+            allow_address(location, target, DEFAULT_REMOTE, address)
+    except OSError as error:
+        raise EvalstoreError(
+            f"the folder '{directory}' cannot be made: {error.strerror or error}"
+        ) from error
+    return CloneReport(
+        str(directory),
+        DEFAULT_REMOTE,
+        address,
+        report.records,
+        report.bytes_received,
+        report.newer,
+    )
+
+
+def _require_new(target: Path, directory: Path, address: str) -> None:
+    if target.is_dir() and not any(target.iterdir()):
+        return
+    if target.exists() or target.is_symlink():
+        reason = "is not empty" if target.is_dir() else "is not a folder"
+        raise EvalstoreError(
+            f"'{directory}' exists already and {reason}",
+            hint=f"name another folder; in a workspace, 'evalstore remote add origin {address}' "
+            "and 'evalstore pull' get the same results",
+        )
+
+
+def _fill(
+    folder: Path,
+    location: Location,
+    address: str,
+    files: RemoteFiles,
+    listener: CopyListener | None,
+) -> PullReport:
+    init(folder, bare=True)
+    inside = Location(folder, warn=location.warn)
+    workspace = open_workspace(inside)
+    write_remote(workspace, DEFAULT_REMOTE, address)
+    cache = cache_path(workspace, DEFAULT_REMOTE, files)
+    with open_store(inside) as store, IndexCache.open(cache, files.address) as indexes:
+        opened = OpenRemote(DEFAULT_REMOTE, address, files, indexes, store)
+        return pull_missing(opened, dry_run=False, listener=listener)
+
+
+@contextmanager
+def _made_parents(path: Path) -> Iterator[None]:
+    """Make the missing folders above a path; they are removed again if the block fails."""
+    missing = [parent for parent in path.parents if not parent.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for parent in missing:
+            with suppress(OSError):
+                parent.rmdir()
+        raise

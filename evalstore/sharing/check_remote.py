@@ -1,0 +1,236 @@
+"""Checks the integrity of a remote: every index, every pack, every row, and every reference.
+
+What is found is kept in a temporary SQLite file, so that a large remote needs no more memory than
+its largest pack and index.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.display import plural, short
+from evalstore.errors import RemoteError, StoreError
+from evalstore.sharing.indexes import LARGEST_INDEX, DamagedIndexError, read_index
+from evalstore.sharing.layout import (
+    INDEXES,
+    PACKS,
+    digest_of_index,
+    pack_name,
+    require_remote,
+    sha256,
+)
+from evalstore.sharing.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
+from evalstore.store.records import check_record
+
+if TYPE_CHECKING:
+    from evalstore.sharing.progress import CopyListener
+    from evalstore.sharing.remote_files import RemoteFiles
+
+_SCHEMA = """
+CREATE TABLE packs (
+    number INTEGER PRIMARY KEY, digest TEXT NOT NULL, size INTEGER NOT NULL, source TEXT NOT NULL,
+    UNIQUE (digest, size)
+);
+CREATE TABLE entries (
+    pack INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, kind INTEGER NOT NULL,
+    id BLOB NOT NULL, PRIMARY KEY (pack, start, length, kind, id)
+) WITHOUT ROWID;
+CREATE TABLE targets (
+    id BLOB PRIMARY KEY, kind TEXT NOT NULL, source BLOB NOT NULL, pack INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE present (name TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+_NAMED = 3
+"""Damaged rows of a pack that are named; the others are counted."""
+
+
+class RemoteProblem(NamedTuple):
+    """A problem in a remote."""
+
+    file: str
+    """Its path in the remote."""
+    message: str
+
+
+@dataclass(slots=True)
+class RemoteCheck:
+    """The result of a check of a remote."""
+
+    checked: int = 0
+    """Rows."""
+    problems: list[RemoteProblem] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    """Packs that no index lists: of an interrupted push, which the next one uses."""
+    newer: int = 0
+    """Rows of a newer program, which cannot be checked."""
+
+
+def check_remote(
+    files: RemoteFiles, listener: CopyListener, *, is_partial: bool = False
+) -> RemoteCheck:
+    """Check all files of a remote.
+
+    In one that `is_partial`, rows may refer to rows that are elsewhere. Raises `RemoteError` for
+    a place that is not a remote or cannot be read.
+    """
+    require_remote(files)
+    with closing(sqlite3.connect("", isolation_level=None)) as connection:
+        connection.executescript(_SCHEMA)
+        check = _Check(files, listener, connection)
+        check.indexes()
+        check.packs()
+        if not is_partial:
+            check.references()
+    return check.result
+
+
+class _Check:
+    def __init__(
+        self, files: RemoteFiles, listener: CopyListener, connection: sqlite3.Connection
+    ) -> None:
+        self._files = files
+        self._listener = listener
+        self._connection = connection
+        self.result = RemoteCheck()
+
+    def _report(self, file: str, message: str) -> None:
+        self.result.problems.append(RemoteProblem(file, message))
+
+    def indexes(self) -> None:
+        """Check each index, and note the packs and rows that it lists."""
+        listed = {file.name for file in self._files.iterate(INDEXES)}
+        for name in sorted(listed):
+            digest = digest_of_index(name)
+            if digest is None:
+                continue  # readers ignore it
+            data = self._read(name, LARGEST_INDEX)
+            if data is None:
+                continue
+            if sha256(data) != digest:
+                self._report(name, "it has other bytes than when it was written")
+                continue
+            try:
+                self._note_index(name, data)
+            except DamagedIndexError as error:
+                self._report(name, str(error))
+
+    def _note_index(self, name: str, data: bytes) -> None:
+        header, records = read_index(data)
+        connection = self._connection
+        connection.execute("BEGIN")
+        try:
+            numbers = [self._number(name, *pack) for pack in header.packs]
+            connection.executemany(
+                "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?)",
+                (
+                    (numbers[pack], entry.offset, entry.length, entry.table, entry.id)
+                    for pack, entry, _ in records
+                ),
+            )
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def _number(self, source: str, digest: str, size: int) -> int:
+        self._connection.execute(
+            "INSERT OR IGNORE INTO packs (digest, size, source) VALUES (?, ?, ?)",
+            (digest, size, source),
+        )
+        query = "SELECT number FROM packs WHERE digest = ? AND size = ?"
+        return int(self._connection.execute(query, (digest, size)).fetchone()[0])
+
+    def packs(self) -> None:
+        """Check each pack and the rows in it that an index lists; find unused packs."""
+        self._connection.execute("BEGIN")  # one transaction: a commit for each pack takes time
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO present VALUES (?)",
+            ((file.name,) for file in self._files.iterate(PACKS)),
+        )
+        (total,) = self._connection.execute("SELECT count(*) FROM entries").fetchone()
+        self._listener.start(total)
+        query = "SELECT number, digest, size, source FROM packs ORDER BY digest, size"
+        for number, digest, size, source in self._connection.execute(query).fetchall():
+            name = pack_name(digest)
+            here = "DELETE FROM present WHERE name = ?"
+            is_listed = self._connection.execute(here, (name,)).rowcount
+            data = self._read(name, size, source=source if not is_listed else "")
+            if data is not None:
+                self._check_pack(number, name, digest, data)
+        rows = self._connection.execute("SELECT name FROM present ORDER BY name")
+        self.result.unused += [name for (name,) in rows]
+        self._connection.execute("COMMIT")
+
+    def _check_pack(self, number: int, name: str, digest: str, data: bytes) -> None:
+        checked, damaged = 0, list[tuple[PackEntry, str]]()
+        for entry in self._entries(number):
+            checked += 1
+            problem = self._check_record(number, entry, data)
+            if problem:
+                damaged.append((entry, problem))
+        self._listener.advance(checked, len(data))
+        self.result.checked += checked
+        is_whole = sha256(data) == digest
+        if not is_whole:
+            rows = plural(len(damaged), "damaged row") if damaged else "no damaged row"
+            self._report(name, f"it has other bytes than when it was written: {rows}")
+        shown = damaged if is_whole else damaged[:_NAMED]
+        for entry, problem in shown:
+            table = TABLE_NAMES.get(entry.table, "unknown")
+            self._report(name, f"row {entry.id.hex()} ({table}): {problem}")
+
+    def _entries(self, number: int) -> Iterator[PackEntry]:
+        query = "SELECT kind, id, start, length FROM entries WHERE pack = ? ORDER BY start"
+        for row in self._connection.execute(query, (number,)):
+            yield PackEntry(*row)
+
+    def _check_record(self, number: int, entry: PackEntry, data: bytes) -> str | None:
+        """Check a row, and note what it refers to; returns what is wrong with it."""
+        try:
+            record = read_record(data[entry.offset : entry.offset + entry.length], entry)
+            if record is None:
+                self.result.newer += 1
+                return None
+            checked = check_record(record)
+            targets = [
+                (bytes.fromhex(id), checked.kind, entry.id, number) for id in checked.references
+            ]
+        except DamagedPackError as error:
+            return str(error)
+        except StoreError as error:
+            return str(error).rpartition(": ")[2]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return f"its content is not that of a {checked.kind}"
+        self._connection.executemany("INSERT OR IGNORE INTO targets VALUES (?, ?, ?, ?)", targets)
+        return None
+
+    def references(self) -> None:
+        """Find rows that are missing although others refer to them."""
+        self._connection.execute("CREATE INDEX ids ON entries (id)")
+        query = """
+            SELECT targets.id, targets.kind, targets.source, packs.digest
+            FROM targets JOIN packs ON packs.number = targets.pack
+            WHERE NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = targets.id)
+            ORDER BY packs.digest, targets.id
+        """
+        for target, kind, source, digest in self._connection.execute(query):
+            self._report(
+                pack_name(digest),
+                f"the {kind} {short(source.hex())} refers to {target.hex()}, which is missing",
+            )
+
+    def _read(self, name: str, most: int, source: str = "") -> bytes | None:
+        """Return the bytes of a file; None, and a problem is reported, when it cannot be read."""
+        try:
+            data = self._files.read(name, most)
+        except RemoteError as error:
+            if source:
+                self._report(name, f"it is missing, and '{source}' lists it")
+            else:
+                self._report(name, str(error))
+            return None
+        return data

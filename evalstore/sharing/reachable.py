@@ -1,0 +1,127 @@
+"""Which rows runs reach: what is needed to show them, and the judgements of their answers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.sharing.push import iterate_records
+from evalstore.store.contents import decode_content
+from evalstore.store.records import COPIED_TABLES
+from evalstore.store.references import iterate_references
+from evalstore.store.table_columns import SESSIONS
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.store import Store
+
+_WITHOUT_REFERENCES = frozenset({"files", "schemas", "tools", "models"})
+_AT_ONCE = 30_000
+
+
+class ReachedIds:
+    """The ids of rows that were reached, by table; an `IdSource`."""
+
+    def __init__(self, by_table: dict[str, set[bytes]]) -> None:
+        self._sorted = {table: sorted(ids) for table, ids in by_table.items()}
+
+    def find_range(self, table: str, first: bytes, last: bytes) -> set[bytes]:
+        """Return the ids of a table from `first` up to `last`, both included."""
+        ids = self._sorted.get(table, [])
+        return set(ids[bisect_left(ids, first) : bisect_right(ids, last)])
+
+    def count(self, table: str) -> int:
+        """Return how many rows of a table were reached."""
+        return len(self._sorted.get(table, ()))
+
+    def joined(self) -> dict[str, bytes]:
+        """Return the sorted ids of each table, concatenated; tables without any are left out."""
+        return {table: b"".join(ids) for table, ids in self._sorted.items() if ids}
+
+
+def find_reached(
+    store: Store,
+    runs: Iterable[bytes],
+    *,
+    presumed: Iterable[bytes] = (),
+    others: Iterable[bytes] = (),
+) -> ReachedIds:
+    """Return what these runs reach, with the judgements of the answers that are reached.
+
+    What the `presumed` runs reach is left out; the judgements of their answers are not, as they
+    may be newer. `others` are further rows, such as failed calls. No row is read twice.
+    """
+    walk = _Walk(store)
+    walk.reach(presumed)
+    before = {table: set(ids) for table, ids in walk.reached.items()}
+    walk.reach(runs)
+    walk.reach_judgements()
+    walk.reach(others)
+    return ReachedIds(
+        {table: ids - before.get(table, set()) for table, ids in walk.reached.items()}
+    )
+
+
+class _Walk:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.reached: dict[str, set[bytes]] = {table: set() for table in COPIED_TABLES}
+        self._seen: set[bytes] = set()
+        self._subjects: set[str] = set()
+        """Of judgements of several answers together."""
+
+    def reach(self, ids: Iterable[bytes]) -> None:
+        """Reach these rows and, table by table, all that they refer to.
+
+        What a row refers to is in its own table or an earlier one of `COPIED_TABLES`.
+        """
+        pending = set(ids) - self._seen
+        self._seen |= pending
+        for table in reversed(COPIED_TABLES):
+            fresh = pending
+            while fresh:
+                found = self._present(table, fresh)
+                pending -= found
+                self.reached[table] |= found
+                fresh = set()
+                if table not in _WITHOUT_REFERENCES:
+                    for target in self._targets(table, found):
+                        if target not in self._seen:
+                            self._seen.add(target)
+                            fresh.add(target)
+                pending |= fresh
+
+    def reach_judgements(self) -> None:
+        """Reach the judgements of all answers that were reached."""
+        subjects = {id.hex() for id in self.reached[SESSIONS.name]} | self._subjects
+        for batch in _batches(sorted(subjects)):
+            self.reach(self._store.find_judgement_ids(batch))
+
+    def _present(self, table: str, ids: set[bytes]) -> set[bytes]:
+        digits = (id.hex() for id in ids)
+        return {bytes.fromhex(id) for id in self._store.load_sizes(table, digits)}
+
+    def _targets(self, table: str, ids: set[bytes]) -> Iterator[bytes]:
+        """Yield what the rows of a table refer to."""
+        for record in iterate_records(self._store, {table: b"".join(sorted(ids))}):
+            content = decode_content(table, record.id, record.content)
+            kind = content["kind"]
+            self._subjects.update(_subjects(kind, content))
+            yield from map(bytes.fromhex, iterate_references(kind, content))
+
+
+def _subjects(kind: str, content: Json) -> Iterator[str]:
+    """Yield the subjects of several answers that are judged together."""
+    judged = [content["sessions"]] if kind == "judgement" else []
+    if kind == "results":
+        judged = [cell.get("sessions", ()) for cell in content.get("cells", ())]
+    for sessions in judged:
+        if len(sessions) > 1:
+            yield hashing.subject_of(tuple(sessions))
+
+
+def _batches(ids: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(ids), _AT_ONCE):
+        yield ids[start : start + _AT_ONCE]

@@ -1,0 +1,84 @@
+"""Reads a store of somebody else without changing it, not even by a migration."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from evalstore.errors import StoreError
+from evalstore.store import migrations
+from evalstore.store.connection import Pool
+from evalstore.store.database import refuse_foreign
+from evalstore.store.database_errors import explain_database_error
+from evalstore.store.schema_check import SCHEMA, find_foreign
+from evalstore.store.store import Store
+
+_BUSY_MILLISECONDS = 10_000
+
+
+@contextmanager
+def open_unchanged(path: Path) -> Iterator[Store]:
+    """Open a store that is only read; raises `StoreError` as `Store.open` does.
+
+    A store that is older than this program, or that another program may be writing to, is copied
+    to a temporary file, and the copy is opened.
+    """
+    if not path.is_file():
+        raise StoreError(f"there is no store at '{path}'")
+    if not Path(f"{path}-wal").exists() and _is_current(path):
+        with closing(Store.open(path, immutable=True)) as store:
+            yield store
+        return
+    with TemporaryDirectory(prefix="evalstore-", ignore_cleanup_errors=True) as folder:
+        copy = Path(folder) / "store.db"
+        _copy(path, copy)
+        try:
+            store = Store.open(copy, keep_copy=False)
+        except StoreError as error:
+            raise StoreError(str(error).replace(str(copy), str(path)), hint=error.hint) from error
+        with closing(store):
+            yield store
+
+
+def _is_current(path: Path) -> bool:
+    """Return whether a store needs no migration; raises `StoreError` for one that is refused."""
+    pool = Pool(path, _BUSY_MILLISECONDS, immutable=True)
+    with closing(pool), _translated(path), pool.connect() as connection:
+        foreign = find_foreign(connection.execute(SCHEMA))
+        refuse_foreign(str(path), [extra for extra in foreign if extra.blocks_reading])
+        version = migrations.version_of(connection)
+    if version is None:
+        raise StoreError(f"'{path}' is not a store of evalstore")
+    migrations.refuse_newer(version, str(path))
+    return version == migrations.HEAD
+
+
+def _copy(path: Path, target: Path) -> None:
+    with (
+        _translated(path),
+        closing(_connect(path)) as connection,
+        closing(sqlite3.connect(target)) as copy,
+    ):
+        copy.execute("PRAGMA journal_mode = OFF")  # an incomplete copy is deleted
+        connection.backup(copy)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Connect to a store for reading; what others write meanwhile is seen or not, as a whole."""
+    uri = path.absolute().as_uri()
+    timeout = _BUSY_MILLISECONDS / 1000
+    connection = sqlite3.connect(f"{uri}?mode=ro", timeout=timeout, uri=True)
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explain_database_error(error, str(path)) from error
