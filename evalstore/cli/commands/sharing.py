@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
+from evalstore.cli.render.copied_rows import counts_text, pull_line, push_line, warn_of_newer
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import EvalstoreError
 
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
 
 _PUSHES = 10
 """The newest pushes that `remote show` lists."""
-_WORDS = {
-    "runs": "run",
-    "answers": "answer",
-    "judgements": "judgement",
-    "versions": "other version",
-}
 _ACTIONS = {
     "list": ("", 0, 0),
     "add": ("NAME ADDRESS", 2, 2),
@@ -114,9 +109,9 @@ def _show(name: str | None, *, json: bool) -> None:
         output.document(report)
         return
     output.line(f"remote   {report.name}: {output.safe(report.address)}")
-    output.line(f"has      {_counts(report.records)}, {bytes_text(report.size)}")
-    output.line(f"to pull  {_counts(report.to_pull)}")
-    output.line(f"to push  {_counts(report.to_push)}")
+    output.line(f"has      {counts_text(report.records)}, {bytes_text(report.size)}")
+    output.line(f"to pull  {counts_text(report.to_pull)}")
+    output.line(f"to push  {counts_text(report.to_push)}")
     if report.pushes:
         output.line()
         rows = [
@@ -126,11 +121,6 @@ def _show(name: str | None, *, json: bool) -> None:
         print_table(Table(("pushed", "by", "rows"), rows, numbers=frozenset({"rows"})))
         if len(report.pushes) > _PUSHES:
             output.line(f"and {len(report.pushes) - _PUSHES:,} older pushes")
-
-
-def _counts(records: Mapping[str, int]) -> str:
-    counts = [output.plural(count, _WORDS[name]) for name, count in records.items() if count]
-    return ", ".join(counts) or "nothing"
 
 
 @app.command()
@@ -169,7 +159,7 @@ def push(
     if json:
         output.document(report)
         return
-    _print_copied("push", "to", report, report.bytes_sent, dry_run=dry_run)
+    output.line(push_line(report))
 
 
 @app.command()
@@ -178,16 +168,35 @@ def pull(
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="Only say what would be pulled.")
     ] = False,
+    for_plan: Annotated[
+        bool,
+        typer.Option(
+            "--for-plan", help="Only answers and judgements that a run would ask for now."
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Copy results from a remote that the store does not have.
 
     Every row is checked before it is stored: its id is computed again from its content. An
-    interrupted pull is completed by the next one.
+    interrupted pull is completed by the next one. With --for-plan, earlier runs and the results of
+    other cases stay in the remote: enough for a machine of CI, which begins with an empty store.
 
     Exit code 6: the remote is damaged, or it or the store cannot be used.
     """
-    _pull(remote, dry_run=dry_run, json=json)
+    if not for_plan:
+        _pull(remote, dry_run=dry_run, json=json)
+        return
+    if dry_run:
+        raise EvalstoreError(
+            "'--for-plan' cannot be combined with '--dry-run'",
+            hint="'evalstore status --remote NAME' says what it would save",
+        )
+    from evalstore.operations.pull_for_plan import pull_for_plan
+
+    with _progress("pulling") as listener:
+        report = pull_for_plan(here(), remote, listener=listener)
+    _print_pulled(report, json=json)
 
 
 @app.command()
@@ -204,31 +213,15 @@ def _pull(remote: str | None, *, dry_run: bool, json: bool) -> None:
 
     with _progress("pulling") as listener:
         report = operation(here(), remote, dry_run=dry_run, listener=listener)
+    _print_pulled(report, json=json)
+
+
+def _print_pulled(report: PullReport, *, json: bool) -> None:
     if json:
         output.document(report)
         return
-    _print_copied("pull", "from", report, report.bytes_received, dry_run=dry_run)
-    _print_newer(report)
-
-
-def _print_newer(report: PullReport) -> None:
-    if report.newer:
-        output.warn(
-            f"{output.plural(report.newer, 'row')} of a newer version of evalstore stayed in the "
-            "remote"
-        )
-
-
-def _print_copied(verb: str, word: str, report: Any, size: int, *, dry_run: bool) -> None:
-    from evalstore.display import bytes_text
-
-    place = f"{word} {report.remote} ({output.safe(report.address)})"
-    if not any(report.records.values()):
-        output.line(f"nothing to {verb} {place}")
-    elif dry_run:
-        output.line(f"would {verb} {_counts(report.records)} {place}")
-    else:
-        output.line(f"{verb}ed {_counts(report.records)} {place}: {bytes_text(size)}")
+    output.line(pull_line(report))
+    warn_of_newer(report)
 
 
 def _progress(verb: str) -> CopyProgress:
