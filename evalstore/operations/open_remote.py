@@ -40,13 +40,21 @@ class OpenRemote:
 
 
 @contextmanager
-def open_remote(location: Location, name: str | None) -> Iterator[OpenRemote]:
-    """Open a remote by its name, or the default one; raises `EvalstoreError`."""
+def open_remote(
+    location: Location, name: str | None, *, create: bool = False
+) -> Iterator[OpenRemote]:
+    """Open a remote by its name, or the default one; raises `EvalstoreError`.
+
+    With `create`, a store that is missing is created where `--store` names it, too.
+    """
     workspace = open_workspace(location)
     name, address = find_remote(workspace, name)
     files = open_files(workspace, name, address)
     cache = cache_path(workspace, name, files)
-    with open_store(location) as store, IndexCache.open(cache, files.address) as indexes:
+    with (
+        open_store(location, create=create) as store,
+        IndexCache.open(cache, files.address) as indexes,
+    ):
         yield OpenRemote(name, address, files, indexes, store)
 
 

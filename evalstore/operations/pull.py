@@ -43,7 +43,7 @@ def pull(
     Raises `EvalstoreError`, and then the rows that were stored until then stay; the next pull
     goes on from there.
     """
-    with open_remote(location, remote) as opened:
+    with open_remote(location, remote, create=True) as opened:
         return pull_missing(opened, dry_run=dry_run, listener=listener)
 
 

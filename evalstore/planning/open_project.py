@@ -65,13 +65,15 @@ def open_catalogue(location: Location) -> Iterator[Project]:
 
 
 @contextmanager
-def open_store(location: Location, *, inspect: bool = False) -> Iterator[Store]:
+def open_store(
+    location: Location, *, create: bool = False, inspect: bool = False
+) -> Iterator[Store]:
     """Open the store alone, for commands that do not need the files.
 
     With `inspect`, a store that only `fsck` may read is opened, too.
     """
     workspace = open_workspace(location)
-    store = _open(workspace, location, inspect=inspect)
+    store = _open(workspace, location, create=create, inspect=inspect)
     try:
         yield store
     finally:

@@ -94,6 +94,9 @@ class IndexCache:
         listed = {
             file.name for file in files.iterate(INDEXES) if digest_of_index(file.name) is not None
         }
+        if known - listed:  # the remote was emptied, or cleaned up
+            self._clear()
+            known = set()
         read = 0
         for name in sorted(listed - known):
             try:
@@ -116,6 +119,12 @@ class IndexCache:
                     hint=f"remove '{name}', and push again from a store that has its rows",
                 ) from error
         return read
+
+    def _clear(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        with self._connection:
+            for table in ("records", "packs", "indexes"):
+                self._connection.execute(f"DELETE FROM {table}")
 
     def add(self, name: str, header: IndexHeader, records: Iterable[IndexedRecord]) -> None:
         """Add the records of an index; those that an earlier one has stay as they are."""

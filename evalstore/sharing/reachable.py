@@ -82,7 +82,7 @@ class _Walk:
         for table in reversed(COPIED_TABLES):
             fresh = pending
             while fresh:
-                found = self._present(table, fresh)
+                found = self._store.find_present(table, fresh)
                 pending -= found
                 self.reached[table] |= found
                 fresh = set()
@@ -98,10 +98,6 @@ class _Walk:
         subjects = {id.hex() for id in self.reached[SESSIONS.name]} | self._subjects
         for batch in _batches(sorted(subjects)):
             self.reach(self._store.find_judgement_ids(batch))
-
-    def _present(self, table: str, ids: set[bytes]) -> set[bytes]:
-        digits = (id.hex() for id in ids)
-        return {bytes.fromhex(id) for id in self._store.load_sizes(table, digits)}
 
     def _targets(self, table: str, ids: set[bytes]) -> Iterator[bytes]:
         """Yield what the rows of a table refer to."""

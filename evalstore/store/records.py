@@ -154,6 +154,13 @@ class RecordQueries(Database):
         with self._reading() as connection:
             return {as_id(id) for (id,) in connection.execute(query, (after,))}
 
+    def find_present(self, table: str, ids: Iterable[bytes]) -> set[bytes]:
+        """Return those of these ids that the table has."""
+        statement = f"SELECT id FROM {table} WHERE id IN"
+        digits = [id.hex() for id in ids]
+        with self._reading() as connection:
+            return {as_id(id) for (id,) in select_each(connection, statement, digits)}
+
     def ensure_records(self, records: Sequence[CheckedRecord]) -> None:
         """Store what is missing of these records, in one transaction.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -84,10 +85,8 @@ def test_a_push_that_is_killed_anywhere_is_completed_by_the_next(
     for at in range(MOST):
         root = tmp_path / str(at)
         files = Scheduled(root, at, _kill)
-        try:
+        with contextlib.suppress(Killed):
             stores.push(full, files)
-        except Killed:
-            pass
         if not files.reached:
             break
         if (root / "format").exists():
@@ -110,10 +109,8 @@ def test_a_pull_that_is_killed_anywhere_is_completed_by_the_next(
     for at in range(MOST):
         files = Scheduled(root, at, _kill)
         with stores.opened(tmp_path / f"{at}.db") as store:
-            try:
+            with contextlib.suppress(Killed):
                 stores.pull(store, files)
-            except Killed:
-                pass
             if not files.reached:
                 break
             assert stores.rows(store).items() <= stores.rows(full).items()

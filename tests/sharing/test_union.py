@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -132,3 +133,14 @@ def test_a_remote_is_listed_from_its_copy_or_without_one(
     if place:
         place.write_bytes(b"damaged" * 1000)  # it is made again
     assert stores.pull(empty, remote, place).records == len(stores.rows(full))
+
+
+def test_a_remote_that_was_emptied_gets_everything_again(
+    full: Store, remote: FolderFiles, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache.db"
+    stores.push(full, remote, cache)
+    before = stores.names(tmp_path / "remote")
+    shutil.rmtree(tmp_path / "remote")
+    assert stores.push(full, remote, cache).records == len(stores.rows(full))
+    assert stores.names(tmp_path / "remote") == before

@@ -9,7 +9,8 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import Globals, app, here
-from evalstore.cli.commands.sharing import Since, copied, counts, print_newer, progress
+from evalstore.cli.commands.sharing import Since, progress
+from evalstore.cli.render.copied_rows import copied_line, counts_text, warn_of_newer
 from evalstore.cli.render.remote_check import print_check
 from evalstore.errors import NO, EvalstoreError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _ACTIONS = ("create", "verify", "unbundle")
+_VERBS = ("copy", "copied")
 _LISTED = 10
 """The presumed runs that `bundle verify` lists."""
 
@@ -110,7 +112,7 @@ def _create(
         output.document(report)
         return
     name = output.safe(report.file)
-    output.line(f"wrote {counts(report.records)} to {name}: {bytes_text(report.size)}")
+    output.line(f"wrote {counts_text(report.records)} to {name}: {bytes_text(report.size)}")
     if report.presumes:
         runs = output.plural(len(report.presumes), "earlier run")
         output.line(f"it presumes {runs}, which the store that unbundles it must have")
@@ -144,8 +146,9 @@ def _unbundle(file: Path, *, dry_run: bool, json: bool) -> None:
     if json:
         output.document(report)
         return
-    output.line(copied(report.records, "from", str(file), report.bytes_received, dry_run=dry_run))
-    print_newer(report.newer)
+    size = report.bytes_received
+    output.line(copied_line(_VERBS, report.records, "from", str(file), size=size, dry_run=dry_run))
+    warn_of_newer(report.newer)
 
 
 @app.command()
@@ -170,7 +173,7 @@ def merge(
     if json:
         output.document(report)
         return
-    output.line(copied(report.records, "from", report.store, None, dry_run=dry_run))
+    output.line(copied_line(_VERBS, report.records, "from", report.store, dry_run=dry_run))
 
 
 @app.command()
@@ -201,6 +204,6 @@ def clone(
         return
     place, name = output.safe(report.address), output.safe(report.workspace)
     size = bytes_text(report.bytes_received)
-    output.line(f"cloned {counts(report.records)} from {place} into {name}: {size}")
-    print_newer(report.newer)
+    output.line(f"cloned {counts_text(report.records)} from {place} into {name}: {size}")
+    warn_of_newer(report.newer)
     output.talk("the tests are not in a remote: they come from your repository, with git")

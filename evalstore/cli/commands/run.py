@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from evalstore.cli import help, options, output
+from evalstore.cli import completions, help, options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.options import OptionGroup, option
 from evalstore.errors import OK, USAGE, EvalstoreError
@@ -93,6 +93,8 @@ class Mode(NamedTuple):
     every: bool = False
     exports: tuple[str, ...] = ()
     """Files for the results."""
+    remote: str | None = None
+    """Where answers are looked up before they are asked for, and shared afterwards."""
     json: bool = False
 
     @property
@@ -113,6 +115,13 @@ MODE: options.Table = {
         help.OUTPUT,
         "Write the results to FILE, as 'export' does (repeatable).",
         metavar="FILE",
+    ),
+    "remote": option(
+        "--remote",
+        help.REUSE,
+        "Pull what the plan asks for from this remote first, and push the results to it.",
+        metavar="NAME",
+        autocompletion=completions.remotes,
     ),
     "json": options.JSON,
 }
@@ -197,6 +206,13 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
         from evalstore.operations.export import require_exports
 
         require_exports(here(), [Path(name) for name in mode.exports])
+    if mode.remote is not None:
+        if mode.watch:
+            raise EvalstoreError(
+                "'--watch' cannot be combined with '--remote'",
+                hint="'evalstore push' shares the results afterwards",
+            )
+        _pull(mode.remote, selection)
     if mode.watch:
         from evalstore.cli.watch_loop import keep_watching
 
@@ -219,8 +235,37 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
         report = operation(here(), selection, run_options, TerminalProgress(Globals.progress))
         _show(report, run_options, mode)
         exit_code = report.exit_code
+        if mode.remote is not None:
+            exit_code = _push(mode.remote, exit_code)
     if exit_code:
         raise typer.Exit(exit_code)
+
+
+def _pull(remote: str, selection: SelectionOptions) -> None:
+    from evalstore.cli.copy_progress import CopyProgress
+    from evalstore.cli.render.copied_rows import pull_line, warn_of_newer
+    from evalstore.operations.pull_for_plan import pull_for_plan
+
+    with CopyProgress("pulling", Globals.progress) as listener:
+        report = pull_for_plan(here(), remote, selection, listener=listener)
+    output.talk(pull_line(report))
+    warn_of_newer(report.newer)
+
+
+def _push(remote: str, exit_code: int) -> int:
+    """Push the results of a run that is stored; return the exit code of both."""
+    from evalstore.cli.copy_progress import CopyProgress
+    from evalstore.cli.render.copied_rows import push_line
+    from evalstore.operations.push import push
+
+    try:
+        with CopyProgress("pushing", Globals.progress) as listener:
+            output.talk(push_line(push(here(), remote, listener=listener)))
+    except EvalstoreError as error:
+        output.failure(error)
+        output.talk("the run is stored here; 'evalstore push' shares it")
+        return exit_code or error.exit_code
+    return exit_code
 
 
 def _show(report: RunReport, run_options: RunOptions, mode: Mode) -> None:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
+from evalstore.cli.render.copied_rows import counts_text, pull_line, push_line, warn_of_newer
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
     from evalstore.cli.copy_progress import CopyProgress
+    from evalstore.operations.pull import PullReport
 
 _PUSHES = 10
 """The newest pushes that `remote show` lists."""
-_WORDS = {
-    "runs": "run",
-    "answers": "answer",
-    "judgements": "judgement",
-    "versions": "other version",
-}
 _ACTIONS = {
     "list": ("", 0, 0),
     "add": ("NAME ADDRESS", 2, 2),
@@ -122,9 +118,9 @@ def _show(name: str | None, *, json: bool) -> None:
         output.document(report)
         return
     output.line(f"remote   {report.name}: {output.safe(report.address)}")
-    output.line(f"has      {counts(report.records)}, {bytes_text(report.size)}")
-    output.line(f"to pull  {counts(report.to_pull)}")
-    output.line(f"to push  {counts(report.to_push)}")
+    output.line(f"has      {counts_text(report.records)}, {bytes_text(report.size)}")
+    output.line(f"to pull  {counts_text(report.to_pull)}")
+    output.line(f"to push  {counts_text(report.to_push)}")
     if report.pushes:
         output.line()
         rows = [
@@ -134,12 +130,6 @@ def _show(name: str | None, *, json: bool) -> None:
         print_table(Table(("pushed", "by", "rows"), rows, numbers=frozenset({"rows"})))
         if len(report.pushes) > _PUSHES:
             output.line(f"and {len(report.pushes) - _PUSHES:,} older pushes")
-
-
-def counts(records: Mapping[str, int]) -> str:
-    """Return how many rows of each kind there are, such as `1 run, 2 answers`."""
-    counts = [output.plural(count, _WORDS[name]) for name, count in records.items() if count]
-    return ", ".join(counts) or "nothing"
 
 
 @app.command()
@@ -180,11 +170,7 @@ def push(
     if json:
         output.document(report)
         return
-    place = f"{report.remote} ({report.address})"
-    verbs = ("push", "pushed")
-    output.line(
-        copied(report.records, "to", place, report.bytes_sent, verbs=verbs, dry_run=dry_run)
-    )
+    output.line(push_line(report))
 
 
 @app.command()
@@ -193,16 +179,35 @@ def pull(
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="Only say what would be pulled.")
     ] = False,
+    for_plan: Annotated[
+        bool,
+        typer.Option(
+            "--for-plan", help="Only answers and judgements that a run would ask for now."
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Copy results from a remote that the store does not have.
 
     Every row is checked before it is stored: its id is computed again from its content. An
-    interrupted pull is completed by the next one.
+    interrupted pull is completed by the next one. With --for-plan, earlier runs and the results of
+    other cases stay in the remote: enough for a machine of CI, which begins with an empty store.
 
     Exit code 6: the remote is damaged, or it or the store cannot be used.
     """
-    _pull(remote, dry_run=dry_run, json=json)
+    if not for_plan:
+        _pull(remote, dry_run=dry_run, json=json)
+        return
+    if dry_run:
+        raise EvalstoreError(
+            "'--for-plan' cannot be combined with '--dry-run'",
+            hint="'evalstore status --remote NAME' says what it would save",
+        )
+    from evalstore.operations.pull_for_plan import pull_for_plan
+
+    with progress("pulling") as listener:
+        report = pull_for_plan(here(), remote, listener=listener)
+    _print_pulled(report, json=json)
 
 
 @app.command()
@@ -219,43 +224,15 @@ def _pull(remote: str | None, *, dry_run: bool, json: bool) -> None:
 
     with progress("pulling") as listener:
         report = operation(here(), remote, dry_run=dry_run, listener=listener)
+    _print_pulled(report, json=json)
+
+
+def _print_pulled(report: PullReport, *, json: bool) -> None:
     if json:
         output.document(report)
         return
-    place = f"{report.remote} ({report.address})"
-    verbs = ("pull", "pulled")
-    output.line(
-        copied(report.records, "from", place, report.bytes_received, verbs=verbs, dry_run=dry_run)
-    )
-    print_newer(report.newer)
-
-
-def print_newer(count: int) -> None:
-    """Warn of rows of a newer program."""
-    if count:
-        rows = output.plural(count, "row")
-        output.warn(f"{rows} of a newer version of evalstore stayed where they are")
-
-
-def copied(
-    records: Mapping[str, int],
-    word: str,
-    place: str,
-    size: int | None,
-    *,
-    verbs: tuple[str, str] = ("copy", "copied"),
-    dry_run: bool,
-) -> str:
-    """Return a sentence on what was copied, or would be; `word` is `from` or `to`."""
-    from evalstore.display import bytes_text
-
-    place = f"{word} {output.safe(place)}"
-    verb, past = verbs
-    if not any(records.values()):
-        return f"nothing to {verb} {place}"
-    if dry_run:
-        return f"would {verb} {counts(records)} {place}"
-    return f"{past} {counts(records)} {place}" + ("" if size is None else f": {bytes_text(size)}")
+    output.line(pull_line(report))
+    warn_of_newer(report.newer)
 
 
 def progress(verb: str) -> CopyProgress:

@@ -1,0 +1,73 @@
+"""Prints what was copied to or from a remote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.cli import output
+from evalstore.display import bytes_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evalstore.operations.pull import PullReport
+    from evalstore.operations.push import PushReport
+
+_WORDS = {
+    "runs": "run",
+    "answers": "answer",
+    "judgements": "judgement",
+    "versions": "other version",
+}
+
+
+def counts_text(records: Mapping[str, int]) -> str:
+    """Return the numbers of runs, answers, judgements and versions in words."""
+    counts = [output.plural(count, _WORDS[name]) for name, count in records.items() if count]
+    return ", ".join(counts) or "nothing"
+
+
+def push_line(report: PushReport) -> str:
+    """Return what was pushed in a line."""
+    place = f"{report.remote} ({report.address})"
+    verbs = ("push", "pushed")
+    return copied_line(
+        verbs, report.records, "to", place, size=report.bytes_sent, dry_run=report.dry_run
+    )
+
+
+def pull_line(report: PullReport) -> str:
+    """Return what was pulled in a line."""
+    place = f"{report.remote} ({report.address})"
+    verbs = ("pull", "pulled")
+    return copied_line(
+        verbs, report.records, "from", place, size=report.bytes_received, dry_run=report.dry_run
+    )
+
+
+def copied_line(
+    verbs: tuple[str, str],
+    records: Mapping[str, int],
+    word: str,
+    place: str,
+    *,
+    size: int | None = None,
+    dry_run: bool,
+) -> str:
+    """Return what was copied in a line; `verbs` are such as `push` and `pushed`."""
+    verb, past = verbs
+    place = f"{word} {output.safe(place)}"
+    if not any(records.values()):
+        return f"nothing to {verb} {place}"
+    if dry_run:
+        return f"would {verb} {counts_text(records)} {place}"
+    return f"{past} {counts_text(records)} {place}" + (
+        "" if size is None else f": {bytes_text(size)}"
+    )
+
+
+def warn_of_newer(count: int) -> None:
+    """Warn when there are rows that this program does not know."""
+    if count:
+        rows = output.plural(count, "row")
+        output.warn(f"{rows} of a newer version of evalstore stayed where they are")

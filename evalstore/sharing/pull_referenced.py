@@ -1,0 +1,77 @@
+"""Copies some rows of a remote, and all that they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from evalstore.sharing.pull import Pulled, read_records
+from evalstore.store.records import COPIED_TABLES
+
+if TYPE_CHECKING:
+    from evalstore.sharing.index_cache import IndexCache
+    from evalstore.sharing.progress import CopyListener
+    from evalstore.sharing.remote_files import RemoteFiles
+    from evalstore.store import Store
+
+_ROWS = 2_000
+"""The most rows that are in memory, for each step from a row to what it refers to."""
+
+
+class ReferencedPull:
+    """Copies rows with what they refer to; nothing is stored before what it refers to.
+
+    What the remote lacks is left out: it may come with another push.
+    """
+
+    def __init__(
+        self, store: Store, files: RemoteFiles, cache: IndexCache, listener: CopyListener
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._cache = cache
+        self._listener = listener
+        self._seen: set[bytes] = set()
+        self.pulled = Pulled()
+        self.by_table: dict[str, int] = {}
+        """How many rows were stored in each table."""
+
+    def find_keyed(self, table: str, keys: Iterable[str]) -> set[bytes]:
+        """Return the rows of a table with these lookup keys that the remote has, the store not."""
+        ids = self._cache.find_keyed(table, [bytes.fromhex(key) for key in keys])
+        ids -= self._seen
+        return ids - self._store.find_present(table, ids)
+
+    def copy(self, table: str, ids: Iterable[bytes]) -> None:
+        """Copy rows of a table; raises `RemoteError` and `StoreError` as `pull_records`."""
+        waiting = sorted(set(ids) - self._seen)
+        self._seen.update(waiting)
+        for start in range(0, len(waiting), _ROWS):
+            batch = list(
+                read_records(
+                    self._files,
+                    self._cache,
+                    table,
+                    waiting[start : start + _ROWS],
+                    self.pulled,
+                    self._listener,
+                )
+            )
+            references = {bytes.fromhex(id) for checked in batch for id in checked.references}
+            for other, others in self._locate(references - self._seen):
+                self.copy(other, others)
+            if batch:
+                self._store.ensure_records(batch)
+                self.pulled.records += len(batch)
+                self.by_table[table] = self.by_table.get(table, 0) + len(batch)
+
+    def _locate(self, ids: set[bytes]) -> Iterator[tuple[str, set[bytes]]]:
+        """Yield the tables in which the remote has these ids, without those of the store."""
+        for table in COPIED_TABLES:
+            if not ids:
+                return
+            ids = ids - self._store.find_present(table, ids)
+            found = {place.entry.id for place in self._cache.find_places(table, sorted(ids))}
+            ids = ids - found
+            if found:
+                yield table, found
