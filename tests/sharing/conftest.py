@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,10 @@ from tests.sharing import stores
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with two runs, an edit between them, a label, a file and a failed call."""
+    """A workspace with two runs, an edit between them, a label, a file and a failed call.
+
+    Beside it, `first.db` is its store after the first run.
+    """
     folder = tree(
         tmp_path_factory.mktemp("finished") / "w",
         {
@@ -36,6 +40,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.chdir(folder)
     try:
         assert main(["run", "--fail-on", "none", "-q"]) in (0, 3)
+        shutil.copy(folder / ".evalstore/store.db", folder.parent / "first.db")
         (folder / "tests/weather.md").write_text(WEATHER.replace("warm", "not cold"))
         assert main(["run", "--fail-on", "none", "-q"]) in (0, 3)
         label = ["label", "tests/weather.md::city=Oslo", "-m", "no", "fail", "--as", "Ann"]

@@ -1,0 +1,193 @@
+"""Bundles: all results, or those since a run, as one file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evalstore.cli.main import main
+from evalstore.errors import EvalstoreError, RemoteError
+from evalstore.operations.bundle import create_bundle, unbundle, verify_bundle
+from evalstore.operations.init import init
+from evalstore.operations.push import push
+from evalstore.planning.options import Location
+from evalstore.sharing.bundle_files import BundleFiles
+from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.reachable import find_reached
+from evalstore.store import Store
+from evalstore.store.fsck import check_store
+from evalstore.store.table_columns import FAILURES, RUNS
+from tests.sharing import stores
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Location:
+    """A workspace without results."""
+    init(tmp_path / "other", bare=True)
+    return Location(tmp_path / "other")
+
+
+def _rows_of(location: Location) -> dict[tuple[str, bytes], dict[str, object]]:
+    with stores.opened(location.directory / ".evalstore/store.db") as store:
+        assert check_store(store)[1] == []
+        return stores.rows(store)
+
+
+def _has_first(location: Location, finished: Path) -> None:
+    """Let a workspace have the store after the first run."""
+    shutil.copy(finished.parent / "first.db", location.directory / ".evalstore/store.db")
+
+
+def test_a_bundle_brings_the_whole_store(
+    finished: Path, full: Store, other: Location, tmp_path: Path
+) -> None:
+    file = tmp_path / "all.bundle"
+    written = create_bundle(Location(finished), file, with_failures=True)
+    assert written.size == file.stat().st_size
+    assert (written.records["runs"], written.presumes) == (2, [])
+    check = verify_bundle(tmp_path, Path("all.bundle")).check
+    assert (check.checked, check.problems) == (len(stores.rows(full)), [])
+    assert unbundle(other, file, dry_run=True).records == written.records
+    assert not any(table == RUNS.name for table, _ in _rows_of(other))
+    assert unbundle(other, file).records == written.records
+    assert _rows_of(other) == stores.rows(full)
+    assert not any(unbundle(other, file).records.values())
+
+
+def test_a_store_that_has_the_run_has_everything_with_the_bundle_since_it(
+    finished: Path, full: Store, other: Location, tmp_path: Path
+) -> None:
+    file = tmp_path / "new.bundle"
+    written = create_bundle(Location(finished), file, since="@~1", with_failures=True)
+    assert written.records["runs"] == 1
+    assert len(written.presumes) == 1
+    assert verify_bundle(tmp_path, file).check.problems == []
+    with pytest.raises(RemoteError, match=f"presumes 1 run .*{written.presumes[0][:8]}"):
+        unbundle(other, file)
+    _has_first(other, finished)
+    before = _rows_of(other)
+    copied = unbundle(other, file)
+    assert copied.records == written.records  # nothing that the store had
+    assert before.items() < _rows_of(other).items()
+    assert _rows_of(other) == stores.rows(full)
+
+
+def test_a_push_since_a_run_brings_that_run_whole(
+    finished: Path, full: Store, empty: Store, tmp_path: Path
+) -> None:
+    workspace = shutil.copytree(finished, tmp_path / "w")
+    assert main(["-C", str(workspace), "remote", "add", "origin", str(tmp_path / "r"), "-q"]) == 0
+    assert push(Location(workspace), since="@~1").records["runs"] == 1
+    assert push(Location(workspace), since="@").records == dict.fromkeys(
+        ("runs", "answers", "judgements", "versions"), 0
+    )
+    stores.pull(empty, FolderFiles(tmp_path / "r"))
+    assert check_store(empty)[1] == []
+    assert [run.id for run in empty.find_runs()] == [full.find_runs()[0].id]
+    labels = [content for content in _contents(full, "evaluations") if '"feedback":"no"' in content]
+    assert labels
+    assert set(labels) <= set(_contents(empty, "evaluations"))
+    assert not _contents(empty, FAILURES.name)
+    with stores.opened(shutil.copy(finished.parent / "first.db", tmp_path / "s.db")) as store:
+        stores.pull(store, FolderFiles(tmp_path / "r"))
+        new_failures = stores.rows(full).keys() - stores.rows(store).keys()
+    assert {table for table, _ in new_failures} == {FAILURES.name}
+
+
+def _contents(store: Store, table: str) -> list[str]:
+    return [str(row["content"]) for (name, _), row in stores.rows(store).items() if name == table]
+
+
+def test_reachable_rows_are_read_once(full: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[tuple[str, str]] = []
+    load = Store.load_records
+
+    def counted(store: Store, table: str, ids: list[str]) -> object:
+        read.extend((table, id) for id in ids)
+        return load(store, table, ids)
+
+    monkeypatch.setattr(Store, "load_records", counted)
+    later, earlier = ({bytes.fromhex(run.id)} for run in full.find_runs())
+    beyond = find_reached(full, later, presumed=earlier)
+    assert beyond.count(RUNS.name) == 1
+    assert len(read) == len(set(read))
+    assert not {table for table, _ in read} & {"files", "models"}
+
+
+def test_a_bundle_that_cannot_be_written_changes_nothing(finished: Path, tmp_path: Path) -> None:
+    file = tmp_path / "all.bundle"
+    file.write_bytes(b"what was there")
+    with pytest.raises(EvalstoreError, match="there is no run after '@'"):
+        create_bundle(Location(finished), file, since="@")
+    workspace = shutil.copytree(finished, tmp_path / "w")
+    with stores.opened(workspace / ".evalstore/store.db") as store, store.writing() as connection:
+        connection.execute("UPDATE sessions SET content = replace(content, 'Warm', 'Cold')")
+    with pytest.raises(EvalstoreError, match="does not match its id"):
+        create_bundle(Location(workspace), file)
+    assert file.read_bytes() == b"what was there"
+    assert {path.name for path in tmp_path.iterdir()} == {"all.bundle", "w"}
+
+
+def test_a_key_is_not_written_to_a_bundle(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_KEY", "The answer must be")
+    with pytest.raises(EvalstoreError, match=r"nothing was written: \d+ rows? would show a key"):
+        create_bundle(Location(finished), tmp_path / "all.bundle")
+    assert not any(tmp_path.iterdir())
+    create_bundle(Location(finished), tmp_path / "all.bundle", allow_keys=True)
+
+
+def test_a_bundle_is_read_only(finished: Path, tmp_path: Path) -> None:
+    create_bundle(Location(finished), tmp_path / "all.bundle")
+    with (
+        BundleFiles.open(tmp_path / "all.bundle") as files,
+        pytest.raises(RemoteError, match="cannot be changed"),
+    ):
+        files.create("format", b"")
+
+
+def test_the_command_says_what_it_did(
+    finished: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    init(tmp_path / "other", bare=True)
+    _has_first(Location(tmp_path / "other"), finished)
+    monkeypatch.chdir(tmp_path)
+    file = str(tmp_path / "new.bundle")
+    assert main(["-C", str(finished), "bundle", "create", file, "--since", "@~1"]) == 0
+    assert main(["bundle", "verify", "new.bundle"]) == 0  # without a workspace
+    assert main(["-C", "other", "bundle", "unbundle", file, "--dry-run"]) == 0
+    assert main(["-C", "other", "bundle", "unbundle", file]) == 0
+    assert main(["-C", "other", "bundle", "unbundle", file]) == 0
+    created, presumed, written, presumes, checked, *copied = capsys.readouterr().out.splitlines()
+    counted = created.removeprefix("wrote ").partition(" to ")[0]
+    assert counted.startswith("1 run, ")
+    assert presumed == "it presumes 1 earlier run, which the store that unbundles it must have"
+    assert written.startswith("written  20")
+    assert presumes.startswith("presumes 1 run: ")
+    assert checked.endswith("rows checked: all is well")
+    assert copied[0] == f"would copy {counted} from {file}"
+    assert copied[1].startswith(f"copied {counted} from {file}: ")
+    assert copied[2] == f"nothing to copy from {file}"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["crate", "f"], "'bundle' has no action 'crate'"),
+        (["create"], "'bundle create' takes one file"),
+        (["verify", "f", "--since", "@"], "'bundle verify' has no option '--since'"),
+        (["create", "f", "--dry-run"], "'bundle create' has no option '--dry-run'"),
+        (["verify", "missing"], "missing' cannot be read: No such file or directory"),
+    ],
+)
+def test_wrong_words_are_refused(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bundle", *words]) != 0
+    assert message in capsys.readouterr().err
