@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
+from shutil import copyfileobj
 from tempfile import TemporaryDirectory
 
 from evalstore.errors import StoreError
+from evalstore.files.atomic_write import temporary_file
 from evalstore.store import migrations
 from evalstore.store.connection import Pool
 from evalstore.store.database import refuse_foreign
@@ -57,23 +59,33 @@ def _is_current(path: Path) -> bool:
 
 
 def _copy(path: Path, target: Path) -> None:
+    log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
+    if log.exists() and not index.exists():
+        # Nobody uses the store; SQLite would make the index beside it to read the log.
+        for suffix in ("", "-wal"):
+            _copy_file(Path(f"{path}{suffix}"), Path(f"{target}{suffix}"))
+        return
+    mode = "mode=ro" if log.exists() else "mode=ro&immutable=1"  # the latter makes no files
+    uri = f"{path.absolute().as_uri()}?{mode}"
+    timeout = _BUSY_MILLISECONDS / 1000
     with (
         _translated(path),
-        closing(_connect(path)) as connection,
+        closing(sqlite3.connect(uri, timeout=timeout, uri=True)) as connection,
         closing(sqlite3.connect(target)) as copy,
     ):
         copy.execute("PRAGMA journal_mode = OFF")  # an incomplete copy is deleted
         connection.backup(copy)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """Connect to a store for reading; what others write meanwhile is seen or not, as a whole."""
-    uri = path.absolute().as_uri()
-    timeout = _BUSY_MILLISECONDS / 1000
-    connection = sqlite3.connect(f"{uri}?mode=ro", timeout=timeout, uri=True)
-    with suppress(sqlite3.Error):
-        connection.execute("PRAGMA query_only = ON")
-    return connection
+def _copy_file(path: Path, target: Path) -> None:
+    try:
+        with path.open("rb") as source, temporary_file(target, durable=False) as file:
+            copyfileobj(source, file)
+    except OSError as error:
+        raise StoreError(
+            f"the store '{path}' cannot be copied: {error.strerror or error}",
+            hint="TMPDIR names a folder with more room",
+        ) from error
 
 
 @contextmanager

@@ -90,7 +90,7 @@ def test_a_push_since_a_run_brings_that_run_whole(
     assert labels
     assert set(labels) <= set(_contents(empty, "evaluations"))
     assert not _contents(empty, FAILURES.name)
-    with stores.opened(shutil.copy(finished.parent / "first.db", tmp_path / "s.db")) as store:
+    with stores.opened(Path(shutil.copy(finished.parent / "first.db", tmp_path / "s.db"))) as store:
         stores.pull(store, FolderFiles(tmp_path / "r"))
         new_failures = stores.rows(full).keys() - stores.rows(store).keys()
     assert {table for table, _ in new_failures} == {FAILURES.name}

@@ -1,0 +1,148 @@
+"""`fsck --remote`: every problem of a remote is listed with its file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evalstore.cli.main import main
+from evalstore.errors import RemoteError
+from evalstore.sharing.check_remote import RemoteCheck, check_remote
+from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.layout import sha256
+from evalstore.sharing.progress import CopyListener
+from evalstore.store import Store
+from evalstore.store.records import CheckedRecord
+from tests.sharing import stores
+
+
+@pytest.fixture
+def shared(full: Store, tmp_path: Path) -> Path:
+    """A remote of one push."""
+    stores.push(full, FolderFiles(tmp_path / "shared"))
+    return tmp_path / "shared"
+
+
+def _check(root: Path) -> RemoteCheck:
+    return check_remote(FolderFiles(root), CopyListener())
+
+
+def _only(root: Path, pattern: str) -> Path:
+    (path,) = root.glob(pattern)
+    return path
+
+
+def _flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_sound_remote_has_no_problems(full: Store, shared: Path) -> None:
+    check = _check(shared)
+    assert (check.checked, check.problems, check.unused) == (len(stores.rows(full)), [], [])
+
+
+def test_all_problems_are_listed_with_their_files(
+    full: Store, shared: Path, whole_records: list[CheckedRecord], tmp_path: Path
+) -> None:
+    for number, checked in enumerate(whole_records[:3]):
+        with stores.opened(tmp_path / f"{number}.db") as store:
+            store.ensure_records([checked])
+            stores.push(store, FolderFiles(tmp_path / str(number)))
+        shutil.copytree(tmp_path / str(number), shared, dirs_exist_ok=True)
+    flipped, gone, of_lost = (_only(tmp_path / str(number), "packs/*/*") for number in range(3))
+    lost = shared / "indexes" / _only(tmp_path / "2", "indexes/*").name
+    _flip(shared / flipped.relative_to(tmp_path / "0"), -1)
+    (shared / gone.relative_to(tmp_path / "1")).unlink()
+    _flip(lost, -1)
+    check = _check(shared)
+    listing = shared / "indexes" / _only(tmp_path / "1", "indexes/*").name
+    assert [(problem.file, problem.message) for problem in check.problems[:1]] == [
+        (f"indexes/{lost.name}", "it has other bytes than when it was written")
+    ]
+    names = [f"packs/{path.parent.name}/{path.name}" for path in (flipped, gone, of_lost)]
+    others = {(problem.file, problem.message) for problem in check.problems[1:]}
+    assert (names[0], "it has other bytes than when it was written: 1 damaged row") in others
+    assert (names[1], f"it is missing, and 'indexes/{listing.name}' lists it") in others
+    row = next(message for name, message in others - {(names[0], "")} if message[:4] == "row ")
+    assert row.startswith(f"row {whole_records[0].record.id} (")
+    assert len(check.problems) == 4
+    assert check.unused == [names[2]]
+
+
+def test_rows_that_are_missing_are_listed(
+    whole_records: list[CheckedRecord], remote: FolderFiles, tmp_path: Path
+) -> None:
+    """A remote of a program that has left out what rows refer to."""
+    left_out = next(checked for checked in whole_records if checked.kind == "evaluator")
+    with stores.opened(tmp_path / "s.db") as store:
+        store.ensure_records([checked for checked in whole_records if checked is not left_out])
+        stores.push(store, remote)
+    (problem,) = _check(tmp_path / "remote").problems
+    assert problem.file.startswith("packs/")
+    assert problem.message.endswith(f" refers to {left_out.record.id}, which is missing")
+
+
+@pytest.mark.extended
+def test_a_flipped_byte_anywhere_is_found(
+    whole_records: list[CheckedRecord], remote: FolderFiles, tmp_path: Path
+) -> None:
+    with stores.opened(tmp_path / "s.db") as store:
+        store.ensure_records([checked for checked in whole_records if checked.kind == "model"][:1])
+        stores.push(store, remote)
+    for path in [path for path in (tmp_path / "remote").rglob("*") if path.suffix]:
+        data = path.read_bytes()
+        for at in range(len(data)):
+            _flip(path, at)
+            assert _check(tmp_path / "remote").problems, (path, at)
+            path.write_bytes(data)
+    assert not _check(tmp_path / "remote").problems
+
+
+def test_an_index_that_somebody_else_has_made_is_checked(shared: Path) -> None:
+    index = _only(shared, "indexes/*")
+    for data, message in ((b"evalstore index 1\n{}\n", "header"), (b"", "is not an index")):
+        name = f"{index.name.partition('-')[0]}-{sha256(data)}.idx"
+        (shared / "indexes" / name).write_bytes(data)
+        (problem,) = _check(shared).problems
+        assert problem.file == f"indexes/{name}"
+        assert message in problem.message
+        (shared / "indexes" / name).unlink()
+
+
+def test_what_is_not_a_remote_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RemoteError, match="is not a remote"):
+        _check(tmp_path)
+
+
+def test_the_command_prints_the_problems_and_exits_with_1(
+    finished: Path, shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = shutil.copytree(finished, tmp_path / "w")
+    command = ["-C", str(workspace), "fsck", "--remote"]
+    assert main(["-C", str(workspace), "remote", "add", "origin", str(shared)]) == 0
+    capsys.readouterr()
+    assert main(command) == 0
+    assert capsys.readouterr().out.endswith(" rows checked: all is well\n")
+    pack = _only(shared, "packs/*/*")
+    _flip(pack, 0)
+    (shared / "packs/00").mkdir(exist_ok=True)
+    (shared / f"packs/00/{'0' * 64}.pack").write_bytes(b"")
+    assert main(command) == 1
+    lines = capsys.readouterr().out.splitlines()
+    name = f"packs/{pack.parent.name}/{pack.name}"
+    assert lines[:2] == [
+        f"{name}: it has other bytes than when it was written: no damaged row",
+        f"packs/00/{'0' * 64}.pack: unused, no index lists it",
+    ]
+    assert lines[2].endswith(" rows checked: 1 problem")
+    assert main([*command, "origin", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["problems"][0]["file"] == name
+    assert len(report["unused"]) == 1
+    assert main(["-C", str(workspace), "fsck", "origin"]) == 2
+    assert "takes no argument without --remote" in capsys.readouterr().err

@@ -1,0 +1,180 @@
+"""`merge`: the union with another store file, which is never changed."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from evalstore.cli.main import main
+from evalstore.errors import EvalstoreError, StoreError
+from evalstore.operations.init import init
+from evalstore.operations.merge import merge
+from evalstore.planning.options import Location
+from evalstore.store import Store
+from evalstore.store.fsck import check_store
+from evalstore.store.records import CheckedRecord
+from tests.sharing import stores
+from tests.store import old_rows
+
+
+def _workspace(folder: Path, records: list[CheckedRecord] = []) -> Location:  # noqa: B006
+    init(folder, bare=True)
+    with stores.opened(_store(Location(folder))) as store:
+        store.ensure_records(records)
+    return Location(folder)
+
+
+def _store(location: Location) -> Path:
+    return location.directory / ".evalstore/store.db"
+
+
+def _rows(location: Location) -> dict[tuple[str, bytes], dict[str, object]]:
+    with stores.opened(_store(location)) as store:
+        return stores.rows(store)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_merge_is_the_union_in_whatever_order(
+    full: Store, whole_records: list[CheckedRecord], tmp_path: Path
+) -> None:
+    parts = whole_records[::2], whole_records[1:]
+    first, second = (_workspace(tmp_path / str(i), list(part)) for i, part in enumerate(parts))
+    both = _workspace(tmp_path / "both", list(parts[0]))
+    before = _files(second.directory)
+    expected = merge(both, _store(second), dry_run=True)
+    assert len(_rows(both)) == len(parts[0])
+    assert merge(both, _store(second)).records == expected.records
+    assert _files(second.directory) == before
+    merge(second, _store(first))
+    assert _rows(both) == _rows(second) == stores.rows(full)
+    assert not any(merge(both, _store(second)).records.values())
+    assert _rows(both) == stores.rows(full)
+
+
+def test_a_store_of_an_older_version_is_read_and_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old").mkdir()
+    old_rows.restore(tmp_path / "old")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    old = Location(tmp_path / "old")
+    with closing(sqlite3.connect(_store(old))) as raw:
+        raw.execute("PRAGMA journal_mode = WAL")  # as evalstore has it
+    before = _files(old.directory)
+    new = _workspace(tmp_path / "new")
+    assert merge(new, _store(old)).records["runs"] == 2
+    assert _files(old.directory) == before
+    assert not any((tmp_path / "temporary").iterdir())
+    with stores.opened(_store(new)) as store:
+        assert check_store(store)[1] == []
+    with stores.opened(_store(old)) as store:  # migrates it
+        assert stores.rows(store) == _rows(new)
+
+
+def test_a_store_that_is_in_use_is_read_as_it_is(
+    full: Store, whole_records: list[CheckedRecord], tmp_path: Path
+) -> None:
+    other, here = _workspace(tmp_path / "other"), _workspace(tmp_path / "here")
+    with stores.opened(_store(other)) as store:
+        store.ensure_records(whole_records)
+        with store.writing() as connection:
+            connection.execute("DELETE FROM runs")
+            merge(here, _store(other))
+            connection.rollback()
+        assert len(_rows(here)) == len(stores.rows(full))
+
+
+def test_a_store_of_a_program_that_was_killed_is_read_with_its_log(
+    full: Store, whole_records: list[CheckedRecord], tmp_path: Path
+) -> None:
+    other, here = _workspace(tmp_path / "other"), _workspace(tmp_path / "here")
+    left = tmp_path / "left"
+    left.mkdir()
+    with stores.opened(_store(other)) as store:
+        store.ensure_records(whole_records)
+        for name in ("store.db", "store.db-wal"):
+            shutil.copy(_store(other).with_name(name), left)
+    before = _files(left)
+    merge(here, left / "store.db")
+    assert _files(left) == before
+    assert _rows(here) == stores.rows(full)
+
+
+def _newer(raw: sqlite3.Connection) -> None:
+    raw.execute("UPDATE alembic_version SET version_num = '9999'")
+
+
+def _with_view(raw: sqlite3.Connection) -> None:
+    raw.execute("DROP TABLE prompts")
+    raw.execute("CREATE VIEW prompts AS SELECT id, content FROM models")
+
+
+def _not_a_store(raw: sqlite3.Connection) -> None:
+    for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        raw.execute(f"DROP TABLE {name}")
+    raw.execute("CREATE TABLE notes (text TEXT)")
+
+
+def _damaged(raw: sqlite3.Connection) -> None:
+    raw.execute("UPDATE sessions SET content = replace(content, 'Warm', 'Cold')")
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_newer, "other.db' is newer than this program"),
+        (_with_view, "other.db' is not read: there is a view in the place of the table 'prompts'"),
+        (_not_a_store, r"other.db' is (a database, but )?not a store of evalstore"),
+        (_damaged, r"other.db' is damaged: row \w+ of the table 'sessions': its content does not"),
+    ],
+)
+def test_a_store_that_is_not_sound_is_refused(
+    whole: Path, tmp_path: Path, change: object, message: str, *, in_use: bool
+) -> None:
+    assert callable(change)
+    other = Path(shutil.copy(whole, tmp_path / "other.db"))
+    here = _workspace(tmp_path / "here")
+    with closing(sqlite3.connect(other)) as raw:
+        change(raw)
+        raw.commit()
+        if not in_use:
+            raw.close()
+        with pytest.raises(StoreError, match=message):
+            merge(here, other)
+    assert not any(table == "sessions" for table, _ in _rows(here))
+
+
+def test_what_is_not_another_store_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = _workspace(tmp_path / "here")
+    with pytest.raises(EvalstoreError, match="is the store of this workspace"):
+        merge(here, Path(".evalstore/store.db"))
+    with pytest.raises(StoreError, match="there is no store at"):
+        merge(here, Path("missing.db"))
+    (tmp_path / "text.db").write_text("not a database, but a text of some length" * 99)
+    assert main(["-C", str(here.directory), "merge", "../text.db"]) == 6
+    assert "error: " in capsys.readouterr().err
+
+
+def test_the_command_says_what_it_copied(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = Path(shutil.copy(whole, tmp_path / "other.db"))
+    command = ["-C", str(_workspace(tmp_path / "here").directory), "merge", str(other)]
+    assert main([*command, "-n"]) == 0
+    assert main(command) == 0
+    assert main(command) == 0
+    would, did, nothing = capsys.readouterr().out.splitlines()
+    assert would.startswith("would copy 2 runs, ")
+    assert did == would.replace("would copy", "copied")
+    assert nothing == f"nothing to copy from {other}"
