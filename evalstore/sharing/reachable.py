@@ -6,13 +6,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from evalstore import hashing
 from evalstore.sharing.push import iterate_records
 from evalstore.store.contents import decode_content
 from evalstore.store.records import COPIED_TABLES
-from evalstore.store.references import iterate_references
+from evalstore.store.references import iterate_joint_subjects, iterate_references
 from evalstore.store.table_columns import SESSIONS
-from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.store import Store
@@ -104,18 +102,8 @@ class _Walk:
         for record in iterate_records(self._store, {table: b"".join(sorted(ids))}):
             content = decode_content(table, record.id, record.content)
             kind = content["kind"]
-            self._subjects.update(_subjects(kind, content))
+            self._subjects.update(iterate_joint_subjects(kind, content))
             yield from map(bytes.fromhex, iterate_references(kind, content))
-
-
-def _subjects(kind: str, content: Json) -> Iterator[str]:
-    """Yield the subjects of several answers that are judged together."""
-    judged = [content["sessions"]] if kind == "judgement" else []
-    if kind == "results":
-        judged = [cell.get("sessions", ()) for cell in content.get("cells", ())]
-    for sessions in judged:
-        if len(sessions) > 1:
-            yield hashing.subject_of(tuple(sessions))
 
 
 def _batches(ids: list[str]) -> Iterator[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from evalstore import hashing
 from evalstore.values import Json
 
 
@@ -46,6 +47,16 @@ def iterate_references(kind: str, content: Json) -> Iterator[str]:
     if kind == "evaluation":
         yield from _files(content.get("instructions"))
         yield from _of_checks(content.get("checks", ()))
+
+
+def iterate_joint_subjects(kind: str, content: Json) -> Iterator[str]:
+    """Yield the subjects of judgements of several answers together that a content is about."""
+    judged = [content["sessions"]] if kind == "judgement" else []
+    if kind == "results":
+        judged = [cell.get("sessions", ()) for cell in content.get("cells", ())]
+    for sessions in judged:
+        if len(sessions) > 1:
+            yield hashing.subject_of(tuple(sessions))
 
 
 def _of_checks(checks: Any) -> Iterator[str]:
