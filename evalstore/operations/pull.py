@@ -50,7 +50,7 @@ def pull(
             missing = find_missing(opened.cache, ids)
         report = PullReport(
             opened.name,
-            opened.files.address,
+            opened.address,
             count_kinds(count_by_table(missing)),
             bytes_received=received,
             dry_run=dry_run,

@@ -65,7 +65,7 @@ def push(
         with opened.store.snapshot_ids() as ids:
             missing = find_missing(ids, opened.cache, tables)
         report = PushReport(
-            opened.name, opened.files.address, count_kinds(count_by_table(missing)), dry_run=dry_run
+            opened.name, opened.address, count_kinds(count_by_table(missing)), dry_run=dry_run
         )
         if not dry_run and missing:
             report.bytes_sent = _push(location, opened, missing, listener, allow_keys=allow_keys)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
 from evalstore.operations.open_remote import open_files, open_remote
 from evalstore.operations.push import count_kinds
@@ -20,7 +23,6 @@ from evalstore.workspace.remotes import find_remote, folder_of, write_remote
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
-    from evalstore.sharing.index_cache import Push
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,17 @@ class Remote:
 
     name: str
     address: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePush:
+    """A push that the remote has."""
+
+    created: str
+    """ISO 8601, by the clock of the writer."""
+    writer: str
+    records: int
+    """How many rows no earlier push has brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +57,7 @@ class RemoteReport:
     to_pull: Mapping[str, int] = field(metadata={"json_name": "toPull"})
     to_push: Mapping[str, int] = field(metadata={"json_name": "toPush"})
     """Without failed calls."""
-    pushes: Sequence[Push]
+    pushes: Sequence[RemotePush]
     """Oldest first."""
 
 
@@ -57,7 +70,8 @@ def list_remotes(location: Location) -> list[Remote]:
 def add_remote(location: Location, name: str, address: str) -> Remote:
     """Add a remote to the settings; its folder may be outside of the workspace from then on.
 
-    A relative address is one of the current folder. Raises `EvalstoreError`.
+    A relative address is one of the current folder, and is written relative to the workspace.
+    Raises `EvalstoreError`.
     """
     workspace = open_workspace(location)
     if not is_remote_name(name):
@@ -73,7 +87,8 @@ def add_remote(location: Location, name: str, address: str) -> Remote:
         )
     if scheme_of(address) is None:
         folder = folder_of(location.directory, address)
-        address = str(folder)
+        if not Path(address).expanduser().is_absolute():
+            address = os.path.relpath(folder, workspace.root).replace(os.sep, "/")
         # Who types the address allows it; a file of settings alone does not.
         boundary = WorkspaceBoundary(workspace.root, allow_all=True, tell=location.warn)
         boundary.require(folder, f"the remote '{name}'")
@@ -104,10 +119,13 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
         counts = {table: opened.cache.count(table) for table in COPIED_TABLES}
         return RemoteReport(
             opened.name,
-            opened.files.address,
+            opened.address,
             count_kinds(counts),
             opened.cache.count_bytes(),
             count_kinds(count_by_table(to_pull)),
             count_kinds(count_by_table(to_push)),
-            opened.cache.list_pushes(),
+            [
+                RemotePush(iso(push.created), push.writer, push.records)
+                for push in opened.cache.list_pushes()
+            ],
         )
