@@ -55,7 +55,7 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
         missing = find_missing(opened.cache, ids)
     report = PullReport(
         opened.name,
-        opened.files.address,
+        opened.address,
         count_kinds(count_by_table(missing)),
         bytes_received=received,
         dry_run=dry_run,

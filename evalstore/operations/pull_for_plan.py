@@ -44,7 +44,7 @@ def pull_for_plan(
         _pull(location, selection or SelectionOptions(), pull)
         return PullReport(
             opened.name,
-            opened.files.address,
+            opened.address,
             count_kinds(pull.by_table),
             bytes_received=received + pull.pulled.bytes_received,
             newer=pull.pulled.unknown,

@@ -60,20 +60,24 @@ def push(
     pushed, unless `allow_keys`.
     """
     with open_remote(location, remote) as opened:
+        chosen = (
+            choose_since(opened.store, since, with_failures=with_failures)
+            if since is not None
+            else None
+        )
         if not dry_run:
             make_remote(opened.files)
         if not dry_run or is_remote(opened.files):
             opened.cache.refresh(opened.files)
-        if since is None:
+        if chosen:
+            missing = find_missing(chosen.reach(), opened.cache)
+        else:
             with opened.store.snapshot_ids() as ids:
                 missing = find_missing(
                     ids, opened.cache, pushed_tables(with_failures=with_failures)
                 )
-        else:
-            chosen = choose_since(opened.store, since, with_failures=with_failures)
-            missing = find_missing(chosen.reach(), opened.cache)
         report = PushReport(
-            opened.name, opened.files.address, count_kinds(count_by_table(missing)), dry_run=dry_run
+            opened.name, opened.address, count_kinds(count_by_table(missing)), dry_run=dry_run
         )
         if not dry_run and missing:
             pushed = write_missing(location, opened, missing, listener, allow_keys=allow_keys)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
 from evalstore.operations.open_remote import connect, local_path, open_remote
 from evalstore.operations.push import count_kinds
@@ -21,7 +23,6 @@ from evalstore.workspace.remotes import find_remote, folder_of, write_remote
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
-    from evalstore.sharing.index_cache import Push
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,17 @@ class Remote:
 
     name: str
     address: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePush:
+    """A push that the remote has."""
+
+    created: str
+    """ISO 8601, by the clock of the writer."""
+    writer: str
+    records: int
+    """How many rows no earlier push has brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +57,7 @@ class RemoteReport:
     to_pull: Mapping[str, int] = field(metadata={"json_name": "toPull"})
     to_push: Mapping[str, int] = field(metadata={"json_name": "toPush"})
     """Without failed calls."""
-    pushes: Sequence[Push]
+    pushes: Sequence[RemotePush]
     """Oldest first."""
 
 
@@ -58,7 +70,8 @@ def list_remotes(location: Location) -> list[Remote]:
 def add_remote(location: Location, name: str, address: str) -> Remote:
     """Add a remote to the settings; its folder may be outside of the workspace from then on.
 
-    A relative address is one of the current folder. Raises `EvalstoreError`.
+    A relative address is one of the current folder, and is written relative to the workspace.
+    Raises `EvalstoreError`.
     """
     workspace = open_workspace(location)
     if not is_remote_name(name):
@@ -72,14 +85,17 @@ def add_remote(location: Location, name: str, address: str) -> Remote:
             f"there is a remote '{name}' already: {known}",
             hint=f"'evalstore remote remove {name}' removes it from the settings",
         )
-    address = absolute_address(location, address)
-    allow_address(location, workspace.root, name, address)
+    absolute = absolute_address(location, address)
+    allow_address(location, workspace.root, name, absolute)
+    path = local_path(address)
+    if path is not None and not Path(path).expanduser().is_absolute():
+        address = os.path.relpath(absolute, workspace.root).replace(os.sep, "/")
     write_remote(workspace, name, address)
     return Remote(name, address)
 
 
 def absolute_address(location: Location, address: str) -> str:
-    """Return an address as it is written into the settings; a folder by its absolute path."""
+    """Return an address that was typed in the current folder; a folder by its absolute path."""
     path = local_path(address)
     return address if path is None else str(folder_of(location.directory, path))
 
@@ -118,10 +134,13 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
         counts = {table: opened.cache.count(table) for table in COPIED_TABLES}
         return RemoteReport(
             opened.name,
-            opened.files.address,
+            opened.address,
             count_kinds(counts),
             opened.cache.count_bytes(),
             count_kinds(count_by_table(to_pull)),
             count_kinds(count_by_table(to_push)),
-            opened.cache.list_pushes(),
+            [
+                RemotePush(iso(push.created), push.writer, push.records)
+                for push in opened.cache.list_pushes()
+            ],
         )

@@ -174,11 +174,10 @@ class IndexCache:
         query = "SELECT digest, size FROM packs WHERE number = ?"
         return IndexedPack(*self._connection.execute(query, (number,)).fetchone())
 
-    def find_range(self, table: str, first: bytes, last: bytes) -> set[bytes]:
-        """Return the ids of the records of a table from `first` up to `last`, both included."""
+    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
+        """Return the ids of the records of a table from `first` up to `last`, each in a tuple."""
         query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
-        rows = self._connection.execute(query, (TABLE_NUMBERS[table], first, last))
-        return {id for (id,) in rows}
+        return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
 
     def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[Place]:
         """Yield where the remote has these records of a table; those it lacks are left out."""

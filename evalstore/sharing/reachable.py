@@ -25,10 +25,10 @@ class ReachedIds:
     def __init__(self, by_table: dict[str, set[bytes]]) -> None:
         self._sorted = {table: sorted(ids) for table, ids in by_table.items()}
 
-    def find_range(self, table: str, first: bytes, last: bytes) -> set[bytes]:
+    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
         """Return the ids of a table from `first` up to `last`, both included."""
         ids = self._sorted.get(table, [])
-        return set(ids[bisect_left(ids, first) : bisect_right(ids, last)])
+        return {(id,) for id in ids[bisect_left(ids, first) : bisect_right(ids, last)]}
 
     def count(self, table: str) -> int:
         """Return how many rows of a table were reached."""

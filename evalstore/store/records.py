@@ -180,10 +180,10 @@ class IdSnapshot:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def find_range(self, table: str, first: bytes, last: bytes) -> set[bytes]:
-        """Return the ids of a table from `first` up to `last`, both included."""
+    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
+        """Return the ids of a table from `first` up to `last`, both included, each in a tuple."""
         query = f"SELECT id FROM {table} WHERE id BETWEEN ? AND ?"
-        return {as_id(id) for (id,) in self._connection.execute(query, (first, last))}
+        return set(self._connection.execute(query, (first, last)))
 
     def count(self, table: str) -> int:
         """Return how many rows a table has."""

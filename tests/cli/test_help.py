@@ -51,7 +51,7 @@ def test_every_command_is_in_one_group() -> None:
 def test_commands_are_listed_in_groups_that_begin_with_the_first_steps() -> None:
     page = help_of("")
     titles = re.findall(r"^(\w+):$", page, re.MULTILINE)
-    assert titles == ["Options", "Start", "Everyday", "History", "Reference", "Upkeep"]
+    assert titles == ["Options", "Start", "Everyday", "History", "Sharing", "Reference", "Upkeep"]
     listed = page.partition("\nStart:\n")[2]
     assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == NAMES
 

@@ -262,6 +262,7 @@ def test_every_field_is_printed(
     show("new", "tests/template.md")
     _ask_without_a_price(workspace, show, evalstore)
     _import(workspace, show)
+    _share(show)
     _trust(workspace, show, evalstore)
     tree(workspace, {"tests/bad.md": "---\na: [\n---\n# 👤\n\nx\n\n---\n\ny\n"})
     show("check")
@@ -294,6 +295,14 @@ def _import(workspace: Path, show: Callable[..., Any]) -> None:
     }
     tree(workspace, {**lve, "models/dummy.yaml": "id: dummy/dummy\nprovider: scripted\n"})
     show("import", "lve", "repository", "--sessions")
+
+
+def _share(show: Callable[..., Any]) -> None:
+    show("remote", "add", "origin", "shared")
+    for command in ("push", "pull", "fetch"):
+        show(command)
+    show("remote")
+    show("remote", "show")
 
 
 def _trust(workspace: Path, show: Callable[..., Any], evalstore: Evalstore) -> None:

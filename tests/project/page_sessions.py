@@ -29,6 +29,7 @@ PAGES = (
     ROOT / "docs/export.md",
     ROOT / "docs/reports.md",
     ROOT / "docs/scripting.md",
+    ROOT / "docs/sharing.md",
     ROOT / "docs/troubleshooting.md",
     *sorted((ROOT / "docs/recipes").glob("*.md")),
 )
@@ -38,6 +39,8 @@ FILE = re.compile(r"<!-- write (\S+) -->\n(`{3,})\w*\n(.*?)^\2$", re.DOTALL | re
 START = re.compile(r"^<!-- start( example)? -->$", re.MULTILINE)
 ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8})\b")
 AGO = re.compile(r"just now|\b\d+ (?:second|minute|hour|day)s? ago|\byesterday\b")
+SIZE = re.compile(r"\b\d[\d.,]* (?:bytes|kB|MB)(?= *$)", re.MULTILINE)
+"""What was sent: ids and times are compressed better or worse."""
 DURATION = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s)\b")
 
 
@@ -155,4 +158,5 @@ def normalised(text: str) -> str:
         return f"<id {numbers.setdefault(match[0][:8], len(numbers) + 1)}>"
 
     sessions = "\n".join(match[3] for match in BLOCK.finditer(text))
-    return DURATION.sub("<duration>", AGO.sub("<ago>", ID.sub(name, sessions)))
+    named = SIZE.sub("<size>", ID.sub(name, sessions))
+    return DURATION.sub("<duration>", AGO.sub("<ago>", named))

@@ -51,13 +51,13 @@ def remote(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="list | add NAME ADDRESS | remove NAME | show [NAME]",
-            help="What to do (default: list).",
+            metavar="[ACTION] [NAME] [ADDRESS]",
+            help="list (the default), add NAME ADDRESS, remove NAME, or show [NAME].",
         ),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """List, add, remove or show the places where results are shared.
+    """List, add, remove or show remotes of shared results.
 
     An address is a folder: on this machine, on a network drive, or in a repository. 'add' writes
     it into evalstore.yaml, and 'remove' removes it from there; the files of the remote stay.
@@ -109,7 +109,6 @@ def _read_action(words: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _show(name: str | None, *, json: bool) -> None:
-    from evalstore.clock import minute
     from evalstore.display import bytes_text
     from evalstore.operations.remotes import show_remote
 
@@ -124,7 +123,7 @@ def _show(name: str | None, *, json: bool) -> None:
     if report.pushes:
         output.line()
         rows = [
-            (minute(push.created), push.writer, f"{push.records:,}")
+            (push.created, push.writer, f"{push.records:,}")
             for push in reversed(report.pushes[-_PUSHES:])
         ]
         print_table(Table(("pushed", "by", "rows"), rows, numbers=frozenset({"rows"})))
@@ -187,7 +186,7 @@ def pull(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Copy results from a remote that the store does not have.
+    """Copy results from a remote that the store lacks.
 
     Every row is checked before it is stored: its id is computed again from its content. An
     interrupted pull is completed by the next one. With --for-plan, earlier runs and the results of
@@ -201,7 +200,7 @@ def pull(
     if dry_run:
         raise EvalstoreError(
             "'--for-plan' cannot be combined with '--dry-run'",
-            hint="'evalstore status --remote NAME' says what it would save",
+            hint="'evalstore status' says what is missing here",
         )
     from evalstore.operations.pull_for_plan import pull_for_plan
 

@@ -1,0 +1,266 @@
+"""Whole output of `remote`, `push`, `pull` and `fetch`."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Evalstore
+
+COPIED = "1 run, 2 answers, 2 judgements, 12 other versions"
+
+
+def _sizes(text: str) -> str:
+    return re.sub(r"\b[\d.]+ (bytes|kB)\b", "<size>", text)
+
+
+@pytest.fixture
+def shared(workspace: Path, evalstore: Evalstore) -> Path:
+    """A workspace with a run and a remote inside of it."""
+    evalstore("run", "--fail-on", "none", "-q")
+    assert evalstore("remote", "add", "origin", "shared").exit_code == 0
+    return workspace
+
+
+@pytest.fixture
+def clone(shared: Path, tmp_path: Path) -> Path:
+    """Another checkout of that workspace, with an empty store and the same remote."""
+    folder = tmp_path / "clone"
+    shutil.copytree(shared, folder, ignore=shutil.ignore_patterns(".evalstore", "shared"))
+    text = (folder / "evalstore.yaml").read_text()
+    (folder / "evalstore.yaml").write_text(text.replace("origin: shared", "origin: ../w/shared"))
+    return folder
+
+
+def test_remotes_are_added_listed_and_removed(workspace: Path, evalstore: Evalstore) -> None:
+    settings = workspace / "evalstore.yaml"
+    before = settings.read_text()
+    none = evalstore("remote")
+    assert (none.stdout, none.stderr) == (
+        "",
+        "no remote is set; 'evalstore remote add origin ADDRESS' sets one\n",
+    )
+    added = evalstore("remote", "add", "origin", "shared")
+    assert (added.exit_code, added.stdout) == (0, "added the remote origin: shared\n")
+    assert settings.read_text() == before + "remotes:\n  origin: shared\n"
+    evalstore("remote", "add", "backup", "other")
+    assert settings.read_text() == before + "remotes:\n  backup: other\n  origin: shared\n"
+    assert evalstore("remote", "list").stdout == (
+        "REMOTE  ADDRESS\nbackup  other\norigin  shared\n"
+    )
+    assert json.loads(evalstore("remote", "--json").stdout) == {
+        "format": 1,
+        "remotes": [
+            {"name": "backup", "address": "other"},
+            {"name": "origin", "address": "shared"},
+        ],
+    }
+    evalstore("remote", "remove", "backup")
+    removed = evalstore("remote", "remove", "origin")
+    assert removed.stdout == "removed the remote origin: shared\n"
+    assert settings.read_text() == before
+
+
+def test_a_run_is_pushed_and_pulled(
+    shared: Path, clone: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = evalstore("push", "--dry-run")
+    assert planned.stdout == f"would push {COPIED} to origin (shared)\n"
+    assert not (shared / "shared").exists()
+    pushed = evalstore("push")
+    assert (pushed.exit_code, _sizes(pushed.stdout)) == (
+        0,
+        f"pushed {COPIED} to origin (shared): <size>\n",
+    )
+    assert evalstore("push").stdout == "nothing to push to origin (shared)\n"
+    monkeypatch.chdir(clone)
+    refused = evalstore("pull")
+    assert refused.exit_code == 2
+    assert refused.stderr.endswith(
+        "which is outside of the workspace\n"
+        "hint: if you know it, allow it once with '--allow-outside'\n"
+    )
+    assert evalstore("fetch", "--allow-outside").stdout == (
+        f"would pull {COPIED} from origin (../w/shared)\n"
+    )
+    pulled = json.loads(evalstore("pull", "--json").stdout)
+    assert pulled["records"] == {"runs": 1, "answers": 2, "judgements": 2, "versions": 12}
+    assert "Nothing to do" in evalstore("status").stdout
+    assert evalstore("log").stdout == evalstore("-C", str(shared), "log").stdout
+
+
+def test_a_machine_of_ci_pulls_what_its_plan_asks_for(
+    shared: Path, clone: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("push")
+    monkeypatch.chdir(clone)
+    pulled = evalstore("pull", "--for-plan", "--allow-outside")
+    assert _sizes(pulled.stdout).startswith("pulled 2 answers, 2 judgements, ")
+    assert "There are no runs yet" in evalstore("log").stderr
+    again = evalstore("pull", "--for-plan")
+    assert again.stdout == "nothing to pull from origin (../w/shared)\n"
+    (clone / "tests/weather.md").write_text(
+        (clone / "tests/weather.md").read_text().replace("[Oslo, Rome]", "[Oslo, Rome, Bonn]")
+    )
+    ran = evalstore("run", "--remote", "origin", "--fail-on", "none")
+    assert "1 new answer, 2 reused, 1 new judgement" in ran.stdout
+    assert "pushed 1 run, 1 answer, 1 judgement, " in ran.stderr
+    assert "pulled" not in ran.stderr
+    monkeypatch.chdir(shared)
+    assert _sizes(evalstore("pull").stdout).startswith("pulled 1 run, 1 answer, 1 judgement, ")
+
+
+def test_results_are_kept_when_they_cannot_be_shared(
+    shared: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("push")
+    monkeypatch.setenv("DESK_KEY", "It is cold there.")
+    (shared / "tests/weather.md").write_text(
+        (shared / "tests/weather.md").read_text().replace("must be warm", "must be warm now")
+    )
+    (shared / "models/judge.yaml").write_text(
+        (shared / "models/judge.yaml").read_text().replace("must be warm", "must be warm now")
+    )
+    ran = evalstore("run", "--remote", "origin", "--fail-on", "none")
+    assert ran.exit_code == 2
+    assert "nothing was pushed: 1 row would show a key" in ran.stderr
+    assert ran.stderr.endswith("the run is stored here; 'evalstore push' shares it\n")
+    assert evalstore("log", "--oneline").stdout.count("\n") == 2
+
+
+def test_a_key_is_not_pushed(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-" + "a1B2" * 8
+    (workspace / "models/one.yaml").write_text(
+        (workspace / "models/one.yaml").read_text().replace("Warm.", f"Warm. {key}")
+    )
+    evalstore("run", "--fail-on", "none", "-q")
+    evalstore("remote", "add", "origin", "shared")
+    refused = evalstore("push")
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        "error: nothing was pushed: 1 row would show a key to all who read it:\n"
+        "  an API key in <short> (sessions)\n"
+        "hint: 'evalstore show <short>' prints it; revoke the key, and push with --allow-keys when "
+        "it no longer matters\n"
+    )
+    assert not list((workspace / "shared").rglob("*.idx"))
+    assert key not in "".join(
+        path.read_text("latin-1") for path in (workspace / "shared").rglob("*") if path.is_file()
+    )
+    assert evalstore("push", "--allow-keys").exit_code == 0
+
+
+def test_a_remote_is_shown(shared: Path, evalstore: Evalstore) -> None:
+    missing = evalstore("remote", "show")
+    assert missing.exit_code == 6
+    assert missing.stderr.startswith("error: '")
+    assert missing.stderr.endswith(
+        "hint: 'evalstore push' makes a remote of a folder that is empty or does not exist yet\n"
+    )
+    evalstore("push")
+    shown = evalstore("remote", "show").stdout.splitlines()
+    assert [_sizes(line) for line in shown[:5]] == [
+        "remote   origin: shared",
+        f"has      {COPIED}, <size>",
+        "to pull  nothing",
+        "to push  nothing",
+        "",
+    ]
+    assert re.fullmatch(r"PUSHED +BY +ROWS", shown[5])
+    assert shown[6].endswith(" 17")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        (["remote", "ad", "x"], "'remote' has no action 'ad'", "did you mean 'add'?"),
+        (
+            ["remote", "add", "x"],
+            "'remote add' takes NAME ADDRESS",
+            "evalstore remote add NAME ADDRESS",
+        ),
+        (["remote", "remove", "x"], "there is no remote 'x'", "name one: origin"),
+        (
+            ["remote", "add", "origin", "y"],
+            "there is a remote 'origin' already: shared",
+            "'evalstore remote remove origin' removes it from the settings",
+        ),
+        (
+            ["remote", "add", "a b", "y"],
+            "'a b' cannot be the name of a remote",
+            "it is made of letters, digits, '.', '_' and '-', such as 'origin'",
+        ),
+        (["push", "orgin"], "there is no remote 'orgin'", "name one: origin"),
+        (
+            ["pull", "--for-plan", "--dry-run"],
+            "'--for-plan' cannot be combined with '--dry-run'",
+            "'evalstore status' says what is missing here",
+        ),
+        (
+            ["run", "--remote", "origin", "--watch"],
+            "'--watch' cannot be combined with '--remote'",
+            "'evalstore push' shares the results afterwards",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(
+    shared: Path, evalstore: Evalstore, arguments: list[str], error: str, hint: str
+) -> None:
+    ran = evalstore(*arguments)
+    assert (ran.exit_code, ran.stderr) == (2, f"error: {error}\nhint: {hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("remotes: origin\n", "3: 'remotes' must be a mapping"),
+        ("remotes: {'-x': y}\n", "3: '-x' cannot be the name of a remote"),
+        ("remotes: {x: 1}\n", "3: 'remotes' maps names to addresses"),
+    ],
+)
+def test_wrong_settings_have_their_place(
+    workspace: Path, evalstore: Evalstore, settings: str, message: str
+) -> None:
+    with (workspace / "evalstore.yaml").open("a") as file:
+        file.write(settings)
+    ran = evalstore("remote")
+    assert ran.exit_code == 2
+    assert f"evalstore.yaml:{message}" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("remotes:\n", "remotes:\n  x: y\n"),
+        ("remotes:\n    a: b  # ours\n", "remotes:\n    x: y\n    a: b  # ours\n"),
+        ("remotes:\n  a: b\n# end\n", "remotes:\n  x: y\n  a: b\n# end\n"),
+        ("attempts: 1", "attempts: 1\nremotes:\n  x: y\n"),
+    ],
+)
+def test_the_rest_of_the_settings_stays_as_it_is(
+    workspace: Path, evalstore: Evalstore, before: str, after: str
+) -> None:
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(before)
+    assert evalstore("remote", "add", "x", "y").exit_code == 0
+    assert settings.read_text() == after
+
+
+def test_settings_that_cannot_be_edited_are_left_alone(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    settings = workspace / "evalstore.yaml"
+    settings.write_text("remotes: {a: b}\n")
+    ran = evalstore("remote", "add", "x", "y")
+    assert ran.exit_code == 2
+    assert ran.stderr == (
+        "error: evalstore.yaml:1: 'remotes' is written in a way that cannot be edited here\n"
+        "hint: edit the file yourself: remotes: {x: y}\n"
+    )
+    assert settings.read_text() == "remotes: {a: b}\n"
