@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore import hashing
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError, RemoteError
 from evalstore.operations.bundle import create_bundle, unbundle, verify_bundle
@@ -18,7 +19,10 @@ from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.reachable import find_reached
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
+from evalstore.store.records import Record, check_record
 from evalstore.store.table_columns import FAILURES, RUNS
+from tests.builders import tree
+from tests.cli.conftest import GROUP, WEATHER_WORKSPACE
 from tests.sharing import stores
 
 
@@ -114,6 +118,33 @@ def test_reachable_rows_are_read_once(full: Store, monkeypatch: pytest.MonkeyPat
     assert beyond.count(RUNS.name) == 1
     assert len(read) == len(set(read))
     assert not {table for table, _ in read} & {"files", "models"}
+
+
+def test_a_later_judgement_of_answers_that_are_judged_together_is_reached(
+    tmp_path: Path,
+) -> None:
+    folder = tree(tmp_path / "w", {**WEATHER_WORKSPACE, "tests/weather.md": GROUP})
+    for _ in range(2):
+        assert main(["-C", str(folder), "run", "--fail-on", "none", "-q"]) == 0
+    with stores.opened(folder / ".evalstore/store.db") as store:
+        (joint,) = [checked for checked in stores.records(store) if checked.kind == "judgement"]
+        assert len(joint.content["sessions"]) == 2
+        id, content = hashing.identify({**joint.content, "started": stores.CREATED})
+        store.ensure_records([check_record(Record(joint.record.table, id, content))])
+        later, earlier = ({bytes.fromhex(run.id)} for run in store.find_runs())
+        reached = find_reached(store, later, presumed=earlier)
+        assert reached.joined().keys() == {RUNS.name, joint.record.table}
+        assert reached.joined()[joint.record.table] == bytes.fromhex(id)
+
+
+def test_a_push_since_a_run_that_is_not_there_makes_no_remote(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = str(shutil.copytree(finished, tmp_path / "w"))
+    assert main(["-C", workspace, "remote", "add", "origin", str(tmp_path / "r")]) == 0
+    assert main(["-C", workspace, "push", "--since", "@~9"]) == 2
+    assert "there is no run '@~9'" in capsys.readouterr().err
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_bundle_that_cannot_be_written_changes_nothing(finished: Path, tmp_path: Path) -> None:

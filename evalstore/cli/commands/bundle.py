@@ -47,12 +47,13 @@ def bundle(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Share results as one file, where there is no folder that both sides reach.
+    """Share results as one file.
 
-    'create' writes all results, or with --since only what is new since a run; 'unbundle' copies
-    what the store does not have from the file, and checks every row. A bundle that was made with
-    --since presumes the runs before, and is refused where these are missing. 'verify' checks every
-    byte and every row of a bundle; it needs neither a workspace nor a store.
+    For machines that no folder connects: 'create' writes all results to a file, or with --since
+    only what is new since a run. 'unbundle' copies from it what the store does not have, and
+    checks every row. A bundle that was made with --since presumes the earlier runs, and is refused
+    by a store that does not have them. 'verify' checks every byte and every row of a bundle; it
+    needs neither a workspace nor a store.
 
     Exit code 1: 'verify' found a problem. 6: the file is not a bundle, is damaged, or presumes
     runs that the store does not have.
@@ -159,10 +160,10 @@ def merge(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Copy results from another store file that the store does not have.
+    """Copy the results of another store file.
 
-    The other store is never changed: one of an older version is copied, and the copy migrated.
-    Every row is checked before it is stored. Merging again copies nothing.
+    What the store has already is left out, and every row is checked before it is stored. The other
+    store is never changed: if it is of an older version, a copy of it is migrated.
 
     Exit code 6: one of the stores is damaged or cannot be used.
     """
@@ -187,10 +188,11 @@ def clone(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Make a workspace with all results of a remote, to look at them.
+    """Make a workspace with the results of a remote.
 
-    It has no tests: these are in your repository, with a workspace of its own. There, 'evalstore
-    remote add' and 'evalstore pull' get the same results.
+    The workspace is for looking at them. It has no tests: these come from your repository, which
+    has a workspace of its own. There, 'evalstore remote add' and 'evalstore pull' get the same
+    results.
 
     Exit code 6: the remote is damaged or cannot be used.
     """

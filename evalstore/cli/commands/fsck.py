@@ -27,7 +27,7 @@ def fsck(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Verify every id and every reference in the store, or in a remote.
+    """Verify every id and reference of the store or a remote.
 
     Of a remote, every index, every pack and every row in them is read and checked, and nothing is
     changed. A pack that no index lists is of an interrupted push, which uses it when it is
