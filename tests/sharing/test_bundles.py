@@ -210,8 +210,8 @@ def test_the_command_says_what_it_did(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["crate", "f"], "'bundle' has no action 'crate'"),
-        (["create"], "'bundle create' takes one file"),
+        (["crate", "f"], "'crate' is not a valid value"),
+        (["create"], "FILE is missing"),
         (["verify", "f", "--since", "@"], "'bundle verify' has no option '--since'"),
         (["create", "f", "--dry-run"], "'bundle create' has no option '--dry-run'"),
         (["verify", "missing"], "missing' cannot be read: No such file or directory"),

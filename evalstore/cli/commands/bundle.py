@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,10 +14,6 @@ from evalstore.cli.render.copied_rows import copied_line, counts_text, warn_of_n
 from evalstore.cli.render.remote_check import print_check
 from evalstore.errors import NO, EvalstoreError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-_ACTIONS = ("create", "verify", "unbundle")
 _VERBS = ("copy", "copied")
 _LISTED = 10
 """The presumed runs that `bundle verify` lists."""
@@ -25,12 +21,11 @@ _LISTED = 10
 
 @app.command()
 def bundle(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="create FILE | verify FILE | unbundle FILE", help="What to do with which file."
-        ),
+    action: Annotated[
+        Literal["create", "verify", "unbundle"],
+        typer.Argument(metavar="create|verify|unbundle", help="What to do."),
     ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The bundle.")],
     since: Since = None,
     with_failures: Annotated[
         bool,
@@ -58,7 +53,6 @@ def bundle(
     Exit code 1: 'verify' found a problem. 6: the file is not a bundle, is damaged, or presumes
     runs that the store does not have.
     """
-    action, file = _read_words(words)
     given = {
         "--since": since is not None,
         "--with-failures": with_failures,
@@ -75,23 +69,6 @@ def bundle(
         _verify(file, json=json)
     else:
         _unbundle(file, dry_run=dry_run, json=json)
-
-
-def _read_words(words: Sequence[str]) -> tuple[str, Path]:
-    """Return the action and the file; raises `EvalstoreError`."""
-    from evalstore.files.fields import suggest
-
-    action, arguments = words[0], words[1:]
-    if action not in _ACTIONS:
-        raise EvalstoreError(
-            f"'bundle' has no action '{action}'",
-            hint=suggest(action, dict.fromkeys(_ACTIONS), "actions"),
-        )
-    if len(arguments) != 1:
-        raise EvalstoreError(
-            f"'bundle {action}' takes one file", hint=f"evalstore bundle {action} FILE"
-        )
-    return action, Path(arguments[0])
 
 
 def _create(
