@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -26,6 +27,10 @@ _MAIN = ("expected", "pattern", "check")
 """Settings of checks that are shown without their names, as in `type: value`."""
 
 
+_TEXT_LINE = re.compile(r"\bline \d+(?: in \[.*| \(and \d+ more\))?(?:;|$)", re.DOTALL)
+"""The end of the subject of an edited line, also with its row or in a reason that says more."""
+_LIST_ITEM = re.compile(r"\s*(?:[-*+#>]+|\d+[.)])\s")
+
 CODE_CHANGED = "the candidate's code changed"
 """The start of the difference between two versions of a model that is an application."""
 
@@ -40,7 +45,15 @@ class Difference:
 
     @property
     def fits(self) -> bool:
-        """Return whether both values can be shown in one line."""
+        """Return whether both values can be shown in one line.
+
+        Not those of a line of a text that is new, removed, or an item of a list: with its dash or
+        number sign it would not read as a value.
+        """
+        if _TEXT_LINE.search(self.subject):
+            sides = (self.was, self.now)
+            if None in sides or any(_LIST_ITEM.match(side or "") for side in sides):
+                return False
         return len(self.was or "") + len(self.now or "") <= _INLINE
 
     def __str__(self) -> str:
@@ -62,19 +75,6 @@ Find = Callable[[str, str], Json]
 """From a kind and an id to the content; None when it is not available."""
 Name = Callable[[str, str], str | None]
 """From a kind and an id to the current name of the version."""
-
-
-def focus(was: str | None, now: str | None, width: int) -> tuple[str, str]:
-    """Return two texts in one short line each, cut so that their first difference is visible."""
-    if was is None or now is None:
-        return shorten_line(was, width), shorten_line(now, width)
-    old, new = " ".join(was.split()), " ".join(now.split())
-    same = next((n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
-    start = 0
-    if max(len(old), len(new)) > width and same > width // 3:
-        start = old.rfind(" ", 0, same - width // 4) + 1 if same > width // 4 else 0
-    cut = "…" if start else ""
-    return cut + shorten_line(old[start:], width), cut + shorten_line(new[start:], width)
 
 
 def shorten_line(text: str | None, width: int = _SHOWN) -> str:

@@ -22,9 +22,9 @@ from evalstore.operations.views.status_text import (
     nothing_text,
     plan_text,
     reason_text,
+    reason_value_lines,
     skipped_text,
     trust_hint,
-    value_lines,
     waiting_text,
 )
 from evalstore.operations.views.styled_text import (
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _REASONS = 12
 """Reasons that are listed; more are only counted."""
-_WIDTH = 70
+_WIDTH = 80
 """Columns of the part of two long values that is shown."""
 
 
@@ -111,7 +111,7 @@ def _kind_lines(title: str, items: list[PlanItem]) -> Iterator[StyledLine]:
         for line in text_lines(f"{number}{reason}", indent=2):
             yield line._replace(hang=len(number))
         item = first[reason]
-        yield from value_lines(item.was, item.now, width=_WIDTH, indent=10)
+        yield from reason_value_lines(item, width=_WIDTH, indent=10)
     if len(reasons) > _REASONS:
         yield from text_lines(f"… {len(reasons) - _REASONS} more reasons (w lists all)", "faint", 2)
 

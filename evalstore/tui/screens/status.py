@@ -221,13 +221,10 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
             if names:
                 yield from text_lines(names, "faint")
             yield from text_lines(reason_text(line))
-            if line.was is not None and line.now is not None:
-                yield StyledLine(
-                    (StyledSpan("was  ", "faint"), StyledSpan(safe(line.was), "old")), 0
-                )
-                yield StyledLine(
-                    (StyledSpan("now  ", "faint"), StyledSpan(safe(line.now), "new")), 0
-                )
+            for label, text, colour in (("was", line.was, "old"), ("now", line.now, "new")):
+                if text is not None:
+                    spans = StyledSpan(f"{label}  ", "faint"), StyledSpan(safe(text), colour)
+                    yield StyledLine(spans)
 
     @on(Grid.Chosen, "#items")
     def open_line(self) -> None:
