@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from evalstore.display import plural, shorten
+from evalstore.display import plural
 from evalstore.reports.check_pairs import pair_checks
+from evalstore.reports.check_words import BOUND, as_setting, as_written
 from evalstore.reports.word_diff import changed_ranges, shared_ends
 from evalstore.values import AnswerRef, Json, SampleRef
 
@@ -19,14 +20,6 @@ _INLINE = 64
 """The most characters of two values that are shown in one line."""
 _MOST_EDITS = 5
 """The most changed lines of a text that are listed."""
-_BOUND = ("turns", "templates", "data")
-"""Fields of a check that its author has not written."""
-_HIDDEN = (*_BOUND, "type", "revision", "given", "prompts")
-"""Fields of a check that are not shown with its type."""
-_MAIN = ("expected", "pattern", "check")
-"""Settings of checks that are shown without their names, as in `type: value`."""
-
-
 _TEXT_LINE = re.compile(r"\bline \d+(?: in \[.*| \(and \d+ more\))?(?:;|$)", re.DOTALL)
 """The end of the subject of an edited line, also with its row or in a reason that says more."""
 _LIST_ITEM = re.compile(r"\s*(?:[-*+#>]+|\d+[.)])\s")
@@ -146,52 +139,19 @@ def evaluation_parts(was: Json, now: Json) -> tuple[str, ...]:
     return tuple(part for part in ("instructions", "checks") if was.get(part) != now.get(part))
 
 
-def _as_written(check: Json, other: Json) -> str:
-    """Return a check in one line: its type, and the settings that `other` has not alike."""
-    settings, others = (_settings_of(each) for each in (check, other))
-    kind = str(check.get("type", ""))
-    main = (kind, *_MAIN)
-    own = [name for name, value in settings.items() if name not in others or others[name] != value]
-    words = [
-        _setting_text(settings[name]) if name in main else f"{name} {_setting_text(settings[name])}"
-        for name in sorted(own, key=lambda name: (name not in main, name))
-    ]
-    return " ".join([kind, ", ".join(words)]).strip()
-
-
-def _setting_text(value: Json) -> str:
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, dict) and "path" in value:  # a file with the id of its content
-        return str(value["path"])
-    if isinstance(value, dict) and "type" in value:  # a check inside of another one
-        return _as_written(value, {})
-    return shorten(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _settings_of(check: Json) -> dict[str, Json]:
-    """Return the settings of a check that its author has written, without the ids of versions."""
-    whole = {**check, **check.get("given", {})}
-    return {
-        name: value
-        for name, value in whole.items()
-        if name not in _HIDDEN and not (name == "schema" and isinstance(value, str))
-    }
-
-
 def _in_check(was: Json, now: Json, find: Find) -> Difference:
     """Return the first difference between two versions of a check, or between its prompts.
 
     A check of another type differs as a whole.
     """
     if was["type"] != now["type"]:
-        return Difference("type", _as_written(was, now), _as_written(now, was))
-    changes = (change for change in _paths(was, now) if not change[0].startswith(_BOUND))
+        return Difference("type", as_written(was, now), as_written(now, was))
+    changes = (change for change in _paths(was, now) if not change[0].startswith(BOUND))
     path, before, after = next(changes, ("which answers it looks at", None, None))
     if path.startswith("check.") and was["check"].get("type") != now["check"].get("type"):
         was, now = was["check"], now["check"]
-        return Difference("check", _as_written(was, now), _as_written(now, was))
-    path = path.removeprefix("given.")
+        return Difference("check", as_written(was, now), as_written(now, was))
+    path = as_setting(path.removeprefix("given."), now)
     if path.startswith("prompts["):
         old, new = (find("prompt", id) if id else None for id in (before, after))
         inner = differ_prompts(old, new) if old and new else []

@@ -284,7 +284,7 @@ def test_status_has_a_reason_for_what_is_asked_and_one_for_what_is_only_judged(
     assert (
         "MM  tests/t.md  1 case asked again, 1 case judged again: "
         "test changed: message 1 line 1: cold -> very cold; "
-        "check 1 changed: expected[0]: EXPECTED -> warm\n"
+        "check 1 changed: contains: EXPECTED -> warm\n"
     ) in evalstore("status").stdout
 
 

@@ -191,6 +191,45 @@ def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
             described_evaluation("a", {"type": "json"}),
             "check 1 changed: jsonPath json, path 'b' -> json",
         ),
+        *(
+            (
+                described_evaluation("a", was),
+                described_evaluation("a", now),
+                f"check 1 changed: {said}",
+            )
+            for was, now, said in (
+                (
+                    {"type": "containsAll", "expected": ["a", "b"]},
+                    {"type": "containsAll", "expected": ["a", "c"]},
+                    "containsAll, value 2: b -> c",
+                ),
+                (
+                    {"type": "containsAny", "expected": ["a"]},
+                    {"type": "containsAny", "expected": ["a", "c"]},
+                    'containsAny: ["a"] -> ["a", "c"]',
+                ),
+                (
+                    {"type": "containsAll", "given": {"expected": ["a", "b"]}},
+                    {"type": "containsAll", "given": {"expected": ["a", "c"]}},
+                    "containsAll, value 2: b -> c",
+                ),
+                (
+                    {"type": "jsonEquals", "expected": {"x": 1}},
+                    {"type": "jsonEquals", "expected": {"x": 2}},
+                    "jsonEquals.x: 1 -> 2",
+                ),
+                (
+                    {"type": "jsonPath", "path": "b", "check": {"type": "regex", "pattern": "a"}},
+                    {"type": "jsonPath", "path": "b", "check": {"type": "regex", "pattern": "b"}},
+                    "regex: a -> b",
+                ),
+                (
+                    {"type": "number", "expected": 1, "within": 2},
+                    {"type": "number", "expected": 1, "within": 3},
+                    "within: 2 -> 3",
+                ),
+            )
+        ),
     ],
 )
 def test_what_differs_between_two_evaluations(was: Json, now: Json, expected: str) -> None:
@@ -209,7 +248,7 @@ JSON, WORDS = {"type": "json"}, {"type": "words", "max": 9}
         (
             [A, B],
             [JSON, C, B],
-            ["check 1 (json) is new", "check 2 changed: expected[0]: abc -> ab"],
+            ["check 1 (json) is new", "check 2 changed: contains: abc -> ab"],
         ),
         ([A, B], [JSON, B], ["check 1 changed: contains 'abc' -> json"]),
         ([A, JSON], [JSON, WORDS], ["check 2 (words) is new", "check 1 (contains) is gone"]),
