@@ -265,9 +265,20 @@ def test_an_edit_of_one_of_several_prompts_has_a_name_only_if_it_is_certain(
         for file in (workspace / "prompts").iterdir():
             file.write_text(file.read_text().replace(".", f" {word}."))
     tree(workspace, {"prompts/terse.md": "Answer in one word, whatever the question is.\n"})
-    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
-    assert "edit: system prompt brief: text line 1: Be brief. -> Be brief now.\n" in log
-    assert "edit: system prompt text line 1: Be terse. -> Be terse now.\n" in log
+    brief, terse = (
+        "text line 1: Be brief. -> Be brief now.",
+        "text line 1: Be terse. -> Be terse now.",
+    )
+    edits = f"    edit: system prompt brief: {brief}\n    edit: system prompt terse: {terse}\n"
+    assert edits in evalstore("log", "tests/weather.md", "-n", "1").stdout  # known of the last run
+    diff = evalstore("diff", "@~1", "@").stdout
+    assert f"    system prompt brief\n        {brief}\n    system prompt terse\n" in diff
+    flips = Workspace(workspace).diff("@~1", "@").comparison.flips
+    found = {str(edit) for pair in flips for edit in find_pair_edits(Location(workspace), pair)}
+    assert found == {f"system prompt brief: {brief}", f"system prompt terse: {terse}"}
+    evalstore("run", "-q")
+    edits = f"    edit: system prompt brief: {brief}\n    edit: system prompt {terse}\n"
+    assert edits in evalstore("log", "tests/weather.md").stdout
 
 
 def test_status_has_a_reason_for_what_is_asked_and_one_for_what_is_only_judged(
