@@ -28,7 +28,7 @@ _KINDS = {
     "schemas": "a schema",
     **dict.fromkeys(("models", "providers", "currencies"), None),
 }
-"""The folders of files that are no tests, and what a file there is, if tests use it."""
+"""The folders of other files than tests, and what a file there is, if tests use it."""
 _DATA = (".csv", ".tsv", ".json", ".jsonl")
 _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
 """Matches a row as commands print it."""

@@ -209,7 +209,7 @@ def print_log(log: Log, *, oneline: bool) -> None:
             output.line("    no edit: only verdicts changed")
         for edit in entry.edits:
             width = None if output.verbose else output.width()
-            first, *values = edit_lines(edit, width=width, indent=8)
+            first, *values = edit_lines(edit, width=width, indent=10)
             label = StyledSpan("edit: ")
             print_lines([StyledLine((label, *first.spans), 4), *values], output.table_width())
     if log.total > len(log.entries):
