@@ -60,15 +60,23 @@ class DashboardReader:
 
     def resume(self) -> None:
         """Read the state soon: files may have been edited while another screen was shown."""
-        is_shown = self._page.app.screen is self._page
-        if self._is_followed and self._timer is None and is_shown:
+        if self._is_followed and self._timer is None and self._is_seen:
             pause = max(_PAUSE_SECONDS, _REST * self._seconds)
             self._timer = self._page.set_timer(pause, self._read)
             self._is_old = True
             self._draw()
 
+    @property
+    def _is_seen(self) -> bool:
+        """Return whether the page is shown; below the progress of a run its figures can wait."""
+        app, browser = self._page.app, self._page.browser
+        is_below = browser.shown_page is self._page and not browser.runs.is_running
+        return app.screen is self._page or is_below
+
     def suspend(self) -> None:
-        """Stop reading."""
+        """Stop reading, unless the page is still seen below a dialog."""
+        if self._is_seen:
+            return
         if self._timer is not None:
             self._timer.stop()
             self._timer = None

@@ -155,6 +155,7 @@ def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace
         text = screen(pilot)
         assert "since the last run: 1 fixed, 3 changed  (run ########, " in text
         assert "d Compare" in text.splitlines()[-2]
+        await shown(pilot, "passing now 66.7% of 6")  # the state above follows, below the window
         await press(pilot, "d")
         assert isinstance(pilot.app.screen, ComparePage)
         assert "fixed" in screen(pilot)
