@@ -11,7 +11,7 @@ from evalstore.tui.widgets.grid_columns import GAP, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from evalstore.operations.views.cases import RunLine
     from evalstore.operations.views.dashboard import Dashboard
