@@ -23,8 +23,8 @@ from evalstore.tui.render.comparison import (
 from evalstore.tui.render.pair import pair_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import short_names
-from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
+from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.diff_result import Diff
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.newer_results import NewerRun
     from evalstore.operations.views.styled_text import StyledLine
     from evalstore.reports.comparison import Pair
     from evalstore.reports.version_diff import Difference
@@ -49,7 +50,8 @@ that broke come first, then those that were fixed, then the rest; of two candida
 worse or better with the second. 'last runs' has the last eight verdicts on the newer side, the
 oldest first. A narrow table leaves out 'last runs' first, then 'change'. Below, or at the right in
 a wide terminal, are both answers to the case under the cursor, with the whole names of the
-candidates."""
+candidates. When there is a newer run, a line below the title says so, and {case.newest} compares
+with it."""
 
 _FOOTER = (
     FooterHint("", "list.open"),
@@ -63,7 +65,7 @@ _FOOTER = (
 )
 
 
-class ComparePage(CaseActionsPage):
+class ComparePage(DatedPage):
     """Compares two runs, a run and the workspace, or two candidates of one run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -78,6 +80,7 @@ class ComparePage(CaseActionsPage):
     PANELS: ClassVar[Mapping[str, str]] = {"pairs": "Cases", "pair": "Answers"}
     WAY = "{history.compare} on the runs, {cases.compare_models} on the cases"
     HELP = _HELP
+    NEWER = "{case.newest} compares with it"
     DEFAULT_CSS = """
     ComparePage {
         & > #rates { height: 4; background: $panel; }
@@ -113,6 +116,7 @@ class ComparePage(CaseActionsPage):
     def compose(self) -> ComposeResult:
         """Lay out the rates, the pairs, and the highlighted pair in detail."""
         yield self.title_line()
+        yield self.newer_line()
         yield self.problem_line()
         rates = TextView(id="rates")
         rates.can_focus = False
@@ -153,6 +157,14 @@ class ComparePage(CaseActionsPage):
         self._diff = diff.swapped() if self._is_swapped else diff
         self.history.renew(self._sides[1])
         self.show_pairs()
+        self.look_for_newer(self._sides[1])
+
+    def open_newer(self, newer: NewerRun) -> None:
+        """Compare with a newer run; of candidates, compare those in it."""
+        was, _ = self._sides
+        self._sides = (newer.run if self._models else was), newer.run
+        self._diff = None
+        self.reload()
 
     def _show_history(self) -> None:
         grid = self.query_one("#pairs", Grid)

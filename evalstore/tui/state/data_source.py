@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.editable_files import EditableFile
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.operations.views.labels import LabelIndex
+    from evalstore.operations.views.newer_results import NewerRun
     from evalstore.operations.views.test_history import Version
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.operations.views.verdict_history import RecentVerdicts
@@ -93,6 +94,14 @@ class WorkspaceSource:
         from evalstore.operations.views.candidate_rates import candidate_rates
 
         return candidate_rates(cases)
+
+    def newer(self, run: str, result: Result | None) -> NewerRun | None:
+        """Return the newest run if it is newer; with a result, a newer run that has another one."""
+        from evalstore.operations.views import newer_results
+
+        if result is None:
+            return newer_results.find_newer_run(self.location, run)
+        return newer_results.find_newer_result(self.location, run, result)
 
     def files(self) -> list[str]:
         """Return the test files of the workspace."""
