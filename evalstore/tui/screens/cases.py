@@ -321,7 +321,8 @@ class CasesPage(DatedPage):
     def action_compare_models(self) -> None:
         """Compare the candidate under the cursor with another one."""
         model, others = self.listing.other_candidates(self.grid.picked)
-        compare_candidates(self, self.listing.cases, model, others)
+        has_newer = self.newer is not None
+        compare_candidates(self, self.listing.cases, model, others, has_newer=has_newer)
 
     def action_compare(self) -> None:
         """Compare the run with the previous one."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import Cases, RunLine
     from evalstore.tui.screens.base import Page
-    from evalstore.tui.screens.newer import DatedPage
 
 _ONE_CANDIDATE = "there is only one candidate: list another one in 'candidates' of evalstore.yaml"
 _ONE_IN_RUN = "run {} has only the candidate {}"
@@ -81,14 +80,17 @@ class Choice(ModalScreen[str | None]):
 
 
 def compare_candidates(
-    page: DatedPage, cases: Cases | None, model: str, others: Sequence[str]
+    page: Page, cases: Cases | None, model: str, others: Sequence[str], *, has_newer: bool
 ) -> None:
-    """Open the comparison of a candidate with one of the others; asks which, if there are more."""
+    """Open the comparison of a candidate with one of the others; asks which, if there are more.
+
+    `has_newer` is whether there is a newer run to look at when there is no other candidate.
+    """
     if cases is None:
         return
     revision = cases.run
     if not others:
-        page.notify(_why_alone(page, cases), markup=False)
+        page.notify(_why_alone(page, cases, has_newer=has_newer), markup=False)
         return
 
     def compare(other: str | None) -> None:
@@ -101,11 +103,11 @@ def compare_candidates(
         page.app.push_screen(Choice(f"Compare {model} with", others), compare)
 
 
-def _why_alone(page: DatedPage, cases: Cases) -> str:
+def _why_alone(page: Page, cases: Cases, *, has_newer: bool) -> str:
     """Return why there is no other candidate, and what to do about it."""
     if cases.run is None:
         return _ONE_CANDIDATE
-    hint = page.with_keys(_SEE_NEWER if page.newer else _ASK_ANOTHER)
+    hint = page.with_keys(_SEE_NEWER if has_newer else _ASK_ANOTHER)
     return f"{_ONE_IN_RUN.format(short(cases.run), ', '.join(cases.models))}: {hint}"
 
 
