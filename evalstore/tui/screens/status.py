@@ -116,7 +116,7 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
 
     def _read(self) -> Status | list[Problem]:
         try:
-            return self.source.workspace.status(offline=self.source.offline)
+            return self.source.status()
         except WorkspaceError as problem:
             return problem.problems
 
