@@ -221,14 +221,11 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
             names = " by ".join(name for name in models if name)
             if names:
                 yield from text_lines(names, "faint")
-            yield from text_lines(reason_text(line))
+            yield from text_lines(self._texts(line)[-1])
             if line.was is not None and line.now is not None:
-                yield StyledLine(
-                    (StyledSpan("was  ", "faint"), StyledSpan(safe(line.was), "old")), 0
-                )
-                yield StyledLine(
-                    (StyledSpan("now  ", "faint"), StyledSpan(safe(line.now), "new")), 0
-                )
+                for name, text, colour in (("was", line.was, "old"), ("now", line.now, "new")):
+                    spans = StyledSpan(f"{name}  ", "faint"), StyledSpan(safe(text), colour)
+                    yield StyledLine(spans, hang=len(name) + 2)
 
     @on(Grid.Chosen, "#items")
     def open_line(self) -> None:
