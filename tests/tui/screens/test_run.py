@@ -689,7 +689,8 @@ def test_the_browser_can_be_left_from_a_plan(workspace: Path) -> None:
 
 
 def test_a_long_reason_of_a_plan_stays_beside_its_number(workspace: Path) -> None:
-    edit(workspace / "tests/weather.md", "How is", "What is the weather like in the city of")
+    question = "Tell me in few words what the weather is like this week in the city of"
+    edit(workspace / "tests/weather.md", "How is", question)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
@@ -698,6 +699,10 @@ def test_a_long_reason_of_a_plan_stays_beside_its_number(workspace: Path) -> Non
         start = lines[first].index("test changed")
         assert lines[first + 1][:start].isspace()
         assert not lines[first + 1][start].isspace()
+        await press(pilot, "escape")
+        await resized(pilot, 110, 30)
+        await press(pilot, "R")
+        assert f"+ {question} Oslo?" in screen(pilot), "there is room for all of it"
 
     drive(scenario, size=(50, 30))
 
