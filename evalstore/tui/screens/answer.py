@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -82,6 +83,7 @@ class AnswerPage(DatedPage):
     TITLE = "Answer"
     WAY = "{list.open} on a case"
     HELP = _HELP
+    NEWER = "{case.newest} shows it"
     DEFAULT_CSS = """
     AnswerPage #texts { height: 1fr; layout: vertical; }
     AnswerPage.-wide #texts { layout: horizontal; }
@@ -200,14 +202,8 @@ class AnswerPage(DatedPage):
 
     def open_newer(self, newer: NewerRun) -> None:
         """Show the answer in a newer run."""
-        self.fetch(lambda: self.source.cases(newer.run), self._show_newer_cases, group="cases")
-
-    def _show_newer_cases(self, cases: Cases) -> None:
-        self.navigator.renew(cases)
-        if self.navigator.cases is cases:
-            self.read()
-        elif cases.run:  # the case has another name there
-            self.browser.show_cases(cases.run)
+        show = partial(_show_newer_cases, self)
+        self.fetch(lambda: self.source.cases(newer.run), show, group="cases")
 
     def _show_explained(self, texts: AnswerTexts) -> None:
         self._texts = texts
@@ -316,6 +312,15 @@ class AnswerPage(DatedPage):
             self.read()
             return
         self.browser.go_back_to_case(self.case, self.model)
+
+
+def _show_newer_cases(page: AnswerPage, cases: Cases) -> None:
+    """Show the answer among the cases of a newer run."""
+    page.navigator.renew(cases)
+    if page.navigator.cases is cases:
+        page.read()
+    elif cases.run:  # the case has another name there
+        page.browser.show_cases(cases.run)
 
 
 def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[str, ...]:

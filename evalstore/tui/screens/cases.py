@@ -105,7 +105,6 @@ class CasesPage(DatedPage):
     PANELS: ClassVar[Mapping[str, str]] = {"cases": "Cases", "feedback": "Answer"}
     WAY = "{list.open} on a line of the runs"
     HELP = _HELP
-    NEWER = "{case.newest} shows its cases"
     DEFAULT_CSS = """
     CasesPage > #filter { padding: 0 1; display: none; }
     """
@@ -286,8 +285,7 @@ class CasesPage(DatedPage):
             result = self.selection.result or next((other for other in line.results if other), None)
             if result:
                 rows = self.listing.rows
-                place = CaseNavigator(cases, rows, rows.index(line), result.model)
-                self.browser.show_answer(place)
+                self.browser.show_answer(CaseNavigator(cases, rows, rows.index(line), result.model))
 
     def highlight(self, case: CaseRow, model: str) -> None:
         """Move the cursor to a case, and to the candidate if it has a column."""
@@ -321,8 +319,7 @@ class CasesPage(DatedPage):
     def action_compare_models(self) -> None:
         """Compare the candidate under the cursor with another one."""
         model, others = self.listing.other_candidates(self.grid.picked)
-        has_newer = self.newer is not None
-        compare_candidates(self, self.listing.cases, model, others, has_newer=has_newer)
+        compare_candidates(self, self.listing.cases, model, others, has_newer=bool(self.newer))
 
     def action_compare(self) -> None:
         """Compare the run with the previous one."""

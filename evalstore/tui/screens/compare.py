@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from evalstore.reports.comparison import Pair
     from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
+    from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.widgets.grid_columns import Column
     from evalstore.tui.widgets.grid_lines import StyledCell
 
@@ -250,26 +251,13 @@ class ComparePage(DatedPage):
         history = {side.model: self.history.of(side) for side in _sides(pair)}
         view = self.query_one("#pair", TextView)
         view.show(pair_lines(diff, pair, diff.feedback, history=history))
-        sessions = diff.shown_sessions(pair)
-        tests = [side.test for side in reversed(_sides(pair))]
-        evaluations = [id for side in _sides(pair) for id in side.evaluations]
-
-        def read() -> list[StyledLine]:
-            feedback = self.source.feedback(evaluations)
-            answers = self.source.answers([id for id in sessions if id])
-            messages = self.source.last_user_messages(tests)
-            question = next((messages[id] for id in tests if id in messages), "")
-            edits = [] if diff.models else self.source.pair_edits(pair)
-            shown = pair_lines(
-                diff, pair, feedback, answers, question, edits=edits, history=history
-            )
-            return list(shown)
 
         def show(lines: list[StyledLine]) -> None:
             if self.highlighted and self.highlighted.pair is pair:
                 view.show(lines, stay=True)
 
-        self.fetch(read, show, group="pair")
+        source = self.source
+        self.fetch(lambda: _read_pair(source, diff, pair, history), show, group="pair")
 
     @on(Grid.Chosen, "#pairs")
     def open_answer(self) -> None:
@@ -372,6 +360,19 @@ def _go_to_shown_answer(place: CaseNavigator, diff: Diff | None, pair: Pair) -> 
     was, now = diff.shown_sessions(pair) if diff else (None, None)
     shown = now if pair.now else was
     place.to_answer([shown] if shown else [])
+
+
+def _read_pair(
+    source: WorkspaceSource, diff: Diff, pair: Pair, history: Mapping[str, Sequence[str]]
+) -> list[StyledLine]:
+    """Return a pair in detail, with what is read for it."""
+    tests = [side.test for side in reversed(_sides(pair))]
+    feedback = source.feedback([id for side in _sides(pair) for id in side.evaluations])
+    answers = source.answers([id for id in diff.shown_sessions(pair) if id])
+    messages = source.last_user_messages(tests)
+    question = next((messages[id] for id in tests if id in messages), "")
+    edits = [] if diff.models else source.pair_edits(pair)
+    return list(pair_lines(diff, pair, feedback, answers, question, edits=edits, history=history))
 
 
 def _title_of_sides(diff: Diff) -> str:

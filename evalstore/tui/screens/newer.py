@@ -34,7 +34,7 @@ class DatedPage(CaseActionsPage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("at", "newest", "Newest run", show=False, id="case.newest"),
     ]
-    NEWER: ClassVar[str] = "{case.newest} shows it"
+    NEWER: ClassVar[str] = "{case.newest} shows its cases"
     """What the key does, as the line says it."""
     newer: NewerRun | None = None
     """The newer run that the line names."""
