@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 OTHER_VERSIONS = "verdicts by other instructions, checks or evaluators"
 """The title of the judgements that are not about the shown version of the case."""
 _INDENT = 2
+_COMMENT = "# "
+"""The beginning of each line of a comment in YAML."""
 _SHOWN = 120
 """The most characters shown of each answer that is judged together with others."""
 
@@ -169,9 +171,9 @@ def _check_lines(
         left.remove(result)
         verdict = verdict_span(result.verdict, signs)
         feedback = f": {result.feedback}" if result.feedback else ""
-        for line in text_lines(f"# {verdict.text}{feedback}", verdict.colour, 2):
-            first = line.text.startswith("# ")
-            yield line if first else StyledLine((StyledSpan("# "), *line.spans), 2)
+        for line in text_lines(f"{verdict.text}{feedback}", verdict.colour):
+            comment = StyledSpan(f"{_COMMENT}{line.text}", verdict.colour)
+            yield StyledLine((comment,), 2, mark=_COMMENT)
 
 
 def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:

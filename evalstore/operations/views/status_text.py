@@ -50,7 +50,10 @@ def judgements_text(status: Status) -> str:
 
 
 def price_text(status: Status, *, brief: bool = False) -> str:
-    """Return the estimated cost of a run, with the models whose price is not known."""
+    """Return the estimated cost of a run, with the models whose price is not known.
+
+    With `brief`, without these models: `price unknown`.
+    """
     price = likely_price(
         status.cost if status.cost is not None else status.known_cost or None,
         status.guess,

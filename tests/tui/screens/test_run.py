@@ -155,6 +155,7 @@ def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace
         text = screen(pilot)
         assert "since the last run: 1 fixed, 3 changed  (run ########, " in text
         assert "d Compare" in text.splitlines()[-2]
+        await shown(pilot, "passing now 66.7% of 6")  # the state above follows, below the window
         await press(pilot, "d")
         assert isinstance(pilot.app.screen, ComparePage)
         assert "fixed" in screen(pilot)
@@ -688,7 +689,8 @@ def test_the_browser_can_be_left_from_a_plan(workspace: Path) -> None:
 
 
 def test_a_long_reason_of_a_plan_stays_beside_its_number(workspace: Path) -> None:
-    edit(workspace / "tests/weather.md", "How is", "What is the weather like in the city of")
+    question = "Tell me in few words what the weather is like this week in the city of"
+    edit(workspace / "tests/weather.md", "How is", question)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
@@ -697,6 +699,10 @@ def test_a_long_reason_of_a_plan_stays_beside_its_number(workspace: Path) -> Non
         start = lines[first].index("test changed")
         assert lines[first + 1][:start].isspace()
         assert not lines[first + 1][start].isspace()
+        await press(pilot, "escape")
+        await resized(pilot, 110, 30)
+        await press(pilot, "R")
+        assert f"+ {question} Oslo?" in screen(pilot), "there is room for all of it"
 
     drive(scenario, size=(50, 30))
 
