@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.planning.reasons import describe_evaluator_change
+from evalstore.planning.reason import describe_evaluator_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

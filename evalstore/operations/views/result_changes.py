@@ -11,7 +11,7 @@ from evalstore.display import plural
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.views.test_parts import describe_parts, load_test_parts
-from evalstore.planning.reasons import describe_evaluator_change
+from evalstore.planning.reason import describe_evaluator_change
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.candidate_edits import differ_candidate
 from evalstore.reports.comparison import Pair
