@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.planning.plan import decided_first
 from evalstore.store.contents import damaged
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ EARLIER = "older instructions or checks"
 LATER = "newer instructions or checks"
 ELSEWHERE = "judged in another case"
 PASSED_OVER = "does not count"
+FIRST = "the first verdict, which counts in the workspace"
+AGAIN = "judged again, does not count"
 """Reasons why a judgement does not count in the verdict."""
 AFTER = "added after this run; counts in the workspace only"
 TAKEN_BACK, REPLACED = "removed later", "replaced by a later label of this person"
@@ -68,6 +72,11 @@ class JudgementView:
         is_passed_over = self.why_not == PASSED_OVER and not self.is_person
         return is_passed_over or self.why_not in (EARLIER, LATER, ELSEWHERE)
 
+    @property
+    def is_repeated(self) -> bool:
+        """Return whether another judgement of the same version by the same evaluator counts."""
+        return self.why_not in (FIRST, AGAIN)
+
 
 def read_judgements(
     store: Store,
@@ -92,10 +101,10 @@ def read_judgements(
     evaluations = store.find_evaluations({vote.id for cast in votes.values() for vote in cast})
     names = evaluator_names(store, {evaluation.evaluator for evaluation in evaluations.values()})
     last = {_of_whom(vote, subject): vote for subject, cast in votes.items() for vote in cast}
-    counts = {
+    counts = Counter(
         _of_whom(evaluation, hashing.subject_of(evaluation.sessions))
         for evaluation in counted.values()
-    }
+    )
     first = min(
         (
             evaluation.started
@@ -117,11 +126,15 @@ def read_judgements(
         elif key not in counted:
             why_not = PASSED_OVER
         by, is_person = names.get(stored.evaluator, ("", False))
+        whose = _of_whom(stored, hashing.subject_of(stored.sessions))
         if is_person and why_not == PASSED_OVER and stored.sessions in subjects:
-            whose = _of_whom(stored, hashing.subject_of(stored.sessions))
             if whose not in last:
                 raise damaged("evaluations", key, "its columns do not match its content")
             why_not = _why_not(key, stored, last[whose], counts=whose in counts)
+        elif why_not == PASSED_OVER and whose in counts:
+            cast = [vote for vote in votes[whose[2]] if _of_whom(vote, whose[2]) == whose]
+            in_workspace = [vote.id for vote in decided_first(cast)][: counts[whose]]
+            why_not = FIRST if key in in_workspace else AGAIN
         listed.append(judgement_view(key, stored, by, is_person, why_not))
     return subjects, tuple(sorted(listed, key=_rank))
 

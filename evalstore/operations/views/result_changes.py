@@ -14,7 +14,7 @@ from evalstore.operations.views.test_parts import describe_parts, load_test_part
 from evalstore.planning.reason import describe_evaluator_change
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.candidate_edits import differ_candidate
-from evalstore.reports.comparison import Pair
+from evalstore.reports.comparison import OTHER_JUDGEMENT, Pair
 from evalstore.reports.word_diff import ChangedLine, diff_lines
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _first_difference(was: Sequence[str], now: Sequence[str]) -> tuple[str, str]
 
 def _other_judgement(store: Store, was: JudgedResult, now: JudgedResult) -> str:
     label = _label(store, was, now)
-    return f"same answer, {label or 'another judgement'}"
+    return f"same answer, {label or OTHER_JUDGEMENT}"
 
 
 def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:
