@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from evalstore import hashing
+from evalstore.planning.age_limit import AT_REQUEST
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.known_cases import KnownCase, KnownCases
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
@@ -131,7 +132,8 @@ class Explainer:
                 ask.question_id,
             )
         if ask.why:
-            return Reason(ask.why, relative=ask.question_id)
+            verb = "taken" if cell.case.recorded else "asked"
+            return Reason(_with_verb(verb, ask.why), relative=ask.question_id)
         if ask.question_id in failed:
             return Reason(f"retry of a failure: {shorten_line(failed[ask.question_id].message)}")
         total = cell.required_answers_of(ask.question_id)
@@ -236,7 +238,7 @@ class Explainer:
         if subject is None:
             return Reason("new answer")
         if judgement.why:
-            return Reason(judgement.why)
+            return Reason(_with_verb("judged", judgement.why))
         evaluation = judgement.cell.case.evaluation
         assert evaluation is not None
         votes = plan.votes.get(subject, [])
@@ -341,6 +343,10 @@ class Explainer:
 
     def _asked_otherwise(self, known: KnownCase, cell: Cell) -> tuple[str, ...]:
         return asked_otherwise(known, cell, self._prompts_of(known.case))
+
+
+def _with_verb(verb: str, why: str) -> str:
+    return f"{verb} {why}" if why == AT_REQUEST else why
 
 
 def _at(ids: Sequence[T], number: int) -> T:

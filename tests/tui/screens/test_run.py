@@ -247,6 +247,7 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         assert "judge 1 case of scripted/one again" in text
         assert "make 1 judgement (1 candidate), about $" in text
         assert "In the workspace the first verdict" in text
+        assert "judged again at your request" in text
         await press(pilot, "enter")
         text = screen(pilot)
         assert "0 new answers, 1 reused, 1 new judgement" in text
