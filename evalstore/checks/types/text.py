@@ -135,14 +135,13 @@ def _ends_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     parts = tuple(_part(candidate, subject) for candidate in check["expected"])
     if text.endswith(parts):
-        return holds(
-            check,
-            lambda: (
-                f"{_quoted(check, subject)} is at the end of {shorten(subject.quoted, len(subject.quoted))}"
-            ),
-        )
-    end = shorten(subject.quoted, len(subject.quoted))
-    return CheckFinding(0.0, f"expected {_quoted(check, subject)} at the end of {end}")
+        return holds(check, lambda: f"{_quoted(check, subject)} is at the end of {_end(subject)}")
+    return CheckFinding(0.0, f"expected {_quoted(check, subject)} at the end of {_end(subject)}")
+
+
+def _end(subject: CheckInput) -> str:
+    """Return the end of the answer as a feedback quotes it."""
+    return shorten(subject.quoted, len(subject.quoted))
 
 
 # --- length -------------------------------------------------------------------------------
