@@ -184,8 +184,8 @@ def _steps(part: str, text: str) -> int:
 def _align(part: str, text: str) -> tuple[str, int, int, float]:
     """Return a text with the start, the end and the score of the passage that is most like it.
 
-    The passage has as many words as the text, or one more or less; a text that is one word may
-    also be like a part of a longer word.
+    The passage has as many words and signs as the text, up to two more, such as those of bold
+    type, or one less; a text that is one word may also be like a part of a longer word.
     """
     from rapidfuzz.distance import Indel
 
@@ -194,7 +194,7 @@ def _align(part: str, text: str) -> tuple[str, int, int, float]:
     if not words or not count:
         return part, 0, 0, 0.0
     best = (0, 0, 0.0)
-    sizes = (count, count + 1, count - 1) if count >= _MANY_WORDS else (count, count + 1)
+    sizes = [count, count + 1, count + 2, *([count - 1] if count >= _MANY_WORDS else [])]
     for size in dict.fromkeys(min(size, len(words)) for size in sizes):
         for (start, _), (_, end) in zip(words, words[size - 1 :], strict=False):
             score = Indel.normalized_similarity(part, text[start:end], score_cutoff=best[2])

@@ -41,6 +41,13 @@ def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifferenc
         ({"containsAll": ["euros", "Pay at"]}, LONG, "Pay at", "pay at", "line 2, column 8"),
         ({"contains": "3.00 euros"}, FEE, "3.00 euros", "10.00 euros", "line 1, column 4"),
         ({"contains": "0.80 euros"}, FEE, "0.80 euros", "10.00 euros", "line 1, column 4"),
+        (
+            {"contains": "1.00 euros"},
+            "is **2.00** euros",
+            "1.00 euros",
+            "2.00** euros",
+            "line 1, column 6",
+        ),
         ({"startsWith": "is 3"}, FEE, "is 3", "is 10.00", "line 1, column 4"),
         ({"endsWith": "4.00 euros"}, FEE, "4.00 euros", "10.00 euros", "line 1, column 4"),
         ({"contains": "7 days"}, KEEP, "7 days", "14 days", "line 1, column 38"),

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.checks.difference_locator import flat_checks
+from evalstore.checks.types.judge import without_judge
 from evalstore.planning.plan import decided_first
 from evalstore.store.contents import damaged
 
 if TYPE_CHECKING:
     from evalstore.results import Evaluation, Vote
     from evalstore.store import Store
+    from evalstore.values import Json
 
 EARLIER = "older instructions or checks"
 LATER = "newer instructions or checks"
@@ -113,6 +116,8 @@ def read_judgements(
         ),
         default=None,
     )
+    with_checks = {each.evaluation for each in evaluations.values() if each.checks}
+    contents = store.load_contents("evaluation", with_checks)
     listed: list[JudgementView] = []
     others: Collection[str] | None = None
     for key, stored in evaluations.items():
@@ -135,7 +140,8 @@ def read_judgements(
             cast = [vote for vote in votes[whose[2]] if _of_whom(vote, whose[2]) == whose]
             in_workspace = [vote.id for vote in decided_first(cast)][: counts[whose]]
             why_not = FIRST if key in in_workspace else AGAIN
-        listed.append(judgement_view(key, stored, by, is_person, why_not))
+        checks = contents.get(stored.evaluation, {}).get("checks", ())
+        listed.append(judgement_view(key, stored, by, is_person, why_not, checks))
     return subjects, tuple(sorted(listed, key=_rank))
 
 
@@ -158,10 +164,31 @@ def _why_not(id: str, evaluation: Evaluation, last: Vote, *, counts: bool) -> st
     return AFTER
 
 
+def check_name(check: Json) -> str:
+    """Return the name of a check, else its type, behind `not` when the opposite must hold."""
+    turned_round = "not " if check.get("not") else ""
+    return str(check.get("name") or f"{turned_round}{check.get('type') or ''}")
+
+
+def name_results(results: Sequence[Json], checks: Sequence[Json]) -> list[str]:
+    """Return the name of each result of checks; `checks` are those of the evaluation version."""
+    made_of = list(flat_checks(without_judge(checks)))
+    return [check_name(each) for each in (made_of if len(made_of) == len(results) else results)]
+
+
 def judgement_view(
-    id: str, evaluation: Evaluation, by: str, is_person: bool, why_not: str = ""
+    id: str,
+    evaluation: Evaluation,
+    by: str,
+    is_person: bool,
+    why_not: str = "",
+    checks: Sequence[Json] = (),
 ) -> JudgementView:
-    """Return a stored judgement as it is shown; `by` is the name of its evaluator."""
+    """Return a stored judgement as it is shown.
+
+    `by` is the name of its evaluator, and `checks` are those of its evaluation version.
+    """
+    names = name_results(evaluation.checks, checks)
     return JudgementView(
         id=id,
         verdict=evaluation.verdict,
@@ -176,12 +203,8 @@ def judgement_view(
         feedback=evaluation.feedback,
         reasoning=evaluation.reasoning,
         checks=tuple(
-            CheckResult(
-                str(check.get("verdict", "")),
-                str(check.get("name") or check.get("type") or ""),
-                str(check.get("feedback") or ""),
-            )
-            for check in evaluation.checks
+            CheckResult(str(check.get("verdict", "")), name, str(check.get("feedback") or ""))
+            for name, check in zip(names, evaluation.checks, strict=True)
         ),
         sessions=evaluation.sessions,
         cost=evaluation.cost.usd if evaluation.cost else None,
