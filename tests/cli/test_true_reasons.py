@@ -58,6 +58,8 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
         f"tests/weather.md [city=Oslo]  scripted/one  fail -> pass  ({reason})"
     ]
     assert history(evalstore, "tests/weather.md::Oslo")[3] == f"  {reason}"
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert f"    edit: {reason}\n{values.replace('        ', 12 * ' ')}" in log
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert page.index("\nuser: ") < page.index("\n    fail  by scripted/judge  (does not count)")
 
@@ -89,6 +91,8 @@ def test_a_label_and_an_edit_of_the_judge_are_told_apart(
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
         f"{place.format('Rome')}pass -> fail  (evaluator temperature 0 -> 0.5)"
     ]
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert log == "run <id>  <when>\n    2 fail\n    edit: evaluator temperature 0 -> 0.5\n"
     evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
     evalstore("run", "-q")
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
