@@ -58,6 +58,8 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
         f"tests/weather.md [city=Oslo]  scripted/one  fail -> pass  ({reason})"
     ]
     assert history(evalstore, "tests/weather.md::Oslo")[3] == f"  {reason}"
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert f"    edit: {reason}\n{values.replace('        ', 12 * ' ')}" in log
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert page.index("\nuser: ") < page.index("\n    fail  by scripted/judge  (does not count)")
 
@@ -89,6 +91,8 @@ def test_a_label_and_an_edit_of_the_judge_are_told_apart(
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
         f"{place.format('Rome')}pass -> fail  (evaluator temperature 0 -> 0.5)"
     ]
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert log == "run <id>  <when>\n    2 fail\n    edit: evaluator temperature 0 -> 0.5\n"
     evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
     evalstore("run", "-q")
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
@@ -322,3 +326,35 @@ def test_status_names_everything_that_was_edited_together(
     document = documents("status")
     assert [each["also"] for each in document["changes"]] == [also]
     assert [each.get("also") for each in document["items"]] == [also, also, None, None, None, None]
+
+
+def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_says_so(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    place, case = "tests/weather.md [city=Rome]  scripted/one", "tests/weather.md::Rome"
+    same, judged = "(another judgement)", "  <when>  <short>\n"
+    titles = [f"{start} instructions, checks" for start in ("by the same", "by other")]
+    evalstore("run", "-q")
+    edit(workspace / "models/judge.yaml", 'pass: true, feedback: ""', "pass: false")
+    again = evalstore("judge", "-q", "--refresh", case).stdout
+    assert "since the last run: 1 broke (1 by another judgement)\n" in again
+    assert f"fail       {place}  <short>  (broke, another judgement)\n" in again
+    shown = evalstore("show", case).stdout
+    assert f"\nfail  {place}  in run <short>\nfail  by scripted/judge{judged}" in shown
+    first = "In the workspace the first verdict by scripted/judge counts: pass (<short>)\n"
+    assert first in shown
+    assert [title in shown for title in titles] == [True, False]
+    why_not = "(the first verdict, which counts in the workspace)"
+    assert f"\n    pass  by scripted/judge  {why_not}{judged}" in shown
+    assert changed_lines(evalstore("diff", "@", "@work").stdout) == [
+        f"{place}  fail -> pass  {same}"
+    ]
+    work = evalstore("show", f"@work:{case}").stdout
+    assert f"\npass  {place}\npass  by scripted/judge{judged}history:" in work
+    assert f"\n    fail  by scripted/judge  (judged again, does not count){judged}" in work
+    plain = evalstore("run", "-q").stdout
+    assert "since the last run: 1 fixed (1 by another judgement)\n" in plain
+    assert f"pass       {place}  <short>  (fixed, another judgement)\n" in plain
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [f"{place}  fail -> pass  {same}"]
+    evalstore("label", case, "fail", "--as", "Ada")
+    assert first not in evalstore("show", case).stdout

@@ -286,7 +286,12 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     left = shorten_places(places, models + BESIDE_PLACE)
     wide = max(map(output.columns_of, left), default=0)
     for entry, label in zip(listed.entries, left, strict=False):
-        cell, feedback, change, _, attempts = entry
+        cell, feedback, change, attempts = (
+            entry.result,
+            entry.feedback,
+            entry.change,
+            entry.attempts,
+        )
         word = cell.word or "answered"
         session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
         colour = _MARKS.get(change, "broke") if not entry.regression else "broke"

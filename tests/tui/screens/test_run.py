@@ -248,15 +248,27 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         assert "judge 1 case of scripted/one again" in text
         assert "make 1 judgement (1 candidate), about $" in text
         assert "In the workspace the first verdict" in text
+        assert "judged again at your request" in text
         await press(pilot, "enter")
         text = screen(pilot)
         assert "0 new answers, 1 reused, 1 new judgement" in text
         assert "tests/weather.md [city=Oslo]  scripted/one  ✗ fail -> ✓ pass" in text
+        await press(pilot, "escape", "enter")
+        assert "✓ pass  by scripted/judge  (judged again, does not count)" in screen(pilot)
         await press(pilot, "escape", "g", "space", "space", "J")
         assert "judge 2 cases of scripted/one again" in screen(pilot)
         assert "make 1 judgement by checks and 1 by models (1" in screen(pilot)
 
+    async def of_the_run(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        text = screen(pilot)
+        assert (
+            "In the workspace the first verdict by scripted/judge counts: fail (########)" in text
+        )
+        assert "✗ fail  by scripted/judge  (the first verdict, which counts in the work" in text
+
     drive(scenario)
+    drive(of_the_run, revision="@")
 
 
 def test_a_case_without_a_verdict_has_none_that_goes_on_counting(workspace: Path) -> None:
