@@ -77,8 +77,8 @@ def test_checks_are_listed_with_a_description_and_an_example(
 ) -> None:
     ran = evalstore("ls", "checks")
     assert ran.stderr == (
-        "'evalstore explain CHECK' shows settings and examples. With 'not: true' a check says the "
-        "opposite, as in {contains: Paris, not: true}.\n"
+        "'evalstore explain CHECK' shows settings and examples.\n"
+        "'not: true' reverses a check: {contains: Paris, not: true}\n"
     )
     lines = ran.stdout.splitlines()
     assert lines[0].split() == ["TYPE", "DESCRIPTION", "EXAMPLE"]

@@ -202,10 +202,8 @@ def _print_listing(listing: Listing) -> None:
 
         output.talk(f"{agreement_text(listing.rows)}.")
     if listing.kind == "checks":
-        output.talk(
-            "'evalstore explain CHECK' shows settings and examples. With 'not: true' a check says "
-            "the opposite, as in {contains: Paris, not: true}."
-        )
+        output.talk("'evalstore explain CHECK' shows settings and examples.")
+        output.talk("'not: true' reverses a check: {contains: Paris, not: true}")
 
 
 def _table(listing: Listing) -> Table:
