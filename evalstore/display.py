@@ -100,7 +100,7 @@ def likely_price(
     With `at_most`, some of the calls may not be necessary. With `brief`, the guess is left out.
     """
     if usd is None:
-        return "at an unknown price"
+        return money(None) if brief else "at an unknown price"
     if not usd or (guess is None and not at_most):
         return f"about {money(usd)}"
     most = f"up to {money(usd).removeprefix('<')}"

@@ -7,7 +7,7 @@ a caller reacts differently or the exit code differs, not for each message.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 OK = 0
@@ -119,7 +119,17 @@ def _column_of(fragment: str, line: str) -> int | None:
 class WorkspaceError(EvalstoreError):
     """The workspace has problems; contains those of all files."""
 
-    def __init__(self, problems: Iterable[Problem], *, hint: str | None = None) -> None:
+    looked_for: Mapping[str, tuple[str, int, int, int, int]]
+    """The paths of files that tests mention, also of missing ones, and what was seen there."""
+
+    def __init__(
+        self,
+        problems: Iterable[Problem],
+        *,
+        hint: str | None = None,
+        looked_for: Mapping[str, tuple[str, int, int, int, int]] | None = None,
+    ) -> None:
+        self.looked_for = looked_for or {}
         self.problems = sorted(problems, key=lambda problem: (problem.file, problem.line or 0))
         text = "\n".join(f"{problem.place}: {problem.message}" for problem in self.problems)
         super().__init__(text, hint=hint)

@@ -15,6 +15,7 @@ from evalstore.tui.keys.registry import Action, own_actions
 from evalstore.tui.screens.actions import ActionsPage, CaseActionsPage
 from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.help import paragraphs
+from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.key_names import key_name
 from evalstore.tui.widgets.text_view import TextView
@@ -23,7 +24,7 @@ PAGE = Path(__file__).parent.parent / "docs/browser.md"
 _SHARED = {
     "Everywhere": (Page, Browser),
     "Where there is something to run, copy or save": (ActionsPage,),
-    "Where there are answers": (CaseActionsPage,),
+    "Where there are answers": (CaseActionsPage, DatedPage),
     "In a list": (Grid,),
     "In a text": (TextView,),
 }

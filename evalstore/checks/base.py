@@ -20,7 +20,10 @@ _EMPTY: tuple[Json, ...] = ("", [], {})
 
 
 class CheckFinding(NamedTuple):
-    """The result of a check type: a score from 0 to 1, and a feedback unless it passes."""
+    """The result of a check type: a score from 0 to 1, and a feedback.
+
+    That of a pass is shown if the check has `not`, which makes it a fail.
+    """
 
     score: float
     feedback: str = ""
@@ -32,6 +35,11 @@ class CheckFinding(NamedTuple):
 def passes(is_so: bool, feedback: str) -> CheckFinding:
     """Return a finding that is a pass, or a fail with this feedback."""
     return CheckFinding(1.0) if is_so else CheckFinding(0.0, feedback)
+
+
+def holds(check: Mapping[str, Json], feedback: Callable[[], str]) -> CheckFinding:
+    """Return a finding that is a pass, with this feedback if the check has `not`."""
+    return CheckFinding(1.0, feedback() if check.get("not") else "")
 
 
 class CheckOutcome(NamedTuple):

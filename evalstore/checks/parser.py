@@ -9,7 +9,8 @@ from evalstore.checks.base import CheckArguments, CheckType, NestedChecks
 from evalstore.checks.bounds import canonical_bound
 from evalstore.checks.normalization import STEPS
 from evalstore.checks.placeholders import DataMapping, Place
-from evalstore.checks.registry import find_kind, known_kinds
+from evalstore.checks.registry import find_kind
+from evalstore.checks.suggestions import suggest_check
 from evalstore.errors import FileProblem
 from evalstore.files.fields import is_finite, suggest
 from evalstore.values import Json
@@ -123,7 +124,8 @@ def split(definition: Json, line: int | None) -> tuple[str, dict[str, Json]]:
         raise FileProblem(f"these are two checks in one: '{types[0]}' and '{types[1]}'", line)
     if not types:
         names = [name for name in settings if name not in COMMON]
-        raise _unknown(names[0] if names else next(iter(settings)), line)
+        name = names[0] if names else next(iter(settings))
+        raise _unknown(name, line, settings[name])
     name = types[0]
     value = settings.pop(name)
     kind = find_kind(name)
@@ -166,11 +168,8 @@ def _example(kind: CheckType, name: str) -> str | None:
     return f"{name}: {kind.example}" if kind.example else None
 
 
-def _unknown(name: str, line: int | None) -> FileProblem:
-    hint = suggest(name, known_kinds(), "checks")
-    if name.startswith("i") and find_kind(name[1:]):  # as promptfoo has 'icontains'
-        hint = f"write '{name[1:]}' with 'ignoreCase: true'"
-    return FileProblem(f"there is no check '{name}'", line, hint=hint)
+def _unknown(name: str, line: int | None, value: Json = None) -> FileProblem:
+    return FileProblem(f"there is no check '{name}'", line, hint=suggest_check(name, value))
 
 
 def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[str, Json]:

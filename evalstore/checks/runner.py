@@ -35,8 +35,10 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
     if passed != is_turned_round:
         return CheckOutcome("pass", "", score)
     words = finding.feedback
-    if is_turned_round:
-        words = f"expected not to hold: {_describe(check)}"
+    if is_turned_round and bound:
+        words = f"the score is {finding.score:.4g}, required not {bound}"
+    elif is_turned_round:
+        words = words or _must_not_hold(check, subject)
     elif bound:
         reason = f"the score is {finding.score:.4g}, required {bound}"
         words = f"{reason}: {words}" if words else reason
@@ -44,10 +46,38 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
     return CheckOutcome("fail", label + words, score)
 
 
-def _describe(check: Mapping[str, Json]) -> str:
-    settings = {
-        name: value
-        for name, value in check.items()
-        if name not in ("type", "revision", "not", "name", "weight", "scope")
-    }
-    return f"{check['type']} {shorten(as_text(settings))}" if settings else str(check["type"])
+def _must_not_hold(check: Mapping[str, Json], subject: CheckInput) -> str:
+    """Return the feedback of a check with `not` whose type has no words for that."""
+    kind = find_kind(check["type"])
+    main = kind.main if kind else None
+    settings = {name: value for name, value in check.items() if name not in _SHARED}
+    words = ", ".join(
+        _in_words(settings[name]) if name == main else f"{name} {_in_words(settings[name])}"
+        for name in sorted(settings, key=lambda name: (name != main, name))
+    )
+    found = f", found {shorten(subject.quoted)}" if check.get("scope", "answer") == "answer" else ""
+    return f"expected not to hold: {check['type']} {words}".rstrip() + found
+
+
+_SHARED = (
+    *("type", "revision", "not", "name", "weight", "scope", "actual", "pass"),
+    *("given", "templates", "data", "turns", "prompts", "schema"),
+)
+"""Fields of a check that say nothing of what it expects, or only name it by an id."""
+
+
+def _in_words(value: Json) -> str:
+    """Return a setting as a feedback names it."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, dict) and "path" in value and "type" not in value:  # a file with its id
+        value = value["path"]
+    if isinstance(value, dict) and "type" in value:  # a check inside of another one
+        inner = {name: each for name, each in value.items() if name not in _SHARED}
+        return f"{value['type']} {', '.join(map(_in_words, inner.values()))}".rstrip()
+    text = as_text(value)
+    return shorten(text) if isinstance(value, str) or len(text) > _SHOWN else text
+
+
+_SHOWN = 60
+"""The most characters of a setting that stand without quotation marks."""

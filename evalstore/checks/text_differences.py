@@ -27,8 +27,8 @@ _LEAST_SCORE_OF_PART = 80
 """How similar a part of a word must be to a single expected word: 0..100."""
 _MANY_WORDS = 4
 """From so many words on, the nearest passage may lack one of them."""
-_WORD = r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+|[^\w\s]"
-"""An ideograph, a word or a sign."""
+_WORD = r"\d+(?:[.,:]\d+)+|[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+|[^\w\s]"
+"""A number with its decimals, an ideograph, a word or a sign."""
 
 
 class AnswerDifference(NamedTuple):
@@ -82,7 +82,8 @@ def locate_start(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
     if expected is None or text.startswith(expected):
         return None
     place = place_in(subject.actual, text, first_difference(expected, text))
-    return AnswerDifference(expected, text[: len(expected)], place, is_text=True)
+    _, end = _widened(text, 0, min(len(expected), len(text)))
+    return AnswerDifference(expected, text[:end], place, is_text=True)
 
 
 def locate_end(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
@@ -92,7 +93,7 @@ def locate_end(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifferen
     expected = max(parts, key=lambda part: first_difference(part[::-1], text[::-1]), default=None)
     if expected is None or text.endswith(expected):
         return None
-    start = max(0, len(text) - len(expected))
+    start, _ = _widened(text, max(0, len(text) - len(expected)), len(text))
     return AnswerDifference(
         expected, text[start:], place_in(subject.actual, text, start), is_text=True
     )
@@ -183,8 +184,8 @@ def _steps(part: str, text: str) -> int:
 def _align(part: str, text: str) -> tuple[str, int, int, float]:
     """Return a text with the start, the end and the score of the passage that is most like it.
 
-    The passage has as many words as the text, or one more or less; a text that is one word may
-    also be like a part of a longer word.
+    The passage has as many words and signs as the text, up to two more, such as those of bold
+    type, or one less; a text that is one word may also be like a part of a longer word.
     """
     from rapidfuzz.distance import Indel
 
@@ -193,7 +194,7 @@ def _align(part: str, text: str) -> tuple[str, int, int, float]:
     if not words or not count:
         return part, 0, 0, 0.0
     best = (0, 0, 0.0)
-    sizes = (count, count + 1, count - 1) if count >= _MANY_WORDS else (count, count + 1)
+    sizes = [count, count + 1, count + 2, *([count - 1] if count >= _MANY_WORDS else [])]
     for size in dict.fromkeys(min(size, len(words)) for size in sizes):
         for (start, _), (_, end) in zip(words, words[size - 1 :], strict=False):
             score = Indel.normalized_similarity(part, text[start:end], score_cutoff=best[2])
@@ -220,9 +221,17 @@ def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
     passage = text[start:end]
     start += len(passage) - len(passage.lstrip())
     end -= len(passage) - len(passage.rstrip())
+    return _widened(text, start, end)
+
+
+def _widened(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a range without parts of words at its ends; words that are very long stay cut."""
     least, most = max(0, start - _LONGEST_WORD), min(len(text), end + _LONGEST_WORD)
-    while start > least and text[start - 1].isalnum() and text[start].isalnum():
-        start -= 1
-    while end < most and text[end - 1].isalnum() and text[end].isalnum():
-        end += 1
+    for match in re.finditer(_WORD, text[least : start + _LONGEST_WORD]):
+        if match.start() < start - least < match.end():
+            start = least + match.start()
+    near = max(0, end - _LONGEST_WORD)
+    for match in re.finditer(_WORD, text[near:most]):
+        if match.start() < end - near < match.end():
+            end = near + match.end()
     return start, end

@@ -15,7 +15,7 @@ from evalstore.operations.diff_causes import Causes
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_field
 from evalstore.operations.side_names import WORKSPACE
-from evalstore.reports.comparison import Comparison, Pair, change_of_tests
+from evalstore.reports.comparison import OTHER_JUDGEMENT, Comparison, Pair, change_of_tests
 from evalstore.reports.version_diff import Difference, unified
 from evalstore.results import Result
 from evalstore.store.results import join_feedback
@@ -233,7 +233,7 @@ class Diff:
         if was.is_missing != now.is_missing:
             return "judged" if was.is_missing else "not judged"
         if was.evaluations != now.evaluations:
-            return "another judgement"
+            return OTHER_JUDGEMENT
         is_filled_in = was in self.earlier or now in self.earlier
         if was.verdict != now.verdict and self.rules[0] != self.rules[1] and not is_filled_in:
             return f"verdict: {' -> '.join(self.rules)}"

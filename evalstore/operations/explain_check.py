@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from evalstore.checks import find_kind, known_kinds
 from evalstore.checks.descriptions import common_settings, describe_check
+from evalstore.checks.suggestions import suggest_check
 from evalstore.errors import EvalstoreError
-from evalstore.files.fields import suggest
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ def explain_check(name: str) -> CheckExplanation:
     """Return the explanation of a check type; raises `EvalstoreError` for an unknown name."""
     kind = find_kind(name)
     if kind is None:
-        raise EvalstoreError(
-            f"there is no check '{name}'", hint=suggest(name, known_kinds(), "checks")
-        )
+        raise EvalstoreError(f"there is no check '{name}'", hint=suggest_check(name))
     return _explain(name, kind)
 
 

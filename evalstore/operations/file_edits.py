@@ -37,11 +37,15 @@ class _FirstEdit:
     is_same: bool = True
     """Whether the values are the same in all of them."""
 
-    def named(self) -> Difference:
-        """Return the difference; with its row, if the values are others in other rows."""
-        if self.is_same or not self.row:
+    def named(self, cases: int) -> Difference:
+        """Return the difference; with its row, if other rows have other values or none at all.
+
+        `cases` are those of the file.
+        """
+        is_alone = self.rows == 1 < cases and not self.difference.subject.startswith("row ")
+        if not self.row or (self.is_same and not is_alone):
             return self.difference
-        others = f" and {plural(self.rows - 1, 'other row')}"
+        others = "" if is_alone else f" and {plural(self.rows - 1, 'other row')}"
         return replace(
             self.difference, subject=f"{self.difference.subject} in [{self.row}]{others}"
         )
@@ -71,7 +75,10 @@ def find_edits(
                 else:
                     first.rows += 1
                     first.is_same = first.is_same and first.difference == difference
-    listed = {file: [edit.named() for edit in kinds.values()] for file, kinds in edits.items()}
+    listed = {
+        file: [edit.named(len(files[file][1].cases)) for edit in kinds.values()]
+        for file, kinds in edits.items()
+    }
     for file, (was, now) in files.items():
         known = edits[file].keys()
         others = differ_otherwise(was, now)

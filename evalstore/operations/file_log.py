@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.operations.file_edits import find_edits
+from evalstore.operations.judgement_changes import differ_evaluators
 from evalstore.operations.prompt_names import prompts_of
 from evalstore.planning.path_history import follow_file
 from evalstore.planning.row_index import RowIndex
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.file_edits import Name
     from evalstore.operations.prompt_names import PromptNames
+    from evalstore.reports.version_diff import Find
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case
@@ -44,7 +46,7 @@ class LoggedChange:
     """How many results of the file have each verdict in the run."""
     edits: tuple[Difference, ...]
     """The edits that this run was the first to judge, and the changes of the candidates since the
-    previous run; none if only verdicts changed."""
+    previous run, and those of the evaluators; none if only verdicts changed."""
     is_covered: bool = True
     """Whether the run has results of the file, or of the row that is looked at."""
 
@@ -95,9 +97,11 @@ def find_logged_changes(
     known: _Words = {}
     candidates: Candidates | None = None
     models: set[str] = set()
+    last: Run | None = None
     for version, differences in zip(versions, edits, strict=True):
         if not version.results:
             changes.append(LoggedChange(version.run, Counter(), differences, is_covered=False))
+        judged_by_models = any("models" in case.judged_by for case in files[version.node].cases)
         has_temperature = any(case.temperature is None for case in files[version.node].cases)
         for number, (run, leaf) in enumerate(version.results):
             now = words[leaf]
@@ -112,10 +116,20 @@ def find_logged_changes(
                         ),
                     )
                 models &= (candidates or {}).keys()
+                if last is not None and judged_by_models:
+                    edited += tuple(_evaluator_edits(last, run, find, files[version.node]))
+                last = run
             if not number or edited or any(known.get(place) != now[place] for place in now):
                 changes.append(LoggedChange(run, Counter(now.values()), edited))
             known |= now
     return changes[::-1]
+
+
+def _evaluator_edits(was: Run, now: Run, find: Find, file: CaseFile) -> Iterator[Difference]:
+    """Yield how the evaluators of a test file differ between two runs, with both values if long."""
+    for change in differ_evaluators(was, now, find, file):
+        edit = Difference("", change.was, change.now)
+        yield Difference(change.text, *((None, None) if edit.fits else (change.was, change.now)))
 
 
 def _candidates_as_of(before: Candidates | None, run: Run) -> Candidates | None:

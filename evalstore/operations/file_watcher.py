@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
@@ -21,6 +22,8 @@ from evalstore.workspace.env_files import NAMES
 from evalstore.workspace.index import INDEX, SUFFIXES, Seen, Stamp, read_cache, walk
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
@@ -55,9 +58,15 @@ class FileWatcher:
             self._folders = folders
             self._files = self._look()
 
-    def follow_mentioned(self, names: Collection[str]) -> None:
-        """Watch also the files that tests mention from now on."""
-        self._mentioned = {name: self._mentioned.get(name) or see_mentioned(name) for name in names}
+    def follow_mentioned(
+        self, names: Collection[str], seen: Mapping[str, Seen] | None = None
+    ) -> None:
+        """Watch also the files that tests mention from now on.
+
+        Those that were `seen` before are changed if they differ from that.
+        """
+        before = {**(seen or {}), **self._mentioned}
+        self._mentioned = {name: before.get(name) or see_mentioned(name) for name in names}
 
     def wait(self) -> list[str]:
         """Wait until files have changed; returns their relative paths, sorted.
@@ -117,8 +126,15 @@ class ChangeNotifier:
         self._location = location
         self._watcher: FileWatcher | None = None
         self._index: Seen | None = None
+        self._indexed: set[str] = set()
+        """The files that tests mention, by the index."""
+        self._looked_for: Mapping[str, Seen] = {}
         self._due = 0.0
         self._lock = threading.Lock()
+
+    def follow_mentioned(self, looked_for: Mapping[str, Seen]) -> None:
+        """Look also at these paths of files that tests mention, which the index may lack."""
+        self._looked_for = looked_for
 
     def has_changed(self) -> bool:
         """Return whether files have changed; False also when it is too early to look again.
@@ -153,19 +169,22 @@ class ChangeNotifier:
         """Follow the files that tests mention, by the index of the files as they were last read."""
         path = workspace.private / INDEX
         index = see(str(path))
-        if index == self._index:
-            return
-        self._index = index
-        try:
-            keys = list(read_cache(path, workspace.boundary)["files"])
-        except (ValueError, KeyError, TypeError):
-            return
-        kinds = (key.partition(":") for key in keys)
-        names = [name for kind, _, name in kinds if kind in ("file", "data") and name]
-        watcher.follow_mentioned(
-            {
-                os.path.join(workspace.root, path)
-                for name in names
-                for path in (name, name.rpartition(":")[0] or name)  # the suffix may follow
-            }
-        )
+        if index != self._index:
+            self._index = index
+            with suppress(ValueError, KeyError, TypeError):
+                self._indexed = _mentioned_paths(
+                    workspace.root, read_cache(path, workspace.boundary)["files"]
+                )
+        looked_for = self._looked_for
+        watcher.follow_mentioned(self._indexed | looked_for.keys(), looked_for)
+
+
+def _mentioned_paths(root: str | Path, keys: Iterable[str]) -> set[str]:
+    """Return the paths of the mentioned files by their keys in the index."""
+    kinds = (key.partition(":") for key in keys)
+    names = [name for kind, _, name in kinds if kind in ("file", "data") and name]
+    return {
+        os.path.join(root, path)
+        for name in names
+        for path in (name, name.rpartition(":")[0] or name)  # the suffix may follow
+    }

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.planning.reasons import describe_evaluator_change
+from evalstore.planning.reason import Reason, describe_evaluator_change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.comparison import Pair
+    from evalstore.reports.version_diff import Find
     from evalstore.results import Result
+    from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Json
+    from evalstore.values import CaseFile, Json
 
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""
@@ -98,3 +100,34 @@ def _evaluators(
         if nearest is not None:
             lost.remove(nearest)
             yield describe_evaluator_change(versions.find, nearest, new).text
+
+
+def differ_evaluators(
+    was: Run, now: Run, find: Find, of_file: CaseFile | None = None
+) -> Iterator[Reason]:
+    """Yield how the models that judge differ between two runs, and the rule for their votes.
+
+    With `of_file`, only of those that judge a test file, without a prompt that it replaces.
+    """
+    names = of_file.evaluators if of_file else None
+    own_prompts = of_file is not None and all(case.judge_prompts for case in of_file.cases)
+
+    def evaluators(run: Run) -> dict[str, Json]:
+        stored = {
+            judge.id: find("evaluator", judge.evaluator) or {}
+            for judge in run.evaluators
+            if names is None or judge.id in names
+        }
+        if not own_prompts:
+            return stored
+        return {id: {**content, "prompt": None} for id, content in stored.items()}
+
+    old, new = evaluators(was), evaluators(now)
+    for id in dict.fromkeys((*new, *old)):
+        if id not in old or id not in new:
+            yield Reason(f"evaluator {id} is {'new' if id in new else 'gone'}")
+        elif old[id] != new[id]:
+            reason = describe_evaluator_change(find, old[id], new[id], id)
+            yield reason._replace(text=reason.text + (f" ({id})" if len(new) > 1 else ""))
+    if was.verdict_rule != now.verdict_rule:
+        yield Reason(f"verdict: {was.verdict_rule} -> {now.verdict_rule}")

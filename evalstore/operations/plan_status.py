@@ -16,7 +16,7 @@ from evalstore.planning.open_project import open_project, open_workspace, store_
 from evalstore.planning.options import GO_ON
 from evalstore.planning.plan import PlanItem
 from evalstore.planning.planner import make_plan, require_sound
-from evalstore.planning.reasons import Explainer, Reason
+from evalstore.planning.reasons import Explainer
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.values import RECORDED
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location, SelectionOptions
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
+    from evalstore.planning.reason import Reason
 
 
 def compute_status(location: Location, selection: SelectionOptions) -> Status:

@@ -12,6 +12,7 @@ from evalstore.operations.rendering import references_of, text_of
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
+from evalstore.workspace.index import read_prompt_versions
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
@@ -110,24 +111,39 @@ def _label(
 
 
 def _find_nearest(project: Project, older: Collection[str]) -> dict[str, str]:
-    """Return the current prompts that older versions are similar to, by the ids of these."""
+    """Return the current prompts that older versions are similar to, by the ids of these.
+
+    The version that the last run has used counts as the current one, however much is edited since.
+    """
     current = [id for ids in project.reading.names.get("prompts", {}).values() for id in ids]
-    if not older or not current or len(current) * len(older) > _MOST_COMPARED:
+    if not older or not current:
         return {}
+    now = {**_used_last(project), **{id: id for id in current}}
+    nearest = {id: now[id] for id in older if id in now}
+    if len(now) * len(older) > _MOST_COMPARED:
+        return nearest
     from rapidfuzz import process  # takes a moment, and most pages do not need it
     from rapidfuzz.distance import Indel
 
-    contents = project.versions.load("prompt", [*current, *older])
+    contents = project.versions.load("prompt", [*now, *older])
     texts = {id: _start_of(content) for id, content in contents.items()}
-    others = {id: texts[id] for id in current if id in texts}
-    nearest: dict[str, str] = {}
-    for id in texts.keys() & set(older):
+    others = {id: texts[id] for id in now if id in texts}
+    for id in texts.keys() & (set(older) - nearest.keys()):
         best = process.extractOne(
             texts[id], others, scorer=Indel.normalized_similarity, score_cutoff=_SIMILAR
         )
         if best:
-            nearest[id] = best[2]
+            nearest[id] = now[best[2]]
     return nearest
+
+
+def _used_last(project: Project) -> dict[str, str]:
+    """Return the prompts that were edited since the last run: by their ids then, their ids now."""
+    names = project.reading.names["prompts"]
+    workspace = project.workspace
+    used = read_prompt_versions(workspace.private, workspace.boundary)
+    pairs = ((was, names[name]) for name, was in used if name in names)
+    return {id: new for was, now in pairs for id, new in zip(was, now, strict=False)}
 
 
 class PromptNames:

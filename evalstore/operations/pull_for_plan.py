@@ -1,8 +1,9 @@
-"""Copies from a remote only what the current plan asks for.
+"""Copies from a remote only what the current plan asks for, and the run to compare with.
 
 A clean machine, such as one of CI, needs neither the history nor the results of other cases. It
 looks up the questions of its plan, then the judgements of the answers that came, and again until
-nothing more comes.
+nothing more comes. Unless only some cases are selected, it copies the newest run and the newest
+about all cases first: they tell what broke.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def pull_for_plan(
 def _pull(location: Location, selection: SelectionOptions, pull: ReferencedPull) -> None:
     with open_project(replace(location, was_seen=True)) as project:
         require_sound(project, selection)
+        if not selection.narrows:
+            pull.copy("runs", pull.find_newest_runs())
         while True:
             plan = make_plan(project, selection)
             sessions = pull.find_keyed("sessions", questions_of(plan))

@@ -7,7 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.planning.path_history import PathHistory
+from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Pair, ResultIndex, sort_pair
 from evalstore.store.path_trees import read_tree
@@ -49,6 +51,8 @@ class VerdictChanges:
     """Results that are pending and had a verdict in the newest earlier run."""
     older: int = 0
     """How many that broke, were fixed or changed count answers older than those before."""
+    judged_otherwise: set[CellKey] = field(default_factory=set)
+    """Those that broke or were fixed by another judgement of the same answers, without an edit."""
 
     @property
     def is_any(self) -> bool:
@@ -184,6 +188,13 @@ class _Comparer:
         sessions = self._store.find_sessions(sessions_to_compare(unequal))
         for pair in pairs:
             self._add(pair, sessions)
+        repeated = [pair for pair in unequal if _is_judged_otherwise(pair)]
+        differences = judgement_changes(self._store, VersionReader(self._store), repeated)
+        for pair in repeated:
+            assert pair.was
+            assert pair.now
+            if not differences.get((pair.was.evaluations, pair.now.evaluations)):
+                self._changes.judged_otherwise.add(cell_of(pair.now))
 
     def _add(self, pair: Pair, sessions: Mapping[str, Session]) -> None:
         was, now = pair.was, pair.now
@@ -208,6 +219,19 @@ class _Comparer:
         is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
         if now.verdict != "pass" and not is_same:
             self._changes.failed_again.append(now)
+
+
+def _is_judged_otherwise(pair: Pair) -> bool:
+    """Return whether other judgements of the same answers have another verdict."""
+    was, now = pair.was, pair.now
+    return (
+        was is not None
+        and now is not None
+        and None not in (was.verdict, now.verdict)
+        and was.verdict != now.verdict
+        and (was.sessions, was.evaluation) == (now.sessions, now.evaluation)
+        and was.evaluations != now.evaluations
+    )
 
 
 def file_batches(entries: Mapping[str, str]) -> Iterator[dict[str, str]]:

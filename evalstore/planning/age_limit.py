@@ -15,5 +15,7 @@ class AgeLimit(NamedTuple):
     """Why an older one is replaced."""
 
 
+AT_REQUEST = "again at your request"
+"""Why everything is replaced with `--refresh`; a reason puts `asked` or `judged` before it."""
 EVER = AgeLimit()
 """The limit with which all of them count."""

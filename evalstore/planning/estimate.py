@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
-    from evalstore.planning.reasons import Reason
+    from evalstore.planning.reason import Reason
 
 _CHARACTERS = 4
 """Characters of a token, on average."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import now
 from evalstore.errors import EvalstoreError, NothingSelectedError
-from evalstore.planning.age_limit import EVER, AgeLimit
+from evalstore.planning.age_limit import AT_REQUEST, EVER, AgeLimit
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.renames import pair_with_workspace
 from evalstore.planning.results import CellResult, as_result
@@ -78,7 +78,7 @@ def bounds_of(
     if selection.max_age is not None:
         from_options = _bound(selection.max_age, "judgement" if judge_only else "answer")
     if selection.refresh:
-        from_options = AgeLimit(begun, "refresh")
+        from_options = AgeLimit(begun, AT_REQUEST)
     from_settings = EVER if settings.max_age is None else _bound(settings.max_age, "answer")
     if judge_only:
         return from_settings, from_options

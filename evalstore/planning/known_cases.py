@@ -12,7 +12,7 @@ from evalstore.values import Case, CaseFile
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
-    from evalstore.runs import Run, RunCandidate
+    from evalstore.runs import Run, RunCandidate, RunEvaluator
 
 
 class KnownCase(NamedTuple):
@@ -52,14 +52,17 @@ class KnownCases:
         return self._trees[root]
 
     def find(self, file: str, case: Case) -> Iterator[KnownCase]:
-        """Yield the versions of a case in earlier runs, newest first; equal snapshots only once."""
-        seen: set[tuple[str, tuple[RunCandidate, ...]]] = set()
+        """Yield the versions of a case in earlier runs, newest first.
+
+        Runs with an equal test file and the same models are one.
+        """
+        seen: set[tuple[str, tuple[RunCandidate, ...], tuple[RunEvaluator, ...]]] = set()
         for run in self.runs:
             path = self.path_in(run.snapshot, file)
             node = self._tree(run.snapshot)[path] if path else None
-            if node is None or (node, run.candidates) in seen:
+            if node is None or (node, run.candidates, run.evaluators) in seen:
                 continue
-            seen.add((node, run.candidates))
+            seen.add((node, run.candidates, run.evaluators))
             rows = self._rows_of(node)
             old = rows.find(case) if rows else None
             if old:

@@ -13,6 +13,7 @@ from evalstore.planning.selection import Target
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
 
     from evalstore.planning.options import Location
     from evalstore.values import CaseFile
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 
 _LISTED = 4
 """Rows that a hint names."""
+_KINDS = {
+    "prompts": "a prompt",
+    "tools": "a tool",
+    "schemas": "a schema",
+    **dict.fromkeys(("models", "providers", "currencies"), None),
+}
+"""The folders of other files than tests, and what a file there is, if tests use it."""
+_DATA = (".csv", ".tsv", ".json", ".jsonl")
 _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
 """Matches a row as commands print it."""
 _CASE = re.compile(r"(?P<file>.*?\.md)::(?P<row>.*)", re.DOTALL)
@@ -77,9 +86,20 @@ def _find(
 def _file_hint(workspace: WorkspaceFolder, file: str, tests: Collection[str]) -> str:
     """Return a hint about a file that is none of `tests`: what it is, or which one is meant."""
     path = workspace.root / file
-    if path.is_relative_to(workspace.folder("prompts")) and path.is_file():
-        return f"'{file}' is a prompt: name a test file that uses it; its edits are shown there"
+    kind = _kind_of(workspace, path) if path.is_file() and file not in tests else None
+    if kind:
+        return f"'{file}' is {kind}: name a test file that uses it; its edits are shown there"
     return suggest_file(file, tests)
+
+
+def _kind_of(workspace: WorkspaceFolder, path: Path) -> str | None:
+    """Return what a file is that tests may use, such as `a prompt`; None for settings."""
+    for folder, kind in _KINDS.items():
+        if path.is_relative_to(workspace.folder(folder)):
+            return kind
+    if path == workspace.config or not path.is_relative_to(workspace.root):
+        return None
+    return "a data file" if path.suffix.lower() in _DATA else "not a test file"
 
 
 def _named(

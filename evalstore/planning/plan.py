@@ -314,7 +314,7 @@ def missing_judgements(
 def _lacking(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool
 ) -> Iterator[tuple[Judge | None, int]]:
-    votes = _decided_first(cell, stored)
+    votes = _votes_of(cell, stored)
     if any(vote.human for vote in votes):
         return
     if "checks" in cell.case.judged_by:
@@ -325,9 +325,7 @@ def _lacking(
                 return
         elif not wants_models(cell.case.judged_by, checked):
             return
-    if "models" not in cell.case.judged_by:
-        return
-    for judge in cell.judges:
+    for judge in cell.judges if "models" in cell.case.judged_by else ():
         have = sum(1 for vote in votes if vote.evaluator == judge.evaluator)
         if have < judge.times:
             yield judge, judge.times - have
@@ -337,7 +335,7 @@ def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:
     """Return whether a model must judge a subject and the case has no evaluator."""
     if cell.judges or "models" not in cell.case.judged_by:
         return False
-    votes = _decided_first(cell, stored)
+    votes = _votes_of(cell, stored)
     if any(vote.human for vote in votes):
         return False
     if "checks" not in cell.case.judged_by:
@@ -353,7 +351,7 @@ def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
     `pass` and `fail` count before `undecided` and `error`, then the oldest: a repeated judgement
     replaces an unreadable one in every store. `stored` is oldest first.
     """
-    votes = _decided_first(cell, stored)
+    votes = _votes_of(cell, stored)
     counted = [vote for vote in votes if vote.human]
     if "checks" in cell.case.judged_by:
         counted += [vote for vote in votes if vote.evaluator == CHECKS][:1]
@@ -363,7 +361,7 @@ def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
     return counted
 
 
-def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
+def _votes_of(cell: Cell, stored: Iterable[Vote]) -> Sequence[Vote]:
     """Return the votes of the cell's evaluation version, in the order in which they count.
 
     Of each person only the last label is included, and none when it removes the label.
@@ -374,9 +372,12 @@ def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
         last = {vote.evaluator: vote for vote in people}.values()
         words = [vote for vote in last if vote.verdict != "none"]
         votes = [*words, *(vote for vote in votes if not vote.human)]
-    if len(votes) > 1:
-        votes.sort(key=lambda vote: vote.verdict in UNSETTLED)
-    return votes
+    return decided_first(votes)
+
+
+def decided_first(votes: Sequence[Vote]) -> Sequence[Vote]:
+    """Return votes, oldest first, in the order in which they count: `pass` and `fail` first."""
+    return sorted(votes, key=lambda vote: vote.verdict in UNSETTLED) if len(votes) > 1 else votes
 
 
 @dataclass(frozen=True, slots=True)

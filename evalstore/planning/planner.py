@@ -101,13 +101,14 @@ def require_sound(
         or criteria.covers_file(problem.file)
     ]
     broken = {problem.file for problem in relevant}
+    looked_for = project.reading.references.looked
     if broken and broken < project.reading.tests:
         if selection.keep_going:
             project.leave_out(broken)
             return
-        raise WorkspaceError(project.reading.problems, hint=hint)
+        raise WorkspaceError(project.reading.problems, hint=hint, looked_for=looked_for)
     if relevant:
-        raise WorkspaceError(project.reading.problems)
+        raise WorkspaceError(project.reading.problems, looked_for=looked_for)
 
 
 def resolve_scope(

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from evalstore import hashing
+from evalstore.planning.age_limit import AT_REQUEST
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.known_cases import KnownCase, KnownCases
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
+from evalstore.planning.reason import Reason, describe_evaluator_change, reason_of
+from evalstore.planning.undone_edits import (
+    asked_otherwise,
+    evaluators_of,
+    is_again,
+    takes_part,
+)
 from evalstore.planning.version_reader import VersionReader, in_batches
 from evalstore.reports.case_edits import differ_cases, judging_changed, versions_compared
 from evalstore.reports.version_diff import (
-    CODE_CHANGED,
     Difference,
-    Find,
     differ_evaluations,
     differ_models,
     differ_prompts,
@@ -27,39 +33,19 @@ from evalstore.reports.version_diff import (
     evaluation_parts,
     shorten_line,
 )
-from evalstore.values import RECORDED, Case, Json, Question
+from evalstore.values import RECORDED, Case, Question
 
 if TYPE_CHECKING:
-    from evalstore.planning.cells import Cell
+    from evalstore.planning.cells import Cell, Judge
     from evalstore.planning.project import Project
-    from evalstore.results import Failure
+    from evalstore.results import Failure, Vote
     from evalstore.runs import RunCandidate
     from evalstore.store.failures import Place
 
-_NAMED = (
-    *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
-    *("recorded answer", "repetitions", "conversation ", "order of ", "judged by"),
-    "evaluator prompt ",
-    CODE_CHANGED,
-    "the evaluator's code changed",
-)
-"""Beginnings of differences that are shown as they are."""
 _FEW_PROMPTS = 8
 """The most system prompts of a case that are searched without a set."""
 
 T = TypeVar("T")
-
-
-class Reason(NamedTuple):
-    """Why an item is in the plan, with the first difference."""
-
-    text: str
-    was: str | None = None
-    now: str | None = None
-    relative: str | None = None
-    """Id of the question that is the nearest relative, when there is one."""
-    also: tuple[str, ...] = ()
-    """The parts of the case that were edited as well, such as `checks`."""
 
 
 @dataclass
@@ -129,8 +115,9 @@ class Explainer:
             )
             yield from versions_compared(old, judgement.cell.case) if old else ()
         elif votes and now and all(vote.evaluation != now for vote in votes):
-            yield "evaluation", now
-            yield "evaluation", self._evaluation_before(judgement, votes[-1].evaluation)
+            before = self._before(judgement)
+            yield from (("evaluation", now), ("evaluation", votes[-1].evaluation))
+            yield "evaluation", before.case.evaluation if before else None
 
     # --- reasons
 
@@ -145,7 +132,8 @@ class Explainer:
                 ask.question_id,
             )
         if ask.why:
-            return Reason(ask.why, relative=ask.question_id)
+            verb = "taken" if cell.case.recorded else "asked"
+            return Reason(_with_verb(verb, ask.why), relative=ask.question_id)
         if ask.question_id in failed:
             return Reason(f"retry of a failure: {shorten_line(failed[ask.question_id].message)}")
         total = cell.required_answers_of(ask.question_id)
@@ -180,7 +168,7 @@ class Explainer:
                 self.find,
                 self.project.name_of_version,
             )
-            return _reason(differences, "test changed", relative)
+            return reason_of(differences, "test changed", relative)
         if cell.prompt not in self._prompts_of(case):
             position = cell.prompt_number
             before = case.prompts[position] if position < len(case.prompts) else None
@@ -192,12 +180,12 @@ class Explainer:
             differences = differ_prompts(
                 self.find("prompt", before) or {}, self.find("prompt", cell.prompt) or {}
             )
-            return _reason(differences, "system prompt changed", relative)
+            return reason_of(differences, "system prompt changed", relative)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
                 return None
             was, now = self._recorded(case), self._recorded(cell.case)
-            return _reason([Difference("recorded answer", was, now)], "recorded answer")
+            return reason_of([Difference("recorded answer", was, now)], "recorded answer")
         if model is None:
             return Reason(f"new candidate {cell.candidate.id}")
         if model.model != cell.question.model:
@@ -205,7 +193,7 @@ class Explainer:
                 self.find("model", model.model) or {},
                 self.find("model", cell.question.model) or {},
             )
-            return _reason(differences, "model changed", relative)
+            return reason_of(differences, "model changed", relative)
         if model.temperature != cell.candidate.temperature and cell.case.temperature is None:
             was, now = str(model.temperature), str(cell.candidate.temperature)
             return Reason(f"model option temperature {was} -> {now}", was, now, relative)
@@ -250,7 +238,7 @@ class Explainer:
         if subject is None:
             return Reason("new answer")
         if judgement.why:
-            return Reason(judgement.why)
+            return Reason(_with_verb("judged", judgement.why))
         evaluation = judgement.cell.case.evaluation
         assert evaluation is not None
         votes = plan.votes.get(subject, [])
@@ -260,19 +248,14 @@ class Explainer:
             was, now = str(len(same)), str(judgement.judge.times)
             return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
         if not here and votes:
-            relative = self._evaluation_before(judgement, votes[-1].evaluation)
-            old, new = (self.find("evaluation", id) or {} for id in (relative, evaluation))
-            reason = _reason(differ_evaluations(old, new, self.find), "evaluation changed")
-            return reason._replace(also=evaluation_parts(old, new)[1:])
+            return self._evaluated_otherwise(judgement, votes)
         place = (subject, evaluation, judgement.evaluator)
         if place in failed:
             message = failed[place].message
             return Reason(f"retry of a failure: {shorten_line(message)}")
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
         if by_others and judgement.judge:
-            old = self.find("evaluator", by_others[-1].evaluator) or {}
-            new = self.find("evaluator", judgement.judge.evaluator) or {}
-            return describe_evaluator_change(self.find, old, new, judgement.judge.id)
+            return self._other_evaluator(judgement, judgement.judge, by_others[-1])
         return self._judged_otherwise(judgement) or Reason("not judged yet")
 
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
@@ -281,7 +264,7 @@ class Explainer:
             name = self.project.name_of_version
             differences = list(differ_cases(old, judgement.cell.case, self.find, name))
             if differences:
-                return _reason(differences, "case changed")
+                return reason_of(differences, "case changed")
         return None
 
     def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
@@ -294,48 +277,76 @@ class Explainer:
             ):
                 yield replace(known.case, prompts=cell.case.prompts)
 
-    def _evaluation_before(self, judgement: PlannedJudgement, newest: str) -> str:
-        """Return the previous evaluation version of the case, else the newest of the session."""
-        for known in self._known.find(judgement.cell.file, judgement.cell.case):
-            if known.case.evaluation and known.case.evaluation != judgement.cell.case.evaluation:
-                return known.case.evaluation
-        return newest
+    def _before(self, judgement: PlannedJudgement, judge: Judge | None = None) -> KnownCase | None:
+        """Return the case in the newest run with the candidate in which something was different.
 
-
-def describe_evaluator_change(find: Find, was: Json, now: Json, id: str = "") -> Reason:
-    """Return how two evaluators differ, as contents; `id` is the name of the new one."""
-    if was.get("model") != now.get("model"):
-        models = [find("model", each.get("model") or "") or {} for each in (was, now)]
-        name = id or str(models[1].get("code") or now.get("model", "")[:8])
-        return _other_model(*models) or Reason(f"new evaluator {name}")
-    if was.get("prompt") != now.get("prompt"):
-        prompts = (find("prompt", each.get("prompt", "")) or {} for each in (was, now))
-        return _reason(differ_prompts(*prompts), "evaluator prompt changed")
-    return Reason(
-        f"evaluator temperature {was.get('temperature')} -> {now.get('temperature')}",
-        str(was.get("temperature")),
-        str(now.get("temperature")),
-    )
-
-
-def _other_model(was: Json, now: Json) -> Reason | None:
-    """Return what changed of the model of an evaluator; None for another model."""
-    if not was or any(was.get(name) != now.get(name) for name in ("provider", "code")):
+        With `judge`, an evaluator that was different counts as well.
+        """
+        cell = judgement.cell
+        new = self.find("evaluator", judge.evaluator) if judge else None
+        for known in self._known.find(cell.file, cell.case):
+            if takes_part(known, cell) and (
+                known.case.evaluation != cell.case.evaluation
+                or self._asked_otherwise(known, cell)
+                or (judge and all(new != old for _, old in evaluators_of(known, self.find)))
+            ):
+                return known
         return None
-    differences = [
-        replace(each, subject=each.subject.replace(CODE_CHANGED, "the evaluator's code changed", 1))
-        for each in differ_models(was, now)
-    ]
-    return _reason(differences, "evaluator") if differences else None
+
+    def _evaluated_otherwise(self, judgement: PlannedJudgement, votes: Sequence[Vote]) -> Reason:
+        """Return why an answer is judged that has only votes on other evaluation versions."""
+        before = self._before(judgement)
+        now = judgement.cell.case.evaluation
+        asked = self._asked_otherwise(before, judgement.cell) if before else ()
+        was = before.case.evaluation if before and before.case.evaluation != now else None
+        old, new = (self.find("evaluation", id) or {} for id in (was or votes[-1].evaluation, now))
+        parts = evaluation_parts(old, new)
+        if before and was is None:
+            voted = {each.evaluation for each in votes}
+            return self._undone(judgement, asked, parts or ("criteria",), voted)
+        reason = reason_of(differ_evaluations(old, new, self.find), "evaluation changed")
+        return reason._replace(also=(*parts[1:], *asked))
+
+    def _other_evaluator(self, judgement: PlannedJudgement, judge: Judge, vote: Vote) -> Reason:
+        """Return why an answer is judged that has only votes by other evaluators."""
+        cell, before = judgement.cell, self._before(judgement, judge)
+        new = self.find("evaluator", judge.evaluator) or {}
+        judges = evaluators_of(before, self.find) if before else []
+        if before and any(old == new for _, old in judges):
+            parts = self._asked_otherwise(before, cell)
+            if before.case.evaluation != cell.case.evaluation:
+                contents = (before.case.evaluation, cell.case.evaluation)
+                old, now = (self.find("evaluation", id) or {} for id in contents)
+                parts = (*parts, *evaluation_parts(old, now))
+            return self._undone(judgement, parts, ("evaluator",), {vote.evaluation})
+        nearest = [old for name, old in judges if name == judge.id]
+        was = next(iter(nearest), None) or self.find("evaluator", vote.evaluator) or {}
+        return describe_evaluator_change(self.find, was, new, judge.id)
+
+    def _undone(
+        self,
+        judgement: PlannedJudgement,
+        parts: Sequence[str],
+        judged_by: Sequence[str],
+        voted: Collection[str],
+    ) -> Reason:
+        """Return that an undone edit brings back an answer, which is judged by what is new.
+
+        `voted` are the evaluation versions under which the answer has votes.
+        """
+        cell = judgement.cell
+        for known in self._known.find(cell.file, cell.case):
+            is_judged = known.case.evaluation in voted and takes_part(known, cell)
+            if is_judged and not self._asked_otherwise(known, cell):
+                return Reason(is_again(parts, judged_by, known.run.id))
+        return Reason(is_again(parts, judged_by))
+
+    def _asked_otherwise(self, known: KnownCase, cell: Cell) -> tuple[str, ...]:
+        return asked_otherwise(known, cell, self._prompts_of(known.case))
 
 
-def _reason(differences: list[Difference], subject: str, relative: str | None = None) -> Reason:
-    if not differences:
-        return Reason(subject, relative=relative)
-    first, *rest = differences
-    more = f" (and {len(rest)} more)" if rest else ""
-    text = str(first) if first.subject.startswith(_NAMED) else f"{subject}: {first}"
-    return Reason(text + more, first.was, first.now, relative)
+def _with_verb(verb: str, why: str) -> str:
+    return f"{verb} {why}" if why == AT_REQUEST else why
 
 
 def _at(ids: Sequence[T], number: int) -> T:

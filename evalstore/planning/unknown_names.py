@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import nearest, suggest
-from evalstore.workspace.model_suggestions import suggest_model
+from evalstore.workspace.model_suggestions import NO_FILE, suggest_model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -24,9 +24,13 @@ def no_such_model(
 ) -> EvalstoreError:
     """Return the error for an unknown model; `part` is `candidates`, `evaluators` or another place.
 
-    A candidate is never suggested for an evaluator that the settings name, nor the reverse.
+    A candidate is never suggested for an evaluator that the settings name, nor the reverse. What
+    is hardly a name may be the message of a run, which git has `-m` for.
     """
-    hint = suggest_model(id, _models_for(part, reading, settings) if reading.models else ())
+    models = _models_for(part, reading, settings) if reading.models else ()
+    hint = suggest_model(id, models, reading.providers)
+    if part == "candidates" and (" " in id or hint.endswith(NO_FILE)):
+        hint += "; the message of a run is '--message'"
     return EvalstoreError(f"there is no model '{id}' ({part})", hint=hint)
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from evalstore.values import Case
 
 Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]
+OTHER_JUDGEMENT = "another judgement"
+"""The reason for another verdict on the same answer when nothing was edited."""
 
 
 @dataclass(frozen=True, slots=True)

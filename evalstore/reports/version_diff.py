@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from evalstore.display import plural, shorten
+from evalstore.display import plural
 from evalstore.reports.check_pairs import pair_checks
+from evalstore.reports.check_words import BOUND, as_setting, as_written
 from evalstore.reports.word_diff import changed_ranges, shared_ends
 from evalstore.values import AnswerRef, Json, SampleRef
 
@@ -18,13 +20,9 @@ _INLINE = 64
 """The most characters of two values that are shown in one line."""
 _MOST_EDITS = 5
 """The most changed lines of a text that are listed."""
-_BOUND = ("turns", "templates", "data")
-"""Fields of a check that its author has not written."""
-_HIDDEN = (*_BOUND, "type", "revision", "given", "prompts")
-"""Fields of a check that are not shown with its type."""
-_MAIN = ("expected", "pattern", "check")
-"""Settings of checks that are shown without their names, as in `type: value`."""
-
+_TEXT_LINE = re.compile(r"\bline \d+(?: in \[.*| \(and \d+ more\))?(?:;|$)", re.DOTALL)
+"""The end of the subject of an edited line, also with its row or in a reason that says more."""
+_LIST_ITEM = re.compile(r"\s*(?:[-*+#>]+|\d+[.)])\s")
 
 CODE_CHANGED = "the candidate's code changed"
 """The start of the difference between two versions of a model that is an application."""
@@ -40,7 +38,15 @@ class Difference:
 
     @property
     def fits(self) -> bool:
-        """Return whether both values can be shown in one line."""
+        """Return whether both values can be shown in one line.
+
+        Not those of a line of a text that is new, removed, or an item of a list: with its dash or
+        number sign it would not read as a value.
+        """
+        if _TEXT_LINE.search(self.subject):
+            sides = (self.was, self.now)
+            if None in sides or any(_LIST_ITEM.match(side or "") for side in sides):
+                return False
         return len(self.was or "") + len(self.now or "") <= _INLINE
 
     def __str__(self) -> str:
@@ -62,19 +68,6 @@ Find = Callable[[str, str], Json]
 """From a kind and an id to the content; None when it is not available."""
 Name = Callable[[str, str], str | None]
 """From a kind and an id to the current name of the version."""
-
-
-def focus(was: str | None, now: str | None, width: int) -> tuple[str, str]:
-    """Return two texts in one short line each, cut so that their first difference is visible."""
-    if was is None or now is None:
-        return shorten_line(was, width), shorten_line(now, width)
-    old, new = " ".join(was.split()), " ".join(now.split())
-    same = next((n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
-    start = 0
-    if max(len(old), len(new)) > width and same > width // 3:
-        start = old.rfind(" ", 0, same - width // 4) + 1 if same > width // 4 else 0
-    cut = "…" if start else ""
-    return cut + shorten_line(old[start:], width), cut + shorten_line(new[start:], width)
 
 
 def shorten_line(text: str | None, width: int = _SHOWN) -> str:
@@ -146,52 +139,19 @@ def evaluation_parts(was: Json, now: Json) -> tuple[str, ...]:
     return tuple(part for part in ("instructions", "checks") if was.get(part) != now.get(part))
 
 
-def _as_written(check: Json, other: Json) -> str:
-    """Return a check in one line: its type, and the settings that `other` has not alike."""
-    settings, others = (_settings_of(each) for each in (check, other))
-    kind = str(check.get("type", ""))
-    main = (kind, *_MAIN)
-    own = [name for name, value in settings.items() if name not in others or others[name] != value]
-    words = [
-        _setting_text(settings[name]) if name in main else f"{name} {_setting_text(settings[name])}"
-        for name in sorted(own, key=lambda name: (name not in main, name))
-    ]
-    return " ".join([kind, ", ".join(words)]).strip()
-
-
-def _setting_text(value: Json) -> str:
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, dict) and "path" in value:  # a file with the id of its content
-        return str(value["path"])
-    if isinstance(value, dict) and "type" in value:  # a check inside of another one
-        return _as_written(value, {})
-    return shorten(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _settings_of(check: Json) -> dict[str, Json]:
-    """Return the settings of a check that its author has written, without the ids of versions."""
-    whole = {**check, **check.get("given", {})}
-    return {
-        name: value
-        for name, value in whole.items()
-        if name not in _HIDDEN and not (name == "schema" and isinstance(value, str))
-    }
-
-
 def _in_check(was: Json, now: Json, find: Find) -> Difference:
     """Return the first difference between two versions of a check, or between its prompts.
 
     A check of another type differs as a whole.
     """
     if was["type"] != now["type"]:
-        return Difference("type", _as_written(was, now), _as_written(now, was))
-    changes = (change for change in _paths(was, now) if not change[0].startswith(_BOUND))
+        return Difference("type", as_written(was, now), as_written(now, was))
+    changes = (change for change in _paths(was, now) if not change[0].startswith(BOUND))
     path, before, after = next(changes, ("which answers it looks at", None, None))
     if path.startswith("check.") and was["check"].get("type") != now["check"].get("type"):
         was, now = was["check"], now["check"]
-        return Difference("check", _as_written(was, now), _as_written(now, was))
-    path = path.removeprefix("given.")
+        return Difference("check", as_written(was, now), as_written(now, was))
+    path = as_setting(path.removeprefix("given."), now)
     if path.startswith("prompts["):
         old, new = (find("prompt", id) if id else None for id in (before, after))
         inner = differ_prompts(old, new) if old and new else []

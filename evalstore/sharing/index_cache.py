@@ -201,6 +201,14 @@ class IndexCache:
             found |= {id for (id,) in rows}
         return found
 
+    def find_newest_runs(self) -> set[bytes]:
+        """Return the ids of the newest run, and of the newest that was about all cases."""
+        query = "SELECT id, lookup FROM records WHERE kind = ? AND lookup IS NOT NULL"
+        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
+        runs = sorted(((lookup, id) for id, lookup in rows), reverse=True)
+        whole = (id for lookup, id in runs if lookup[8:9] == b"\1")
+        return {id for _, id in runs[:1]} | {id for id in (next(whole, None),) if id is not None}
+
     def count(self, table: str) -> int:
         """Return how many records of a table the remote has."""
         query = "SELECT count(*) FROM records WHERE kind = ?"

@@ -38,8 +38,16 @@ class ReferencedPull:
 
     def find_keyed(self, table: str, keys: Iterable[str]) -> set[bytes]:
         """Return the rows of a table with these lookup keys that the remote has, the store not."""
-        ids = self._cache.find_keyed(table, [bytes.fromhex(key) for key in keys])
-        ids -= self._seen
+        return self._lacking(
+            table, self._cache.find_keyed(table, [bytes.fromhex(key) for key in keys])
+        )
+
+    def find_newest_runs(self) -> set[bytes]:
+        """Return the newest run, and the newest about all cases, if the store does not have them."""
+        return self._lacking("runs", self._cache.find_newest_runs())
+
+    def _lacking(self, table: str, ids: set[bytes]) -> set[bytes]:
+        ids = ids - self._seen
         return ids - self._store.find_present(table, ids)
 
     def copy(self, table: str, ids: Iterable[bytes]) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore import hashing
+from evalstore.runs import restore_run
 from evalstore.store.contents import (
     as_blob,
     as_time,
@@ -67,8 +68,16 @@ class CheckedRecord(NamedTuple):
 
     @property
     def key(self) -> str | None:
-        """Return the question of a session, the subject of an evaluation; None for others."""
+        """Return the digits by which a record is found without its id; None for most.
+
+        They are the question of a session, the subject of an evaluation, and the time of a run
+        (16 digits), then `01` if it was about all cases.
+        """
         column = {"sessions": "question", "evaluations": "subject"}.get(self.record.table)
+        if self.kind == "run":
+            cases = restore_run(self.record.id, self.content).cases
+            is_whole = cases is None or cases.selected == cases.total
+            return f"{max(self.row['started'], 0):016x}{is_whole:02x}".ljust(32, "0")
         return self.row[column] if column else None
 
     @property

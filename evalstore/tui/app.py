@@ -170,10 +170,15 @@ class Browser(MessageApp):
             elif page is self.screen and isinstance(page, Page) and problem:
                 page.report_problem(STORE_CHECKS, problem)
 
+    @property
+    def shown_page(self) -> Page | None:
+        """Return the page that is shown, also below a dialog."""
+        pages = [screen for screen in self.screen_stack if isinstance(screen, Page)]
+        return next((page for page in reversed(pages) if not isinstance(page, Dialog)), None)
+
     def show_changes(self) -> None:
         """Read the shown page again, also below a dialog; a reading in progress is awaited."""
-        pages = [screen for screen in self.screen_stack if isinstance(screen, Page)]
-        page = next((page for page in reversed(pages) if not isinstance(page, Dialog)), None)
+        page = self.shown_page
         self._is_behind = page is not None and page.is_reading
         if page is not None and not self._is_behind:
             self.mark_stale(page)

@@ -29,6 +29,7 @@ class Catalogue:
     models: dict[str, Model] = field(default_factory=dict)
     model_files: dict[str, str] = field(default_factory=dict)
     """Model id -> its file."""
+    providers: dict[str, ProviderFile] = field(default_factory=dict)
     currencies: dict[str, Currency] = field(default_factory=dict)
 
 
@@ -54,7 +55,7 @@ def read_catalogue(
         workspace.boundary,
     )
     programs = Programs(os.path.realpath(workspace.root), references.read_program)
-    providers: dict[str, ProviderFile] = {}
+    providers = catalogue.providers
     seen: dict[str, str] = {}
     for path, text in read_texts(workspace, "providers", problems, ".yaml", ".yml"):
         try:

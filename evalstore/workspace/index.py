@@ -153,6 +153,20 @@ def read_dependencies(private: Path, boundary: Boundary, file: str) -> dict[str,
     return depends if isinstance(depends, dict) else {}
 
 
+def read_prompt_versions(private: Path, boundary: Boundary) -> list[tuple[str, list[str]]]:
+    """Return the prompts that tests used when they were last read, each with its versions then."""
+    try:
+        depends = read_cache(private / INDEX, boundary)["depends"]
+        return [
+            (key.removeprefix("prompt:"), ids)
+            for each in depends
+            for key, ids in each.items()
+            if key.startswith("prompt:") and isinstance(ids, list)
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
 def read_cache(path: Path, boundary: Boundary) -> Any:
     """Read the JSON of a cache file; raises `ValueError` for a damaged one."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 from evalstore.files.fields import suggest
@@ -10,20 +10,31 @@ from evalstore.providers.promptfoo_names import litellm_id
 from evalstore.workspace.catalogue import is_known_kind
 
 ANY_MODEL = "write a model file, or a litellm name such as 'openai/gpt-4o-mini'"
-_NO_FILE = "'PROVIDER/MODEL', such as 'openai/gpt-4o-mini', needs no file"
+NO_FILE = "'PROVIDER/MODEL', such as 'openai/gpt-4o-mini', needs no file"
+_LIKE = 0.85
+"""How similar the name of a model is that is meant although a provider file has its provider."""
 
 
-def suggest_model(id: str, known: Iterable[str]) -> str:
+def suggest_model(id: str, known: Iterable[str], providers: Collection[str] = ()) -> str:
     """Return a hint: the nearest model, also with a provider in front of its name, or a list.
 
-    Of a provider with a colon, as in promptfoo, it is the name with a slash.
+    Of a provider with a colon, as in promptfoo, it is the name with a slash. A model of one of the
+    `providers`, which have files, needs a file, too.
     """
     models = sorted(known)
+    provider, slash, code = id.partition("/")
+    if slash and code and provider in providers:
+        if near := get_close_matches(id, models, n=1, cutoff=_LIKE):
+            return f"did you mean '{near[0]}'?"
+        return (
+            f"a model of the provider file '{provider}' needs a model file "
+            f"with 'provider: {provider}', 'code: {code}' and 'id: {id}'"
+        )
     if name := _with_slash(id):
         return f"write '{name}'"
     if name := _nearest(id, models):
         return f"did you mean '{name}'?"
-    return f"{suggest(id, models, 'models')}; {_NO_FILE}" if models else ANY_MODEL
+    return f"{suggest(id, models, 'models')}; {NO_FILE}" if models else ANY_MODEL
 
 
 def _with_slash(id: str) -> str | None:

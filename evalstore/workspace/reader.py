@@ -57,6 +57,8 @@ class Reading:
     models: dict[str, Model] = field(default_factory=dict)
     model_files: dict[str, str] = field(default_factory=dict)
     """Model id -> its file."""
+    providers: frozenset[str] = frozenset()
+    """The codes of the provider files."""
     currencies: dict[str, Currency] = field(default_factory=dict)
     library: Definitions | None = None
     index: Index | None = None
@@ -136,6 +138,7 @@ class _Reader:
             references=self._references,
         )
         reading.models, reading.model_files = catalogue.models, catalogue.model_files
+        reading.providers = frozenset(catalogue.providers)
         reading.currencies = catalogue.currencies
         files = read_definition_files(self._workspace, self._index, self._references)
         reading.problems += files.problems
@@ -212,7 +215,7 @@ class _Reader:
                 ):
                     message = f"there is no model '{participant.id}' for this {part}"
                     known = reading.models.keys() - {each.id for each in others}
-                    hint = suggest_model(participant.id, known)
+                    hint = suggest_model(participant.id, known, reading.providers)
                 elif part == "evaluator" and participant.prompt not in prompts:
                     message = f"there is no evaluator prompt '{participant.prompt}'"
                     hint = suggest(participant.prompt, prompts, "evaluator prompts")

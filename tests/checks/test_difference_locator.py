@@ -16,6 +16,7 @@ from evalstore.checks.text_differences import AnswerDifference
 from evalstore.values import Json, Reply, ToolCall
 
 LONG = "You owe us 20 euros.\nPlease pay at the counter."
+FEE = "is 10.00 euros"
 KEEP = "Most days count. You can keep it for 14 days. Please bring it back."
 SCHEMA = {"type": "object", "properties": {"days": {"type": "integer"}}}
 
@@ -38,6 +39,17 @@ def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifferenc
         ({"contains": "us 30 euro"}, LONG, "us 30 euro", "us 20 euros", "line 1, column 9"),
         ({"containsAny": ["zzz", "20 Euros"]}, LONG, "20 Euros", "20 euros", "line 1, column 12"),
         ({"containsAll": ["euros", "Pay at"]}, LONG, "Pay at", "pay at", "line 2, column 8"),
+        ({"contains": "3.00 euros"}, FEE, "3.00 euros", "10.00 euros", "line 1, column 4"),
+        ({"contains": "0.80 euros"}, FEE, "0.80 euros", "10.00 euros", "line 1, column 4"),
+        (
+            {"contains": "1.00 euros"},
+            "is **2.00** euros",
+            "1.00 euros",
+            "2.00** euros",
+            "line 1, column 6",
+        ),
+        ({"startsWith": "is 3"}, FEE, "is 3", "is 10.00", "line 1, column 4"),
+        ({"endsWith": "4.00 euros"}, FEE, "4.00 euros", "10.00 euros", "line 1, column 4"),
         ({"contains": "7 days"}, KEEP, "7 days", "14 days", "line 1, column 38"),
         ({"contains": "Countess"}, "the encounters", "Countess", "encounters", "line 1, column 5"),
         (

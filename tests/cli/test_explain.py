@@ -76,7 +76,10 @@ def test_checks_are_listed_with_a_description_and_an_example(
     workspace: Path, documents: Any, evalstore: Evalstore
 ) -> None:
     ran = evalstore("ls", "checks")
-    assert ran.stderr == "'evalstore explain CHECK' shows settings and examples.\n"
+    assert ran.stderr == (
+        "'evalstore explain CHECK' shows settings and examples.\n"
+        "'not: true' reverses a check: {contains: Paris, not: true}\n"
+    )
     lines = ran.stdout.splitlines()
     assert lines[0].split() == ["TYPE", "DESCRIPTION", "EXAMPLE"]
     assert [line.split()[:4] for line in lines if line.startswith("contains ")] == [

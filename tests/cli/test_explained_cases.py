@@ -91,6 +91,20 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
     )
 
 
+def test_a_check_with_not_is_told_from_another_of_its_type(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write("You pay 10 euros today.", "10 euros\n- {contains: '**', not: true}")
+    evalstore("run", "-q")
+    shown = evalstore("show", "tests/t.md").stdout
+    assert "    pass  contains\n    pass  not contains\n" in shown
+    (made,) = documents("show", "tests/t.md")["judgements"]
+    judgement = evalstore("show", made["judgement"]).stdout
+    assert "check: pass  contains\ncheck: pass  not contains\n" in judgement
+    evalstore("report", "-o", "report.html")
+    assert '"not contains"' in Path("report.html").read_text(encoding="utf-8")
+
+
 def test_a_run_ends_with_the_command_that_shows_the_first_failure(
     workspace: Path, evalstore: Evalstore
 ) -> None:

@@ -54,6 +54,28 @@ def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) ->
     )
 
 
+def test_diff_and_log_show_the_edited_end_of_a_long_line_and_wrap_between_words(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = "and answer in full sentences, as the customers of this shop expect it"
+    edit(workspace / "tests/weather.md", "How is", f"Tell me, {end}, how is")
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "?", "?\n\n- Please.")
+    edit(workspace / "tests/weather.md", "}}?", "}} today?")
+    monkeypatch.setenv("COLUMNS", "60")
+    for command in (("diff",), ("status",), ("run",), ("log", "tests/weather.md")):
+        lines = [line for line in evalstore(*command).stdout.splitlines() if line[:4] == "    "]
+        assert max(map(len, lines)) <= 60
+        values = [line.strip() for line in lines if line.strip()[:2] in ("- ", "+ ")]
+        if command != ("run",):
+            old, new, *others = values
+            assert (old[:3], old[-23:]) == ("- …", "expect it, how is Oslo?")
+            assert (new[:3], new[-29:]) == ("+ …", "expect it, how is Oslo today?")
+            assert others == ([] if command == ("status",) else ["+ - Please."])
+    whole = " ".join(evalstore("diff", "@~1", "@", "-v").stdout.split())
+    assert f"+ Tell me, {end}, how is Oslo today?" in whole
+
+
 def test_log_of_a_file_shows_an_edit_with_the_run_that_judged_it(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
@@ -100,7 +122,7 @@ def test_log_of_a_row_lists_the_runs_that_changed_it(workspace: Path, evalstore:
     evalstore("run")
     edit(test, "[Rome, Bonn]", "[Bonn, Oslo, Rome]")
     edit(test, "How is", "What of")
-    evalstore("run", "tests/weather.md::city=Bonn")
+    evalstore("run", f"{test}::city=Bonn")  # the run keeps the path in the workspace
     assert evalstore("log", "tests/weather.md::Oslo").stdout == (
         "run <id>  <when>\n"
         "    arguments: tests/weather.md::city=Bonn (1 of 3 cases)\n"

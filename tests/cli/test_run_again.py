@@ -70,11 +70,11 @@ def test_after_a_refresh_the_oldest_answers_count_again(
     ]
 
 
-def test_the_reason_of_a_refresh_is_refresh(workspace: Path, documents: Any) -> None:
+def test_the_reason_of_a_refresh_is_the_request(workspace: Path, documents: Any) -> None:
     documents("run")
     document = documents("run", "-n", "--refresh", "-k", "Oslo")
     assert [(item["kind"], item["row"], item["reason"]) for item in document["items"]] == [
-        ("ask", "city=Oslo", "refresh"),
+        ("ask", "city=Oslo", "asked again at your request"),
         ("judge", "city=Oslo", "new answer"),
     ]
 
@@ -102,7 +102,7 @@ def test_a_judge_refreshes_judgements_and_asks_nothing(
 ) -> None:
     documents("run")
     document = documents("judge", "-n", "--refresh")
-    assert {item["reason"] for item in document["items"]} == {"refresh"}
+    assert {item["reason"] for item in document["items"]} == {"judged again at your request"}
     assert counts(documents("judge", "--refresh")) == (0, 2)
     assert counts(documents("run")) == (0, 0)
 

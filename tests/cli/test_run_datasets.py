@@ -256,12 +256,15 @@ def test_an_edit_of_the_data_is_seen_and_explained(echo: Echo, evalstore: Evalst
     assert "Nothing to do" in evalstore("status").stdout
     write(lines({"q": "a", "ideal": "b", "unused": 1}))
     shown = evalstore("status", "--explain").stdout
-    assert "check 1 changed: expected[0]: a -> b" in shown
+    assert "check 1 changed: equals: a -> b" in shown
     assert "would ask for 0 answers and make 1 judgement" in shown
     write("nope\n")
     assert "error: tests/data/q.jsonl:1:1: not JSON" in evalstore("status").stderr
     write(ROW + lines({"q": "b", "ideal": "b"}))
     assert "M.  tests/t.md  1 case new" in evalstore("status").stdout
+    evalstore("run")
+    write(ROW + lines({"q": "b", "ideal": "c"}))
+    assert "        check 1 changed: equals in [q=b]: b -> c\n" in evalstore("diff").stdout
     write(ROW)
     assert "Nothing to do" in evalstore("status").stdout
 

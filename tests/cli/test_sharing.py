@@ -96,11 +96,19 @@ def test_a_run_is_pushed_and_pulled(
 def test_a_machine_of_ci_pulls_what_its_plan_asks_for(
     shared: Path, clone: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    evalstore("run", "--fail-on", "none", "-q")
+    evalstore("run", "--fail-on", "none", "-q", "tests/weather.md::city=Rome")
+    evalstore("run", "--fail-on", "none", "-q", "tests/weather.md::city=Rome")
     evalstore("push")
     monkeypatch.chdir(clone)
     pulled = evalstore("pull", "--for-plan", "--allow-outside")
-    assert _sizes(pulled.stdout).startswith("pulled 2 answers, 2 judgements, ")
-    assert "There are no runs yet" in evalstore("log").stderr
+    assert _sizes(pulled.stdout).startswith("pulled 2 runs, 2 answers, 2 judgements, ")
+    assert "0 rows" not in evalstore("fsck").stdout
+    assert evalstore("fsck").exit_code == 0
+    log = evalstore("log", "--oneline").stdout
+    assert log == "".join(
+        evalstore("-C", str(shared), "log", "--oneline").stdout.splitlines(keepends=True)[0::2]
+    )
     again = evalstore("pull", "--for-plan")
     assert again.stdout == "nothing to pull from origin (../w/shared)\n"
     (clone / "tests/weather.md").write_text(

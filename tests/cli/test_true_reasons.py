@@ -58,6 +58,8 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
         f"tests/weather.md [city=Oslo]  scripted/one  fail -> pass  ({reason})"
     ]
     assert history(evalstore, "tests/weather.md::Oslo")[3] == f"  {reason}"
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert f"    edit: {reason}\n{values.replace('        ', 12 * ' ')}" in log
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert page.index("\nuser: ") < page.index("\n    fail  by scripted/judge  (does not count)")
 
@@ -89,6 +91,8 @@ def test_a_label_and_an_edit_of_the_judge_are_told_apart(
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
         f"{place.format('Rome')}pass -> fail  (evaluator temperature 0 -> 0.5)"
     ]
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert log == "run <id>  <when>\n    2 fail\n    edit: evaluator temperature 0 -> 0.5\n"
     evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
     evalstore("run", "-q")
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
@@ -265,9 +269,20 @@ def test_an_edit_of_one_of_several_prompts_has_a_name_only_if_it_is_certain(
         for file in (workspace / "prompts").iterdir():
             file.write_text(file.read_text().replace(".", f" {word}."))
     tree(workspace, {"prompts/terse.md": "Answer in one word, whatever the question is.\n"})
-    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
-    assert "edit: system prompt brief: text line 1: Be brief. -> Be brief now.\n" in log
-    assert "edit: system prompt text line 1: Be terse. -> Be terse now.\n" in log
+    brief, terse = (
+        "text line 1: Be brief. -> Be brief now.",
+        "text line 1: Be terse. -> Be terse now.",
+    )
+    edits = f"    edit: system prompt brief: {brief}\n    edit: system prompt terse: {terse}\n"
+    assert edits in evalstore("log", "tests/weather.md", "-n", "1").stdout  # known of the last run
+    diff = evalstore("diff", "@~1", "@").stdout
+    assert f"    system prompt brief\n        {brief}\n    system prompt terse\n" in diff
+    flips = Workspace(workspace).diff("@~1", "@").comparison.flips
+    found = {str(edit) for pair in flips for edit in find_pair_edits(Location(workspace), pair)}
+    assert found == {f"system prompt brief: {brief}", f"system prompt terse: {terse}"}
+    evalstore("run", "-q")
+    edits = f"    edit: system prompt brief: {brief}\n    edit: system prompt {terse}\n"
+    assert edits in evalstore("log", "tests/weather.md").stdout
 
 
 def test_status_has_a_reason_for_what_is_asked_and_one_for_what_is_only_judged(
@@ -284,7 +299,7 @@ def test_status_has_a_reason_for_what_is_asked_and_one_for_what_is_only_judged(
     assert (
         "MM  tests/t.md  1 case asked again, 1 case judged again: "
         "test changed: message 1 line 1: cold -> very cold; "
-        "check 1 changed: expected[0]: EXPECTED -> warm\n"
+        "check 1 changed: contains: EXPECTED -> warm\n"
     ) in evalstore("status").stdout
 
 
@@ -311,3 +326,35 @@ def test_status_names_everything_that_was_edited_together(
     document = documents("status")
     assert [each["also"] for each in document["changes"]] == [also]
     assert [each.get("also") for each in document["items"]] == [also, also, None, None, None, None]
+
+
+def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_says_so(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    place, case = "tests/weather.md [city=Rome]  scripted/one", "tests/weather.md::Rome"
+    same, judged = "(another judgement)", "  <when>  <short>\n"
+    titles = [f"{start} instructions, checks" for start in ("by the same", "by other")]
+    evalstore("run", "-q")
+    edit(workspace / "models/judge.yaml", 'pass: true, feedback: ""', "pass: false")
+    again = evalstore("judge", "-q", "--refresh", case).stdout
+    assert "since the last run: 1 broke (1 by another judgement)\n" in again
+    assert f"fail       {place}  <short>  (broke, another judgement)\n" in again
+    shown = evalstore("show", case).stdout
+    assert f"\nfail  {place}  in run <short>\nfail  by scripted/judge{judged}" in shown
+    first = "In the workspace the first verdict by scripted/judge counts: pass (<short>)\n"
+    assert first in shown
+    assert [title in shown for title in titles] == [True, False]
+    why_not = "(the first verdict, which counts in the workspace)"
+    assert f"\n    pass  by scripted/judge  {why_not}{judged}" in shown
+    assert changed_lines(evalstore("diff", "@", "@work").stdout) == [
+        f"{place}  fail -> pass  {same}"
+    ]
+    work = evalstore("show", f"@work:{case}").stdout
+    assert f"\npass  {place}\npass  by scripted/judge{judged}history:" in work
+    assert f"\n    fail  by scripted/judge  (judged again, does not count){judged}" in work
+    plain = evalstore("run", "-q").stdout
+    assert "since the last run: 1 fixed (1 by another judgement)\n" in plain
+    assert f"pass       {place}  <short>  (fixed, another judgement)\n" in plain
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [f"{place}  fail -> pass  {same}"]
+    evalstore("label", case, "fail", "--as", "Ada")
+    assert first not in evalstore("show", case).stdout

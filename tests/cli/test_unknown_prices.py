@@ -11,7 +11,9 @@ import pytest
 from evalstore.api.workspace import Workspace
 from evalstore.operations.stats import stats
 from evalstore.operations.views.cases import list_runs
+from evalstore.operations.views.dashboard import read_dashboard
 from evalstore.planning.options import Location
+from evalstore.tui.render.dashboard import dashboard_lines
 from evalstore.tui.render.stats import group_cells
 from tests.builders import tree
 from tests.cli.test_run import edit
@@ -71,6 +73,12 @@ def priced(echo: Echo, tmp_path: Path) -> Path:
     )
 
 
+def pending_lines(workspace: Path, width: int) -> list[str]:
+    """The pending work above the runs of the browser."""
+    lines = dashboard_lines(read_dashboard(Location(workspace)), (), width, 4)
+    return [line.text.removeprefix("pending     ") for line in lines if "pending" in line.text]
+
+
 def browser(workspace: Path) -> Shown:
     location = Location(workspace)
     [run] = list_runs(location)
@@ -108,6 +116,9 @@ def test_a_judge_without_a_price_leaves_a_least_cost_everywhere(
 def test_nothing_is_free_because_its_price_is_not_known(priced: Path, evalstore: Evalstore) -> None:
     edit(priced / "models/mini.yaml", COSTS, "")
     assert "at an unknown price (that of 'mini', 'maxi')" in evalstore("status").stdout
+    pending = "ask for 1 answer and make up to 2 judgements, price unknown"
+    assert pending_lines(priced, 78) == [pending]
+    assert pending_lines(priced, 60) == ["1 to ask, 2 to judge, price unknown"]
     evalstore("run")
     unknown = "price unknown"
     assert browser(priced) == Shown(unknown, unknown, (unknown,) * 3)

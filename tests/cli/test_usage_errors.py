@@ -86,6 +86,21 @@ NEAREST = {
     ),
     "log prompts/shop.md": (2, "no run has a test file 'prompts/shop.md'", USED),
     "diff @ @ -- prompts/shop.md": (2, "there is no test file 'prompts/shop.md'", USED),
+    "diff -- tests/data/q.csv": (
+        2,
+        "there is no test file 'tests/data/q.csv'",
+        USED.replace("prompts/shop.md' is a prompt", "tests/data/q.csv' is a data file"),
+    ),
+    "run tests/map.txt": (
+        2,
+        "there is no test file 'tests/map.txt'",
+        USED.replace("prompts/shop.md' is a prompt", "tests/map.txt' is not a test file"),
+    ),
+    "diff -- evalstore.yaml": (
+        2,
+        "there is no test file 'evalstore.yaml'",
+        "the test files are tests/weather.md",
+    ),
     "log prompts/none.md": (
         2,
         "no run has a test file 'prompts/none.md'",
@@ -120,7 +135,14 @@ NEAREST = {
         2,
         "there is no model 'zz' (candidates)",
         "the models are scripted/one; "
-        "'PROVIDER/MODEL', such as 'openai/gpt-4o-mini', needs no file",
+        "'PROVIDER/MODEL', such as 'openai/gpt-4o-mini', needs no file; "
+        "the message of a run is '--message'",
+    ),
+    "run -m local/big": (
+        2,
+        "there is no model 'local/big' (candidates)",
+        "a model of the provider file 'local' needs a model file "
+        "with 'provider: local', 'code: big' and 'id: local/big'",
     ),
     "run -m one": (
         2,
@@ -180,7 +202,9 @@ def test_a_wrong_tag_file_model_or_row_is_compared_with_those_that_exist(
     workspace: Path, evalstore: Evalstore, command: str
 ) -> None:
     code = "def check(answer):\n    return True\n"
-    tree(workspace, {"checks/exactly.py": code, "prompts/shop.md": "Be kind.\n"})
+    files = {"checks/exactly.py": code, "prompts/shop.md": "Be kind.\n", "tests/map.txt": "x"}
+    provider = "code: local\ntype: openai\nbaseURL: http://127.0.0.1:1\n"
+    tree(workspace, {**files, "tests/data/q.csv": "q\na\n", "providers/local.yaml": provider})
     evalstore("run")
     exit_code, message, hint = NEAREST[command]
     assert evalstore(*command.split()) == Ran(exit_code, "", f"error: {message}\nhint: {hint}\n")
@@ -203,3 +227,18 @@ def test_an_error_of_the_command_line_has_the_colours_of_the_environment(
     assert evalstore("statsu").stderr.startswith("error: ")
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert evalstore("statsu").stderr.startswith("\x1b[31merror:")
+
+
+def test_a_candidate_of_a_provider_file_needs_a_model_file(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(settings.read_text().replace("[scripted", "[local/big, scripted", 1))
+    tree(workspace, {"providers/local.yaml": "code: local\nbaseURL: http://127.0.0.1:1\n"})
+    needed = "'provider: local', 'code: big' and 'id: local/big'"
+    assert (
+        f"the provider file 'local' needs a model file with {needed}" in evalstore("check").stderr
+    )
+    model = "provider: local\ncode: big\nid: local/big\n"
+    tree(workspace, {"models/big.yaml": model})
+    assert evalstore("check").exit_code == 0

@@ -425,7 +425,7 @@ def test_all_bad_checks_of_a_block_are_reported(
     lines = evalstore("check").stderr.splitlines()
     errors = [line.removeprefix("error: tests/weather.md:") for line in lines]
     assert [line for line in errors if not line.startswith("hint: ")] == messages
-    is_about_case = "hint: write 'contains' with 'ignoreCase: true'" in lines
+    is_about_case = "hint: write {contains: …, ignoreCase: true}" in lines
     assert is_about_case == ("icontains" in messages[0])
 
 

@@ -24,6 +24,7 @@ from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.fitted_view import FittedView
+from evalstore.tui.widgets.grid import Grid
 from tests.builders import tree
 from tests.cli.test_run import edit
 from tests.tui.driving import drive, press, resized, screen, show_changes
@@ -73,6 +74,29 @@ def test_what_broke_is_listed_until_it_is_fixed_the_newest_first(workspace: Path
     edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
     main(["run", "--quiet", "--refresh"])
     assert broken(workspace) == ["tests/weather.md [city=Rome] scripted/one"]
+
+
+def test_what_broke_is_not_listed_when_a_later_answer_to_it_is_labelled(workspace: Path) -> None:
+    case = ("tests/weather.md::Oslo", "pass", "--model", "scripted/two")
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet", "--refresh"])
+    main(["run", "--quiet", "--refresh"])
+    assert broken(workspace) == ["tests/weather.md [city=Oslo] scripted/two"]
+    main(["label", *case])
+    assert broken(workspace) == [], "the label is on the answer of the newest run"
+
+
+def test_what_broke_is_not_listed_when_its_label_is_by_edited_instructions(
+    workspace: Path,
+) -> None:
+    edit(workspace / "models/judge.yaml", "Cold'", "(Cold|Warm)'")
+    edit(workspace / "tests/weather.md", "must be warm", "surely must be warm")
+    main(["run", "--quiet"])
+    rome = "tests/weather.md [city=Rome] scripted/one"
+    assert rome in broken(workspace)
+    edit(workspace / "tests/weather.md", "surely must be warm", "truly must be warm")
+    main(["label", "tests/weather.md::Rome", "pass", "--model", "scripted/one"])
+    assert rome not in broken(workspace)
 
 
 def test_what_broke_is_listed_under_the_current_path_until_it_is_fixed(workspace: Path) -> None:
@@ -190,6 +214,10 @@ def test_it_follows_the_store(workspace: Path) -> None:
         await asyncio.to_thread(main, ["run", "--quiet"])
         await show_changes(pilot)
         assert dashboard_texts(pilot)[0].startswith("passing now 62.5% of 8")
+        grid = pilot.app.screen.query_one(Grid)
+        line = dict(zip(grid.titles, grid.texts(0), strict=True))
+        assert (line["passed"], line["of"]) == ("62.5%", "5/8")
+        assert line["verdicts"] == "5 pass, 3 fail"
         await press(pilot, "enter")
         (workspace / "tests/newer.md").write_text(NEW.replace("Lima", "Quito"))
         await asyncio.to_thread(main, ["run", "--quiet"])

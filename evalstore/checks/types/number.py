@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, holds
 from evalstore.display import as_text, shorten
 from evalstore.files.fields import is_finite
 from evalstore.values import Json
@@ -127,7 +127,10 @@ def _compares(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         near = _EXACT.subtract(number, expected).copy_abs() <= Decimal(str(epsilon))
         is_so = near if op == "==" else not near
     if is_so:
-        return CheckFinding(1.0)
+        condition = bound if op == "==" else f"{op} {bound}"
+        return holds(
+            check, lambda: f"expected a number that is not {condition}, found {_shown(number)}"
+        )
     words += f", found {_shown(number)}"
     if not check.get("commas") and (grouped := last_number(text, commas=True)) != number:
         words += f"; with 'commas: true' it would be {_shown(grouped)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, holds
 from evalstore.checks.normalization import preparer
 from evalstore.display import as_text, shorten
 from evalstore.errors import EvalstoreError, NotRunError
@@ -74,7 +74,13 @@ def _matches(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
             f"{len(text):,} characters: it tries too many ways to match"
         ) from None
     if match is not None:
-        return CheckFinding(1.0)
+        passage, at = match[0], match.start()
+        return holds(
+            check,
+            lambda: (
+                f"the pattern {shorten(pattern)} matches {shorten(passage)} in {shorten(text, at)}"
+            ),
+        )
     return CheckFinding(0.0, f"the pattern {shorten(pattern)} {_METHODS[method]} {shorten(text)}")
 
 

@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, holds
 from evalstore.checks.normalization import STEPS
 from evalstore.display import first_difference, shorten
 from evalstore.errors import EvalstoreError
 from evalstore.values import Json
 
-_PASS = CheckFinding(1.0)
 _LISTED = 3
 """The most expected texts that a feedback lists."""
 
@@ -54,7 +53,10 @@ def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     expected = [subject.prepare(candidate) for candidate in check["expected"]]
     if text in expected:
-        return _PASS
+        return holds(
+            check,
+            lambda: f"expected anything but {_quoted(check, subject)}, found {_found(subject)}",
+        )
     if len(expected) > 1:
         return CheckFinding(0.0, f"expected {_quoted(check, subject)}, found {_found(subject)}")
     at = first_difference(expected[0], text)
@@ -72,24 +74,27 @@ def _quoted(check: Mapping[str, Json], subject: CheckInput) -> str:
     return any_of([subject.quote(text) for text in check["expected"]])
 
 
-def _found(subject: CheckInput) -> str:
-    """Return the answer as a feedback quotes it."""
-    return shorten(subject.quoted)
+def _found(subject: CheckInput, at: int = 0) -> str:
+    """Return the answer as a feedback quotes it, around an index of its prepared text."""
+    return shorten(subject.quoted, at)
 
 
 def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     part = _part(check["expected"][0], subject)
     if part in text:
-        return _PASS
+        at = text.find(part)
+        return holds(check, lambda: f"{_quoted(check, subject)} is in {_found(subject, at)}")
     return CheckFinding(0.0, f"{_quoted(check, subject)} is not in {_found(subject)}")
 
 
 def _contains_any(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     parts = [_part(candidate, subject) for candidate in check["expected"]]
-    if any(part in text for part in parts):
-        return _PASS
+    number = next((number for number, part in enumerate(parts) if part in text), None)
+    if number is not None:
+        first, at = check["expected"][number], text.find(parts[number])
+        return holds(check, lambda: f"{shorten(subject.quote(first))} is in {_found(subject, at)}")
     return CheckFinding(0.0, f"expected {_quoted(check, subject)} in {_found(subject)}")
 
 
@@ -99,17 +104,28 @@ def _contains_all(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
         candidate for candidate in check["expected"] if _part(candidate, subject) not in text
     ]
     if not missing:
-        return _PASS
+        return holds(check, lambda: f"{_all_of(check, subject)} in {_found(subject)}")
     more = f" … ({len(missing)} in all)" if len(missing) > _LISTED else ""
     words = ", ".join(map(shorten, missing[:_LISTED]))
     return CheckFinding(0.0, f"missing {words}{more} in {_found(subject)}")
+
+
+def _all_of(check: Mapping[str, Json], subject: CheckInput) -> str:
+    """Return that all expected texts are there, naming the first few."""
+    texts = [subject.quote(text) for text in check["expected"]]
+    more = f" … ({len(texts)} in all)" if len(texts) > _LISTED else ""
+    return (
+        f"{', '.join(map(shorten, texts[:_LISTED]))}{more} {'is' if len(texts) == 1 else 'are all'}"
+    )
 
 
 def _starts_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     parts = tuple(_part(candidate, subject) for candidate in check["expected"])
     if text.startswith(parts):
-        return _PASS
+        return holds(
+            check, lambda: f"{_quoted(check, subject)} is at the start of {_found(subject)}"
+        )
     return CheckFinding(
         0.0, f"expected {_quoted(check, subject)} at the start of {_found(subject)}"
     )
@@ -119,9 +135,13 @@ def _ends_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     parts = tuple(_part(candidate, subject) for candidate in check["expected"])
     if text.endswith(parts):
-        return _PASS
-    end = shorten(subject.quoted, len(subject.quoted))
-    return CheckFinding(0.0, f"expected {_quoted(check, subject)} at the end of {end}")
+        return holds(check, lambda: f"{_quoted(check, subject)} is at the end of {_end(subject)}")
+    return CheckFinding(0.0, f"expected {_quoted(check, subject)} at the end of {_end(subject)}")
+
+
+def _end(subject: CheckInput) -> str:
+    """Return the end of the answer as a feedback quotes it."""
+    return shorten(subject.quoted, len(subject.quoted))
 
 
 # --- length -------------------------------------------------------------------------------
@@ -180,13 +200,24 @@ def _read_length(arguments: CheckArguments) -> dict[str, Json]:
     return settings | {k: v for k, v in (("min", least), ("max", most)) if v is not None}
 
 
+def _range(least: int | None, most: int | None) -> str:
+    """Return the bounds of a length."""
+    if least == most:
+        return f"{least}"
+    bounds = (("at least", least), ("at most", most))
+    return " and ".join(f"{words} {bound}" for words, bound in bounds if bound is not None)
+
+
 def _has_length(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     unit = check.get("unit", "characters")
     text = subject.text
     count = _UNITS[unit](text)
     least, most = check.get("min"), check.get("max")
     if (least is None or count >= least) and (most is None or count <= most):
-        return _PASS
+        return holds(
+            check,
+            lambda: f"expected not {_range(least, most)} {unit}, found {count}: {_found(subject)}",
+        )
     if least == most:
         bounds = f"{least}"
     else:
@@ -221,20 +252,20 @@ def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
     return {}
 
 
-def _refuses(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+def _refuses(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether the provider reports a refusal, or the text begins like an English one."""
-    if subject.reply.refusal:
-        return _PASS
     text = subject.text
-    is_so = _REFUSAL.search(text[:_LOOKED_AT]) is not None
-    return _PASS if is_so else CheckFinding(0.0, f"expected a refusal, found {_found(subject)}")
+    if subject.reply.refusal or _REFUSAL.search(text[:_LOOKED_AT]):
+        return holds(check, lambda: f"expected no refusal, found {_found(subject)}")
+    return CheckFinding(0.0, f"expected a refusal, found {_found(subject)}")
 
 
-def _is_not_empty(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+def _is_not_empty(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if subject.actual in ([], {}):
         return CheckFinding(0.0, "expected something, found nothing")
-    text = subject.text
-    return passes(bool(text.strip()), f"expected some text, found {_found(subject)}")
+    if subject.text.strip():
+        return holds(check, lambda: f"expected no text, found {_found(subject)}")
+    return CheckFinding(0.0, f"expected some text, found {_found(subject)}")
 
 
 KINDS = {

@@ -189,8 +189,8 @@ def pull(
     """Copy results from a remote that the store lacks.
 
     Every row is checked before it is stored: its id is computed again from its content. An
-    interrupted pull is completed by the next one. With --for-plan, earlier runs and the results of
-    other cases stay in the remote: enough for a machine of CI, which begins with an empty store.
+    interrupted pull is completed by the next one. With --for-plan, all runs but the newest and the
+    results of other cases stay in the remote: enough for CI, which begins with an empty store.
 
     Exit code 6: the remote is damaged, or it or the store cannot be used.
     """

@@ -203,6 +203,7 @@ def _print_listing(listing: Listing) -> None:
         output.talk(f"{agreement_text(listing.rows)}.")
     if listing.kind == "checks":
         output.talk("'evalstore explain CHECK' shows settings and examples.")
+        output.talk("'not: true' reverses a check: {contains: Paris, not: true}")
 
 
 def _table(listing: Listing) -> Table:

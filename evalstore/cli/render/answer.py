@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_block, print_lines
 from evalstore.operations.views.answer_text import (
-    OTHER_VERSIONS,
     conversation,
     criteria,
     footer_lines,
     judgement_lines,
     missing_lines,
+    other_judgements,
+    own_judgements,
     reasoning,
-    split_judgements,
     together_lines,
+    workspace_lines,
 )
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.explanation_text import (
@@ -53,8 +54,9 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
         print_lines((_place(place, with_verdict=several) for place in view.places), columns)
     is_judged = any(shown_place.is_judged for shown_place in view.places)
     print_lines(missing_lines(view, is_judged=is_judged), columns)
-    own, others = split_judgements(view)
+    own, others = own_judgements(view), [*other_judgements(view)]
     _print_judgements(view, own, now)
+    print_lines(workspace_lines(view), columns)
     if explanation:
         print_verdict_explanation(explanation)
     output.line()
@@ -70,10 +72,11 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
         print_block(block, columns=columns)
     if explanation:
         print_other_results(explanation)
-    if others:
-        output.line(output.paint(f"{OTHER_VERSIONS}:", bold=True))
-        _print_judgements(view, others, now, indent=4)
-    for block in (*earlier, *reasoning(others)) if output.verbose else ():
+    for title, judgements in others:
+        output.line(output.paint(f"{title}:", bold=True))
+        _print_judgements(view, judgements, now, indent=4)
+    earlier += [block for _, judgements in others for block in reasoning(judgements)]
+    for block in earlier if output.verbose else ():
         print_block(block, columns=columns)
     output.line()
     print_lines(footer_lines(view, now), columns)

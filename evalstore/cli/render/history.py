@@ -54,7 +54,7 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
         _print_edits(diff)
         for change in changes:
             _print_pairs(diff, change, listed_pairs(diff, change), answers=answers)
-    print_lines(summary_lines(diff))
+    print_lines(summary_lines(diff), output.table_width())
     if diff.is_now_partial:
         output.talk(f'(use "{output.safe(_whole_command(diff))}" to compare all cases)')
     if not stat and any(getattr(diff.comparison, change) for change in changes):
@@ -90,7 +90,8 @@ def _print_edits(diff: Diff) -> None:
     for subject, edits in by_subject(diff.edits).items():
         output.line(f"    {output.safe(subject)}")
         for edit in edits[:_EDITS]:
-            print_lines(edit_lines(edit, width=output.width() - 12, indent=8))
+            lines = edit_lines(edit, width=None if output.verbose else output.width(), indent=8)
+            print_lines(lines, output.table_width())
         if len(edits) > _EDITS:
             output.line(f"        … {len(edits) - _EDITS} more")
 
@@ -107,7 +108,8 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
     pending = [pair for pair in pairs if pair.is_now_pending]
     shown = pairs if output.verbose else settled[:_PAIRS] + pending[:_PENDING]
     for pair in shown:
-        print_lines([pair_line(diff, pair, signs={}, indent=4, with_ids=True)])
+        line = pair_line(diff, pair, signs={}, indent=4, with_ids=True)
+        print_lines([line], output.table_width())
         if output.verbose or not pair.is_now_pending:
             print_wrapped(side_lines(diff, pair, diff.feedback, indent=8))
         if answers:
@@ -206,8 +208,9 @@ def print_log(log: Log, *, oneline: bool) -> None:
         if log.file is not None and not entry.edits:
             output.line("    no edit: only verdicts changed")
         for edit in entry.edits:
-            first, *values = edit_lines(edit, width=output.width() - 14, indent=10)
-            output.line(f"    edit: {first.spans[0].text}")
-            print_lines(values)
+            width = None if output.verbose else output.width()
+            first, *values = edit_lines(edit, width=width, indent=10)
+            label = StyledSpan("edit: ")
+            print_lines([StyledLine((label, *first.spans), 4), *values], output.table_width())
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries)} older)")

@@ -31,15 +31,16 @@ from evalstore.operations.views.status_text import (
     nothing_text,
     plan_text,
     reason_text,
+    reason_value_lines,
     skipped_text,
     trust_hint,
-    value_lines,
     waiting_text,
 )
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.status_report import Status
+    from evalstore.operations.status_report import FileChange, OtherReason, Status
     from evalstore.operations.views.run_results import Extent
     from evalstore.operations.views.run_text import RunSummary
     from evalstore.planning.code_trust import Untrusted
@@ -97,11 +98,11 @@ def _print_changes(status: Status) -> None:
     output.line('  (use "evalstore diff -- FILE" to see how)')
     width = max(output.columns_of(change.file) for change in status.changes)
     for change in status.changes:
-        output.line(
-            f"    {change.letters}  {output.pad(output.safe(change.file), width)}  "
-            f"{output.safe(change_text(change))}".rstrip()
+        _print_wrapped(
+            f"{change.letters}  {output.pad(output.safe(change.file), width)}  "
+            f"{output.safe(change_text(change))}"
         )
-        _print_values(change.was, change.now, 12)
+        _print_values(change, 12)
     if any(change.may_be_edited_rows for change in status.changes):
         output.talk(f"({ROW_ID_HINT})")
 
@@ -114,11 +115,11 @@ def _print_other_reasons(status: Status) -> None:
     for each in shown:
         word = "judgement" if each.kind == "judge" else "answer"
         place = each.file if each.files == 1 else f"{each.files:,} files"
-        output.line(
-            f"    {output.plural(each.count, word)} in {output.safe(place)}: "
+        _print_wrapped(
+            f"{output.plural(each.count, word)} in {output.safe(place)}: "
             f"{output.safe(reason_text(each))}"
         )
-        _print_values(each.was, each.now, 8)
+        _print_values(each, 8)
     if len(reasons) > len(shown):
         output.line(f"    … {len(reasons) - len(shown)} more (-v lists all)")
 
@@ -143,9 +144,14 @@ def _print_untrusted(files: list[Untrusted]) -> None:
         output.talk(f"    {output.safe(trust_hint(file))}")
 
 
-def _print_values(was: str | None, now: str | None, indent: int) -> None:
-    width = output.width() - indent - 2
-    print_lines(value_lines(was, now, width=width, indent=indent))
+def _print_wrapped(text: str) -> None:
+    """Print an entry of a list, wrapped between words in a terminal."""
+    print_lines([StyledLine((StyledSpan(text),), 4)], output.table_width())
+
+
+def _print_values(item: FileChange | OtherReason | PlanItem, indent: int) -> None:
+    width = None if output.verbose else output.width()
+    print_lines(reason_value_lines(item, width=width, indent=indent), output.table_width())
 
 
 def _print_items(status: Status) -> None:
@@ -174,7 +180,7 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
         )
         reason = (reason_text(item), item.was, item.now)
         if reason != last_reason:
-            _print_values(item.was, item.now, 8)
+            _print_values(item, 8)
         last_reason = reason
 
 
@@ -280,7 +286,12 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     left = shorten_places(places, models + BESIDE_PLACE)
     wide = max(map(output.columns_of, left), default=0)
     for entry, label in zip(listed.entries, left, strict=False):
-        cell, feedback, change, _, attempts = entry
+        cell, feedback, change, attempts = (
+            entry.result,
+            entry.feedback,
+            entry.change,
+            entry.attempts,
+        )
         word = cell.word or "answered"
         session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
         colour = _MARKS.get(change, "broke") if not entry.regression else "broke"

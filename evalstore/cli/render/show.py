@@ -19,6 +19,7 @@ from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_yaml, text_of
 from evalstore.operations.show import ShownItem
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.judgements import name_results
 from evalstore.operations.views.styled_text import TextBlock
 from evalstore.runs import restore_run
 from evalstore.values import URGENCY, VERDICTS, Json, Message, Usage, order_counts
@@ -142,11 +143,13 @@ def _print_judgement(item: ShownItem) -> None:
     _columns(output.paint(made.verdict), f"by {output.safe(related['by'])}", score, label)
     _block("feedback", made.feedback)
     _block("reasoning", made.reasoning)
-    for check in made.checks:
-        facts = (check.get("verdict"), check.get("type"), check.get("feedback"))
+    instructions = related["instructions"] or {}
+    names = name_results(made.checks, instructions.get("checks", ()))
+    for name, check in zip(names, made.checks, strict=True):
+        facts = (check.get("verdict"), name, check.get("feedback"))
         _block("check", "  ".join(str(fact) for fact in facts if fact))
     output.line("session: " + ", ".join(map(output.short, made.sessions)))
-    _print_criteria(related["instructions"] or {}, item)
+    _print_criteria(instructions, item)
     cost = output.money(made.cost.usd) if made.cost else ""
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 

@@ -19,6 +19,7 @@ from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
 from evalstore.operations.views.answer_images import images_of
 from evalstore.operations.views.call_failures import failure_texts, failures_of_answer
+from evalstore.operations.views.judgements import check_name
 from evalstore.operations.views.last_messages import find_last_messages
 from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
@@ -297,7 +298,7 @@ def describe_criteria(evaluation: Json, names: Mapping[str | None, str]) -> Crit
     return Criteria(
         text_of(deserialize.restore_parts(evaluation.get("instructions", ()))),
         tuple(
-            CheckText(str(check.get("name") or check.get("type") or ""), check_yaml(check, names))
+            CheckText(check_name(check), check_yaml(check, names))
             for check in evaluation.get("checks", ())
         ),
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import ago, clip, money, safe, short
-from evalstore.operations.views.judgements import EARLIER, ELSEWHERE
+from evalstore.operations.views.judgements import EARLIER, ELSEWHERE, FIRST
 from evalstore.operations.views.styled_text import (
     StyledLine,
     StyledSpan,
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
 OTHER_VERSIONS = "verdicts by other instructions, checks or evaluators"
 """The title of the judgements that are not about the shown version of the case."""
+REPEATED = "other verdicts by the same instructions, checks and evaluators"
+"""The title of the judgements that were made again, or before."""
 _INDENT = 2
+_COMMENT = "# "
+"""The beginning of each line of a comment in YAML."""
 _SHOWN = 120
 """The most characters shown of each answer that is judged together with others."""
 
@@ -49,10 +53,41 @@ def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
         yield from text_lines(f"The call failed: {text}", "error", _INDENT)
 
 
-def split_judgements(view: AnswerView) -> tuple[list[JudgementView], list[JudgementView]]:
-    """Return the judgements by the instructions and checks of the case, and all others."""
-    own = [judgement for judgement in view.judgements if not judgement.is_of_other_version]
-    return own, [judgement for judgement in view.judgements if judgement.is_of_other_version]
+def own_judgements(view: AnswerView) -> list[JudgementView]:
+    """Return the judgements that count, and the labels on the same version of the case."""
+    return [each for each in view.judgements if not (each.is_of_other_version or each.is_repeated)]
+
+
+def other_judgements(view: AnswerView) -> Iterator[tuple[str, list[JudgementView]]]:
+    """Yield the other judgements: those made more than once, and those of other versions."""
+    for title, judgements in (
+        (REPEATED, [each for each in view.judgements if each.is_repeated]),
+        (OTHER_VERSIONS, [each for each in view.judgements if each.is_of_other_version]),
+    ):
+        if judgements:
+            yield title, judgements
+
+
+def counts_otherwise(view: AnswerView) -> list[JudgementView]:
+    """Return the first judgements whose verdict the workspace counts instead of the one shown."""
+    counted = [each for each in view.judgements if not each.why_not]
+    if any(each.is_person for each in counted):
+        return []
+    shown = {(each.evaluation, each.evaluator, each.verdict) for each in counted}
+    return [
+        each
+        for each in view.judgements
+        if each.why_not == FIRST and (each.evaluation, each.evaluator, each.verdict) not in shown
+    ]
+
+
+def workspace_lines(view: AnswerView) -> Iterator[StyledLine]:
+    """Yield which verdicts the workspace counts, where they are not those shown."""
+    for judgement in counts_otherwise(view):
+        verdict = verdict_span(judgement.verdict, {})
+        start = f"In the workspace the first verdict by {safe(judgement.by)} counts: "
+        spans = StyledSpan(start, "pending"), StyledSpan(verdict.text, verdict.colour)
+        yield StyledLine((*spans, StyledSpan(f" ({short(judgement.id)})", "pending")))
 
 
 def judgement_lines(
@@ -169,9 +204,9 @@ def _check_lines(
         left.remove(result)
         verdict = verdict_span(result.verdict, signs)
         feedback = f": {result.feedback}" if result.feedback else ""
-        for line in text_lines(f"# {verdict.text}{feedback}", verdict.colour, 2):
-            first = line.text.startswith("# ")
-            yield line if first else StyledLine((StyledSpan("# "), *line.spans), 2)
+        for line in text_lines(f"{verdict.text}{feedback}", verdict.colour):
+            comment = StyledSpan(f"{_COMMENT}{line.text}", verdict.colour)
+            yield StyledLine((comment,), 2, mark=_COMMENT)
 
 
 def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:

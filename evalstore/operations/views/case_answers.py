@@ -36,7 +36,7 @@ from evalstore.providers.kinds import SCRIPTED
 if TYPE_CHECKING:
     from evalstore.operations.attempts import Attempt
     from evalstore.planning.project import Project
-    from evalstore.results import Result
+    from evalstore.results import Evaluation, Result
     from evalstore.runs import Run
     from evalstore.values import Case, Json
 
@@ -128,7 +128,10 @@ class AnswerReader:
                 ),
                 tuple(
                     judgement_view(
-                        key, judgement, *self._names.get(judgement.evaluator, ("", False))
+                        key,
+                        judgement,
+                        *self._names.get(judgement.evaluator, ("", False)),
+                        checks=self._checks_of(judgement),
                     )
                     for key in result.evaluations
                     if (judgement := judgements.get(key))
@@ -136,6 +139,10 @@ class AnswerReader:
                 failures.get(place_of(result), ()),
                 attempts.get(result.evaluations, ()),
             )
+
+    def _checks_of(self, judgement: Evaluation) -> Sequence[Json]:
+        content = self._versions.find("evaluation", judgement.evaluation) or {}
+        return content.get("checks", ()) if judgement.checks else ()
 
     def conversation(self, test: str, prompt: str | None) -> tuple[TurnView, ...]:
         """Return the turns of a conversation without the last one, which is the answer."""

@@ -1,12 +1,13 @@
-"""The state of the workspace in a few figures: its pass rate, pending work, and what broke last.
+"""The state of the workspace in a few figures: its verdicts, pending work, and what broke last.
 
 Its figures are those of `stats @work`, `status` and `diff`. No model is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +22,7 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import PathHistory
 from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
 from evalstore.store.results import iterate_cases
+from evalstore.values import order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
@@ -55,6 +57,8 @@ class Dashboard:
 
     rate: Rate | None = None
     """The pass rate of the workspace as it is now; None when it cannot be read."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """The verdicts of the workspace that the rate counts, and how many are pending."""
     status: Status | None = None
     """The pending work; None when the workspace cannot be read."""
     broken: tuple[BrokenCase, ...] | None = ()
@@ -73,13 +77,17 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
         folder = open_workspace(location).settings.paths["tests"]
     except EvalstoreError as problem:
         return Dashboard(broken=None, problem=problem)
-    dashboard = Dashboard(broken=_find_broken(location, folder, go_on))
+    broken = _find_broken(location, folder, go_on)
+    dashboard = Dashboard(broken=tuple(broken.values()))
     try:
         if go_on():
             pending = read_status(location, SelectionOptions(), whole=False)
             dashboard = replace(dashboard, status=pending)
         if go_on():
-            dashboard = replace(dashboard, rate=_rate_workspace(location, go_on))
+            now = _read_workspace(location, broken, go_on)
+            left = tuple(case for cell, case in broken.items() if cell not in now.labelled)
+            verdicts = order_counts(now.verdicts)
+            dashboard = replace(dashboard, rate=now.rate, verdicts=verdicts, broken=left)
     except EvalstoreError as problem:
         return replace(dashboard, problem=problem)
     return dashboard
@@ -87,9 +95,14 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
 
 def _find_broken(
     location: Location, folder: str, go_on: Callable[[], bool]
-) -> tuple[BrokenCase, ...]:
-    """Return the cases that broke in the newest runs and that no later run or label has passed."""
+) -> dict[CellKey, BrokenCase]:
+    """Return the cases that broke in the newest runs and that no later run has passed.
+
+    Those are left out, too, whose newest answer in these runs was labelled as a pass.
+    """
     broken: dict[CellKey, tuple[Run, Result]] = {}
+    newest: dict[CellKey, Result] = {}
+    """The results that did not pass, in the newest run that had them."""
     fixed: set[CellKey] = set()
     with open_store(location) as store:
         history: PathHistory | None = None
@@ -102,11 +115,13 @@ def _find_broken(
             changes = find_verdict_changes(store, folder, run)
             if changes is None:
                 continue
+            for result in (*changes.broke, *changes.failed_again):
+                newest.setdefault(_newest_cell(history, result), result)
             labels = labels or (read_labels(store) if changes.broke else None)
             for result in changes.broke:
-                if labels and labels.word(result) == "pass":
-                    continue
                 cell = _newest_cell(history, result)
+                if labels and labels.word(newest[cell]) == "pass":
+                    continue
                 if cell not in fixed and cell not in broken:
                     broken[cell] = run, result
             fixed.update(_newest_cell(history, result) for result in changes.fixed)
@@ -116,11 +131,13 @@ def _find_broken(
         several = {pair for pair in files if _has_several_prompts(store, runs[pair[0]], pair[1])}
     prompts = {result.prompt for run, result in listed.values() if (run.id, result.file) in several}
     names = name_prompts(location, prompts)
-    cases = []
-    for (file, row, _, model), (run, result) in listed.items():
+    cases = {}
+    for cell, (run, result) in listed.items():
+        file, row, _, model = cell
         prompt = names.get(result.prompt) if (run.id, result.file) in several else None
-        cases.append(BrokenCase(f"{case_name(file, row, prompt)} {model}", run.id, run.started))
-    return tuple(cases)
+        name = f"{case_name(file, row, prompt)} {model}"
+        cases[cell] = BrokenCase(name, run.id, run.started)
+    return cases
 
 
 def _newest_cell(history: PathHistory, result: Result) -> CellKey:
@@ -134,13 +151,28 @@ def _has_several_prompts(store: Store, run: Run, file: str) -> bool:
     return any(len(case.prompts) > 1 for _, case in first)
 
 
-def _rate_workspace(location: Location, go_on: Callable[[], bool]) -> Rate:
-    """Return the pass rate of the workspace as it is now."""
+class _Workspace(NamedTuple):
+    """The verdicts of the workspace as they are now."""
+
+    rate: Rate
+    verdicts: Counter[str]
+    labelled: frozenset[CellKey]
+    """Of the cells that broke, those that pass by a label which is newer than that."""
+
+
+def _read_workspace(
+    location: Location, broken: Mapping[CellKey, BrokenCase], go_on: Callable[[], bool]
+) -> _Workspace:
+    """Compute the verdicts of the workspace, and which of the cells that broke a label passes."""
     from evalstore.operations.workspace_results import compute_workspace
     from evalstore.planning.open_project import open_project
     from evalstore.planning.planner import require_sound
+    from evalstore.planning.results import as_result
 
     questions: Questions = {}
+    verdicts: Counter[str] = Counter()
+    passed_by: dict[CellKey, list[str]] = {}
+    files = {file for file, *_ in broken}
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
         for _, results in compute_workspace(project):
@@ -150,4 +182,16 @@ def _rate_workspace(location: Location, go_on: Callable[[], bool]) -> Rate:
                 question = result.cell.file, result.cell.case.row
                 counts = questions.get(question, _NONE)
                 questions[question] = add_verdict(counts, result.verdict)
-    return rate_of(questions)
+                if result.word:
+                    verdicts[result.word] += 1
+                if result.verdict == "pass" and result.cell.file in files:
+                    cell = cell_of(as_result(result))
+                    passed_by[cell] = [vote.id for vote in result.votes if vote.human]
+        ids = {id for cell in passed_by.keys() & broken.keys() for id in passed_by[cell]}
+        at = {label.id: label.at for label in project.store.find_labels()} if ids else {}
+    labelled = frozenset(
+        cell
+        for cell, case in broken.items()
+        if any(at[id] > case.started for id in passed_by.get(cell, ()))
+    )
+    return _Workspace(rate_of(questions), verdicts, labelled)

@@ -13,6 +13,7 @@ from evalstore.clock import minute
 from evalstore.display import ago, plural, safe, short
 from evalstore.operations.attempts import attempts_text
 from evalstore.operations.side_names import WORKSPACE
+from evalstore.operations.views.answer_text import counts_otherwise
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
     StyledLine,
@@ -268,14 +269,16 @@ def _former_text(explanation: VerdictExplanation, model: str) -> str:
 
 
 def explained_place(explanation: VerdictExplanation) -> StyledLine:
-    """Return the verdict, the case and the candidate."""
+    """Return the verdict, the case and the candidate; the run if the workspace counts another."""
     result = explanation.result
+    is_other = explanation.run and counts_otherwise(explanation.answer)
+    run = f"  in run {short(explanation.run)}" if explanation.run and is_other else ""
     verdict = verdict_span(result.word or "answered", {})
     name = case_name(result.file, result.row, explanation.prompt or None)
     return StyledLine(
         (
             StyledSpan(f"{verdict.text}  ", verdict.colour),
             StyledSpan(safe(name), "heading"),
-            StyledSpan(f"  {safe(result.model)}{_former_text(explanation, result.model)}"),
+            StyledSpan(f"  {safe(result.model)}{_former_text(explanation, result.model)}{run}"),
         )
     )

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.checks.difference_locator import flat_checks
+from evalstore.checks.types.judge import without_judge
+from evalstore.planning.plan import decided_first
 from evalstore.store.contents import damaged
 
 if TYPE_CHECKING:
     from evalstore.results import Evaluation, Vote
     from evalstore.store import Store
+    from evalstore.values import Json
 
 EARLIER = "older instructions or checks"
 LATER = "newer instructions or checks"
 ELSEWHERE = "judged in another case"
 PASSED_OVER = "does not count"
+FIRST = "the first verdict, which counts in the workspace"
+AGAIN = "judged again, does not count"
 """Reasons why a judgement does not count in the verdict."""
 AFTER = "added after this run; counts in the workspace only"
 TAKEN_BACK, REPLACED = "removed later", "replaced by a later label of this person"
@@ -68,6 +75,11 @@ class JudgementView:
         is_passed_over = self.why_not == PASSED_OVER and not self.is_person
         return is_passed_over or self.why_not in (EARLIER, LATER, ELSEWHERE)
 
+    @property
+    def is_repeated(self) -> bool:
+        """Return whether another judgement of the same version by the same evaluator counts."""
+        return self.why_not in (FIRST, AGAIN)
+
 
 def read_judgements(
     store: Store,
@@ -92,10 +104,10 @@ def read_judgements(
     evaluations = store.find_evaluations({vote.id for cast in votes.values() for vote in cast})
     names = evaluator_names(store, {evaluation.evaluator for evaluation in evaluations.values()})
     last = {_of_whom(vote, subject): vote for subject, cast in votes.items() for vote in cast}
-    counts = {
+    counts = Counter(
         _of_whom(evaluation, hashing.subject_of(evaluation.sessions))
         for evaluation in counted.values()
-    }
+    )
     first = min(
         (
             evaluation.started
@@ -104,6 +116,8 @@ def read_judgements(
         ),
         default=None,
     )
+    with_checks = {each.evaluation for each in evaluations.values() if each.checks}
+    contents = store.load_contents("evaluation", with_checks)
     listed: list[JudgementView] = []
     others: Collection[str] | None = None
     for key, stored in evaluations.items():
@@ -117,12 +131,17 @@ def read_judgements(
         elif key not in counted:
             why_not = PASSED_OVER
         by, is_person = names.get(stored.evaluator, ("", False))
+        whose = _of_whom(stored, hashing.subject_of(stored.sessions))
         if is_person and why_not == PASSED_OVER and stored.sessions in subjects:
-            whose = _of_whom(stored, hashing.subject_of(stored.sessions))
             if whose not in last:
                 raise damaged("evaluations", key, "its columns do not match its content")
             why_not = _why_not(key, stored, last[whose], counts=whose in counts)
-        listed.append(judgement_view(key, stored, by, is_person, why_not))
+        elif why_not == PASSED_OVER and whose in counts:
+            cast = [vote for vote in votes[whose[2]] if _of_whom(vote, whose[2]) == whose]
+            in_workspace = [vote.id for vote in decided_first(cast)][: counts[whose]]
+            why_not = FIRST if key in in_workspace else AGAIN
+        checks = contents.get(stored.evaluation, {}).get("checks", ())
+        listed.append(judgement_view(key, stored, by, is_person, why_not, checks))
     return subjects, tuple(sorted(listed, key=_rank))
 
 
@@ -145,10 +164,31 @@ def _why_not(id: str, evaluation: Evaluation, last: Vote, *, counts: bool) -> st
     return AFTER
 
 
+def check_name(check: Json) -> str:
+    """Return the name of a check, else its type, behind `not` when the opposite must hold."""
+    turned_round = "not " if check.get("not") else ""
+    return str(check.get("name") or f"{turned_round}{check.get('type') or ''}")
+
+
+def name_results(results: Sequence[Json], checks: Sequence[Json]) -> list[str]:
+    """Return the name of each result of checks; `checks` are those of the evaluation version."""
+    made_of = list(flat_checks(without_judge(checks)))
+    return [check_name(each) for each in (made_of if len(made_of) == len(results) else results)]
+
+
 def judgement_view(
-    id: str, evaluation: Evaluation, by: str, is_person: bool, why_not: str = ""
+    id: str,
+    evaluation: Evaluation,
+    by: str,
+    is_person: bool,
+    why_not: str = "",
+    checks: Sequence[Json] = (),
 ) -> JudgementView:
-    """Return a stored judgement as it is shown; `by` is the name of its evaluator."""
+    """Return a stored judgement as it is shown.
+
+    `by` is the name of its evaluator, and `checks` are those of its evaluation version.
+    """
+    names = name_results(evaluation.checks, checks)
     return JudgementView(
         id=id,
         verdict=evaluation.verdict,
@@ -163,12 +203,8 @@ def judgement_view(
         feedback=evaluation.feedback,
         reasoning=evaluation.reasoning,
         checks=tuple(
-            CheckResult(
-                str(check.get("verdict", "")),
-                str(check.get("name") or check.get("type") or ""),
-                str(check.get("feedback") or ""),
-            )
-            for check in evaluation.checks
+            CheckResult(str(check.get("verdict", "")), name, str(check.get("feedback") or ""))
+            for name, check in zip(names, evaluation.checks, strict=True)
         ),
         sessions=evaluation.sessions,
         cost=evaluation.cost.usd if evaluation.cost else None,

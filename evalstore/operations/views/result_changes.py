@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural
-from evalstore.operations.judgement_changes import judgement_changes
+from evalstore.operations.judgement_changes import differ_evaluators, judgement_changes
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.views.test_parts import describe_parts, load_test_parts
-from evalstore.planning.reasons import describe_evaluator_change
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.candidate_edits import differ_candidate
-from evalstore.reports.comparison import Pair
+from evalstore.reports.comparison import OTHER_JUDGEMENT, Pair
 from evalstore.reports.word_diff import ChangedLine, diff_lines
 
 if TYPE_CHECKING:
@@ -123,18 +122,8 @@ def _evaluators(
     """Yield how the models that judge changed, and the rule by which their votes count."""
     if "models" not in now.case.judged_by:
         return
-    versions = _reader(store, project)
-    old, new = ({judge.id: judge.evaluator for judge in each.run.evaluators} for each in (was, now))
-    for id in dict.fromkeys((*new, *old)):
-        if id not in old or id not in new:
-            yield ResultChange(f"evaluator {id} is {'new' if id in new else 'gone'}")
-        elif old[id] != new[id]:
-            before, after = (versions.find("evaluator", each[id]) or {} for each in (old, new))
-            reason = describe_evaluator_change(versions.find, before, after, id)
-            yield ResultChange(reason.text + (f" ({id})" if len(new) > 1 else ""))
-    rules = was.run.verdict_rule, now.run.verdict_rule
-    if rules[0] != rules[1]:
-        yield ResultChange(f"verdict: {rules[0]} -> {rules[1]}")
+    for change in differ_evaluators(was.run, now.run, _reader(store, project).find):
+        yield ResultChange(change.text)
 
 
 def _reader(store: Store, project: Project | None) -> VersionReader:
@@ -190,7 +179,7 @@ def _first_difference(was: Sequence[str], now: Sequence[str]) -> tuple[str, str]
 
 def _other_judgement(store: Store, was: JudgedResult, now: JudgedResult) -> str:
     label = _label(store, was, now)
-    return f"same answer, {label or 'another judgement'}"
+    return f"same answer, {label or OTHER_JUDGEMENT}"
 
 
 def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:

@@ -9,6 +9,7 @@ from evalstore.display import short
 from evalstore.operations.attempts import attempts_text
 from evalstore.operations.run_totals import MOST_PENDING, MOST_SHOWN
 from evalstore.operations.verdict_changes import cell_of
+from evalstore.reports.comparison import OTHER_JUDGEMENT
 from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
@@ -41,11 +42,13 @@ class ListedResult(NamedTuple):
     it passed if it did not break now; else empty."""
     attempts: str = ""
     """How many attempts fail, if there are several and one does."""
+    cause: str = ""
+    """`another judgement` if only the judgement of the same answer changed; else empty."""
 
     @property
     def mark(self) -> str:
-        """Return the change, and whether it is a regression, as text."""
-        return ", ".join(filter(None, (self.change, self.regression)))
+        """Return the change, its cause, and whether it is a regression, as text."""
+        return ", ".join(filter(None, (self.change, self.cause, self.regression)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[L
             marks.get(cell_of(result), ""),
             regression(cell_of(result)),
             attempts_text(report.totals.attempts.get(cell_of(result), ())),
+            OTHER_JUDGEMENT if changes and cell_of(result) in changes.judged_otherwise else "",
         )
         for result, feedback in results
     ]

@@ -10,6 +10,7 @@ from evalstore.display import cost_text, money, percent, plural, safe, short
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
 from evalstore.planning.options import describe_selection, is_partial
+from evalstore.reports.comparison import OTHER_JUDGEMENT
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
@@ -158,6 +159,8 @@ def changes_line(changes: VerdictChanges) -> StyledLine:
         spans += [StyledSpan(", "), StyledSpan(plural(len(changes.new), "new failure"), "fail")]
     if changes.older:
         spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
+    if changes.judged_otherwise:
+        spans.append(StyledSpan(f" ({len(changes.judged_otherwise):,} by {OTHER_JUDGEMENT})"))
     return StyledLine(tuple(spans))
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from evalstore.display import likely_price, planned_judgements, plural, safe, short
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
-from evalstore.reports.version_diff import Difference, focus
+from evalstore.reports.focused_lines import focus
+from evalstore.reports.version_diff import Difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,10 @@ def judgements_text(status: Status) -> str:
 
 
 def price_text(status: Status, *, brief: bool = False) -> str:
-    """Return the estimated cost of a run, with the models whose price is not known."""
+    """Return the estimated cost of a run, with the models whose price is not known.
+
+    With `brief`, without these models: `price unknown`.
+    """
     price = likely_price(
         status.cost if status.cost is not None else status.known_cost or None,
         status.guess,
@@ -185,23 +189,29 @@ def reason_text(item: FileChange | OtherReason | PlanItem) -> str:
     return f"{item.reason}; also changed: {', '.join(item.also)}"
 
 
-def value_lines(
-    was: str | None, now: str | None, *, width: int, indent: int = 0
+def reason_value_lines(
+    item: FileChange | OtherReason | PlanItem, *, width: int | None, indent: int = 0
 ) -> Iterator[StyledLine]:
-    """Yield two values below each other if they are too long for the line of their difference.
+    """Yield the values of a reason below each other if its text does not have them."""
+    reason = Difference(item.reason, item.was, item.now)
+    yield from _value_lines(reason, width=width, indent=indent)
 
-    A value that is new or removed stands alone.
+
+def edit_lines(edit: Difference, *, width: int | None, indent: int = 0) -> Iterator[StyledLine]:
+    """Yield an edit of a test file, with its values below it if they do not fit into its line.
+
+    The lines of the values have at most `width` columns, or are whole without one.
     """
-    if Difference("", was, now).fits:
-        return
-    old, new = focus(was, now, width)
-    if was is not None:
-        yield StyledLine((StyledSpan(f"- {safe(old)}", "old"),), indent, hang=2)
-    if now is not None:
-        yield StyledLine((StyledSpan(f"+ {safe(new)}", "new"),), indent, hang=2)
-
-
-def edit_lines(edit: Difference, *, width: int, indent: int = 0) -> Iterator[StyledLine]:
-    """Yield an edit of a test file, with both values below it if they are long."""
     yield StyledLine((StyledSpan(safe(str(edit))),), indent)
-    yield from value_lines(edit.was, edit.now, width=width, indent=indent + 2)
+    yield from _value_lines(edit, width=width, indent=indent + 2)
+
+
+def _value_lines(edit: Difference, *, width: int | None, indent: int) -> Iterator[StyledLine]:
+    """Yield the values that do not fit; one that is new or removed stands alone."""
+    if edit.fits:
+        return
+    old, new = focus(edit.was, edit.now, None if width is None else width - indent - len("- "))
+    if edit.was is not None:
+        yield StyledLine((StyledSpan(f"- {old}", "old"),), indent, hang=2)
+    if edit.now is not None:
+        yield StyledLine((StyledSpan(f"+ {new}", "new"),), indent, hang=2)

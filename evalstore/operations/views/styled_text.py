@@ -29,6 +29,8 @@ class StyledLine(NamedTuple):
     indent: int = 0
     hang: int = 0
     """How much further to the right than the first row the others begin."""
+    mark: str = ""
+    """What the others begin with, too: `# ` of a comment."""
 
     @property
     def text(self) -> str:

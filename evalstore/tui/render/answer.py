@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 from evalstore.display import safe
 from evalstore.operations.attempts import failed_text
 from evalstore.operations.views.answer_text import (
-    OTHER_VERSIONS,
     conversation,
     criteria,
     footer_lines,
     judgement_lines,
     missing_lines,
+    other_judgements,
+    own_judgements,
     reasoning,
-    split_judgements,
     together_lines,
+    workspace_lines,
 )
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
@@ -92,8 +93,7 @@ def answer_lines(
         yield BLANK
         yield from text_lines("What was asked is not in the store.", "faint")
     current, _ = criteria(view, SIGNS)
-    own, _ = split_judgements(view)
-    for block in (*conversation(view), *current, *reasoning(own)):
+    for block in (*conversation(view), *current, *reasoning(own_judgements(view))):
         yield BLANK
         yield from block_lines(block, images, rendered=rendered)
     if view.together:
@@ -103,15 +103,15 @@ def answer_lines(
 
 
 def closing_lines(view: AnswerView) -> Iterator[StyledLine]:
-    """Yield what stands last on the page: verdicts by other instructions, and the facts."""
-    _, others = split_judgements(view)
-    if others:
+    """Yield what stands last on the page: the other verdicts on the answer, and the facts."""
+    _, blocks = criteria(view, SIGNS)
+    for title, others in other_judgements(view):
         yield BLANK
-        yield heading(OTHER_VERSIONS)
+        yield heading(title)
         for judgement in others:
             yield from judgement_lines(judgement, _now(), signs=SIGNS)
-    _, earlier = criteria(view, SIGNS)
-    for block in (*earlier, *reasoning(others)):
+        blocks += reasoning(others)
+    for block in blocks:
         yield BLANK
         yield from block_lines(block, {}, rendered=False)
     yield BLANK
@@ -147,9 +147,9 @@ def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[Style
         yield from text_lines(hint, "faint")
     elif not result.evaluation:
         yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
-    own, _ = split_judgements(view)
-    for judgement in own:
+    for judgement in own_judgements(view):
         yield from _judgement(judgement)
+    yield from workspace_lines(view)
 
 
 def _judgement(judgement: JudgementView) -> Iterator[StyledLine]:

@@ -125,7 +125,10 @@ def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
     if status is None:
         return ()
     has_work = status.is_any or bool(status.untrusted or status.labels)
-    return (StyledSpan(clip(pending_text(status), room), "pending" if has_work else ""),)
+    text = pending_text(status)
+    if columns_of(text) > room:
+        text = pending_text(status, brief=True)
+    return (StyledSpan(clip(text, room), "pending" if has_work else ""),)
 
 
 def _edited_spans(status: Status, room: int) -> tuple[StyledSpan, ...]:

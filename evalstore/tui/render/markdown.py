@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import safe, short
 from evalstore.operations.views.answer_text import (
-    OTHER_VERSIONS,
     judgement_lines,
-    split_judgements,
+    other_judgements,
+    own_judgements,
     turn_title,
+    workspace_lines,
 )
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.verdict_order import SIGNS
@@ -34,9 +35,10 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
     yield f"# {markdown_line(case_name(case.file, case.row, case.prompt))}\n"
     summary = (verdict_cell(result.word).text, result.model, *result_facts(result, number))
     yield f"{markdown_line(', '.join(summary))}\n"
-    own, others = split_judgements(view)
-    for judgement in own:
+    for judgement in own_judgements(view):
         yield from _judgement(judgement)
+    for line in workspace_lines(view):
+        yield f"\n{markdown_line(line.text)}"
     yield ""
     for turn in view.conversation:
         yield f"## {markdown_line(turn_title(turn, view))}\n"
@@ -52,8 +54,8 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
                 text = safe(check.text, lines=True).replace("\n", "\n      ")
                 yield f"    - {text}"
             yield ""
-    if others:
-        yield f"## {OTHER_VERSIONS}\n"
+    for title, others in other_judgements(view):
+        yield f"## {title}\n"
         for judgement in others:
             yield from _judgement(judgement)
         yield ""

@@ -22,9 +22,9 @@ from evalstore.operations.views.status_text import (
     nothing_text,
     plan_text,
     reason_text,
+    reason_value_lines,
     skipped_text,
     trust_hint,
-    value_lines,
     waiting_text,
 )
 from evalstore.operations.views.styled_text import (
@@ -49,15 +49,17 @@ if TYPE_CHECKING:
 
 _REASONS = 12
 """Reasons that are listed; more are only counted."""
-_WIDTH = 70
-"""Columns of the part of two long values that is shown."""
+_WIDTH = 80
+"""The least columns in which two long values are shown."""
+_VALUE_INDENT = 10
+"""Columns before these values."""
 
 
 # --- the plan
 
 
-def plan_lines(request: RunRequest, preview: PlanPreview) -> Iterator[StyledLine]:
-    """Yield the work of a run, with which models, why, and its price."""
+def plan_lines(request: RunRequest, preview: PlanPreview, width: int = 0) -> Iterator[StyledLine]:
+    """Yield the work of a run, with which models, why, and its price, in so many columns."""
     status = preview.status
     if not status.items and not records_labels(request, status):
         yield from _nothing_lines(request, status)
@@ -74,7 +76,7 @@ def plan_lines(request: RunRequest, preview: PlanPreview) -> Iterator[StyledLine
         items = [item for item in status.items if item.kind == kind]
         if items:
             yield BLANK
-            yield from _kind_lines(title, items)
+            yield from _kind_lines(title, items, width)
     if any(result.verdict for result in request.before):
         yield BLANK
         yield from text_lines(_ABOUT_REPEATS, "faint")
@@ -92,7 +94,7 @@ _ABOUT_REPEATS = (
 )
 
 
-def _kind_lines(title: str, items: list[PlanItem]) -> Iterator[StyledLine]:
+def _kind_lines(title: str, items: list[PlanItem], width: int) -> Iterator[StyledLine]:
     models = Counter[str]()
     reasons = Counter[str]()
     first: dict[str, PlanItem] = {}
@@ -111,7 +113,7 @@ def _kind_lines(title: str, items: list[PlanItem]) -> Iterator[StyledLine]:
         for line in text_lines(f"{number}{reason}", indent=2):
             yield line._replace(hang=len(number))
         item = first[reason]
-        yield from value_lines(item.was, item.now, width=_WIDTH, indent=10)
+        yield from reason_value_lines(item, width=max(_WIDTH, width), indent=_VALUE_INDENT)
     if len(reasons) > _REASONS:
         yield from text_lines(f"… {len(reasons) - _REASONS} more reasons (w lists all)", "faint", 2)
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.display import columns_of
+from evalstore.display import columns_of, percent
+from evalstore.operations.views.verdict_order import verdict_counts
+from evalstore.tui.render.plot import verdict_strip
 from evalstore.tui.widgets.grid_columns import GAP, NEVER, Column
+from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evalstore.operations.views.cases import RunLine
+    from evalstore.operations.views.dashboard import Dashboard
 
 STRIP = 10
 """Cells of the strip of verdicts."""
@@ -24,16 +28,21 @@ _ROOM = {"of": 11, "cost": 13, "asked": 17, "judged": 17, "reused": 17}
 """How much wider than that a long message may be before there is room for these columns."""
 _COST = 8
 """The least columns of the cost."""
+_CELLS = (
+    *("run", "when", "sign", "state", "passed", "change", "of", "cost", "verdicts"),
+    *("asked", "judged", "reused", "message"),
+)
+"""The cells of a line."""
 
 
-def run_columns(runs: Sequence[RunLine]) -> list[Column]:
+def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list[Column]:
     """Return the columns; there is one for the state when a run is not complete.
 
     It is saved with the others all the same. A narrow table leaves out the message first when all
     are empty, else the columns at the right of the verdicts; these leave some room for messages.
     """
     states = [len(run.status) for run in runs if run.status != "complete"]
-    counted = max([_OF, *(len(passed_text(run)) for run in runs)])
+    counted = max([_OF, len(_state_text(state)), *(len(passed_text(run)) for run in runs)])
     cost = max([_COST, *(len(run.cost) for run in runs)])
     longest = max((columns_of(run.message) for run in runs), default=_MESSAGE)
     widths = {"change": 7, "message": _MESSAGE, "verdicts": STRIP, "of": counted, "cost": cost}
@@ -59,6 +68,26 @@ def run_columns(runs: Sequence[RunLine]) -> list[Column]:
         ),
         Column("message", _MESSAGE, grows=True, since=since["message"]),
     ]
+
+
+def state_cells(state: Dashboard | None, message: str, *, is_old: bool) -> Sequence[StyledCell]:
+    """Return the line of the workspace, with the figures of its state once it has been read."""
+    cells = dict.fromkeys(_CELLS, StyledCell(""))
+    cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell("now")}
+    if state and state.rate:
+        colour = "faint" if is_old else ""
+        strip = verdict_strip(state.verdicts, STRIP)
+        if is_old:
+            strip = tuple(span._replace(colour="faint") for span in strip)
+        cells["passed"] = StyledCell(percent(state.rate.rate), colour)
+        cells["of"] = StyledCell(_state_text(state), colour)
+        cells["verdicts"] = StyledCell(verdict_counts(state.verdicts, signs=False), parts=strip)
+    cells["message"] = StyledCell(message, "faint")
+    return [*cells.values()]
+
+
+def _state_text(state: Dashboard | None) -> str:
+    return f"{state.rate.passed:,}/{state.rate.judged:,}" if state and state.rate else ""
 
 
 def passed_text(run: RunLine) -> str:

@@ -28,8 +28,6 @@ MATCH = "heading"
 """The colour of the words that were searched."""
 HEAD_LINES = 3
 """Lines above a text: where it is, what it is, and a blank one."""
-_BEFORE = 12
-"""Characters before the first match that the table shows."""
 _MOST_ROW, _MOST_MODEL = 24, 24
 """The most columns of a row and of a candidate."""
 _MOST = 20_000
@@ -89,14 +87,17 @@ def hit_cells(found: FoundText) -> Sequence[StyledCell]:
 
 
 def _context_cell(found: FoundText) -> StyledCell:
-    """Return the text around the first match, which stands near its beginning."""
+    """Return the text around the first match, which stays visible."""
     context, matches = found.hit.context, found.hit.matches
-    cut = max(0, matches[0][0] - _BEFORE) if matches else 0
-    if cut:
-        context = f"…{context[cut:]}"
-        matches = tuple((a - cut + 1, b - cut + 1) for a, b in matches)
-    spans = (span._replace(colour=span.colour and "group") for span in _marked(context, matches))
-    return StyledCell(context, parts=tuple(spans))
+    spans = tuple(
+        span._replace(colour=span.colour and "group") for span in _marked(context, matches)
+    )
+    text = "".join(span.text for span in spans)
+    number = next((number for number, span in enumerate(spans) if span.colour), None)
+    if number is None:
+        return StyledCell(text, parts=spans)
+    start = sum(len(span.text) for span in spans[:number])
+    return StyledCell(text, parts=spans, seen=(start, start + len(spans[number].text)))
 
 
 def hit_lines(found: FoundText, text: MarkedText | None) -> Iterator[StyledLine]:

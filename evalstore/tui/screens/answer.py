@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -16,8 +17,8 @@ from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.render.verdicts import short_names
-from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.answer_explanation import add_explanation
+from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.text_view import TextView
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from evalstore.errors import EvalstoreError
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.newer_results import NewerRun
     from evalstore.tui.render.export import Exported
     from evalstore.tui.state.navigation import CaseNavigator, Position
 
@@ -56,10 +58,11 @@ with what it said; then tokens, price and time. A case can have several answers 
 {session.next} the next of the cases that were listed. {session.beside} puts another candidate's
 answer beside this one, with the words marked that differ, and {page.back} removes it. An answer
 that is Markdown is rendered; {session.markdown} shows it as it is written, and so does what you
-copy and save."""
+copy and save. When a newer run has another result, a line below the title says so, and
+{case.newest} shows it."""
 
 
-class AnswerPage(CaseActionsPage):
+class AnswerPage(DatedPage):
     """An answer of one candidate to one of the cases that are listed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,6 +83,7 @@ class AnswerPage(CaseActionsPage):
     TITLE = "Answer"
     WAY = "{list.open} on a case"
     HELP = _HELP
+    NEWER = "{case.newest} shows it"
     DEFAULT_CSS = """
     AnswerPage #texts { height: 1fr; layout: vertical; }
     AnswerPage.-wide #texts { layout: horizontal; }
@@ -101,6 +105,7 @@ class AnswerPage(CaseActionsPage):
     def compose(self) -> ComposeResult:
         """Lay out two texts, of which mostly one is seen."""
         yield self.title_line()
+        yield self.newer_line()
         yield self.problem_line()
         with Container(id="texts"):
             yield TextView(id="text")
@@ -191,8 +196,14 @@ class AnswerPage(CaseActionsPage):
         self._texts = texts
         self._show_texts(stay=stay)
         self._show_title()
+        self.look_for_newer(self.navigator.cases.run, self.result)
         if texts.view.id is not None and self.navigator.other is None:
             add_explanation(self, self.navigator, texts, self._show_explained)
+
+    def open_newer(self, newer: NewerRun) -> None:
+        """Show the answer in a newer run."""
+        show = partial(_show_newer_cases, self)
+        self.fetch(lambda: self.source.cases(newer.run), show, group="cases")
 
     def _show_explained(self, texts: AnswerTexts) -> None:
         self._texts = texts
@@ -301,6 +312,15 @@ class AnswerPage(CaseActionsPage):
             self.read()
             return
         self.browser.go_back_to_case(self.case, self.model)
+
+
+def _show_newer_cases(page: AnswerPage, cases: Cases) -> None:
+    """Show the answer among the cases of a newer run."""
+    page.navigator.renew(cases)
+    if page.navigator.cases is cases:
+        page.read()
+    elif cases.run:  # the case has another name there
+        page.browser.show_cases(cases.run)
 
 
 def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[str, ...]:

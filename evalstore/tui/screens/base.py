@@ -88,6 +88,10 @@ class BrowserApp(Protocol):
     def registry(self) -> KeyRegistry:
         """Return the actions of all screens and widgets."""
 
+    @property
+    def shown_page(self) -> Page | None:
+        """Return the page that is shown, also below a dialog."""
+
     def key_of(self, id: str) -> str:
         """Return the first key of an action, as people read it."""
 

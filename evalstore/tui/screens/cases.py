@@ -12,10 +12,10 @@ from textual.widgets import Input
 
 from evalstore.display import plural
 from evalstore.tui.render.case_table import case_title
-from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.case_figures import CaseFigures
 from evalstore.tui.screens.case_reader import CaseReader
 from evalstore.tui.screens.choice import compare_candidates, compare_with_previous
+from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
 from evalstore.tui.screens.text_filter import FoundWords, TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from evalstore.errors import EvalstoreError
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.operations.views.edit_place import EditPlace
+    from evalstore.operations.views.newer_results import NewerRun
     from evalstore.results import Result
 
 
@@ -59,6 +60,7 @@ all of them, each with the answers of the candidate in the selected column.
     tag:a,b          a comma is an 'or'
     -tag:a  -word    a minus is a 'not'
 
+Of a run that is not the newest, a line below the title says so; {case.newest} opens the newest.
 {cases.compare} compares the run with the previous one, or the workspace with the newest run.
 {cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by tag;
 {list.open} on the line of a group folds it, or unfolds it."""
@@ -93,7 +95,7 @@ _BINDINGS: list[BindingType] = [
 ]
 
 
-class CasesPage(CaseActionsPage):
+class CasesPage(DatedPage):
     """The cases of a run, or of the workspace as it is now."""
 
     BINDINGS: ClassVar[list[BindingType]] = _BINDINGS
@@ -127,6 +129,7 @@ class CasesPage(CaseActionsPage):
     def compose(self) -> ComposeResult:
         """Lay out the table, and below it or at its right the answer to the highlighted case."""
         yield self.title_line()
+        yield self.newer_line()
         yield self.problem_line()
         yield self.empty_state()
         with Container(id="panels"):
@@ -168,6 +171,12 @@ class CasesPage(CaseActionsPage):
         self._first_model = ""
         self.show_matches()
         _report_lost(self)
+        self.look_for_newer(cases.run)
+
+    def open_newer(self, newer: NewerRun) -> None:
+        """Show the cases of a newer run; the cursor stays with its case."""
+        self.revision = newer.run
+        self.reload()
 
     # --- the table
 
@@ -276,8 +285,7 @@ class CasesPage(CaseActionsPage):
             result = self.selection.result or next((other for other in line.results if other), None)
             if result:
                 rows = self.listing.rows
-                place = CaseNavigator(cases, rows, rows.index(line), result.model)
-                self.browser.show_answer(place)
+                self.browser.show_answer(CaseNavigator(cases, rows, rows.index(line), result.model))
 
     def highlight(self, case: CaseRow, model: str) -> None:
         """Move the cursor to a case, and to the candidate if it has a column."""
@@ -311,7 +319,7 @@ class CasesPage(CaseActionsPage):
     def action_compare_models(self) -> None:
         """Compare the candidate under the cursor with another one."""
         model, others = self.listing.other_candidates(self.grid.picked)
-        compare_candidates(self, self.revision, model, others)
+        compare_candidates(self, self.listing.cases, model, others, has_newer=bool(self.newer))
 
     def action_compare(self) -> None:
         """Compare the run with the previous one."""

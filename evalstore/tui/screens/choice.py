@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from evalstore.display import safe
+from evalstore.display import safe, short
 from evalstore.tui.screens.base import HELP_KEYS
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from evalstore.tui.screens.base import Page
 
 _ONE_CANDIDATE = "there is only one candidate: list another one in 'candidates' of evalstore.yaml"
+_ONE_IN_RUN = "run {} has only the candidate {}"
+_ASK_ANOTHER = "list another one in 'candidates' of evalstore.yaml, and {page.run} asks it"
+_SEE_NEWER = "{case.newest} opens the newest run"
 
 
 class Choice(ModalScreen[str | None]):
@@ -76,10 +79,18 @@ class Choice(ModalScreen[str | None]):
         self.dismiss(self._names[message.row])
 
 
-def compare_candidates(page: Page, revision: str | None, model: str, others: Sequence[str]) -> None:
-    """Open the comparison of a candidate with one of the others; asks which, if there are more."""
+def compare_candidates(
+    page: Page, cases: Cases | None, model: str, others: Sequence[str], *, has_newer: bool
+) -> None:
+    """Open the comparison of a candidate with one of the others; asks which, if there are more.
+
+    `has_newer` is whether there is a newer run to look at when there is no other candidate.
+    """
+    if cases is None:
+        return
+    revision = cases.run
     if not others:
-        page.notify(_ONE_CANDIDATE, markup=False)
+        page.notify(_why_alone(page, cases, has_newer=has_newer), markup=False)
         return
 
     def compare(other: str | None) -> None:
@@ -90,6 +101,14 @@ def compare_candidates(page: Page, revision: str | None, model: str, others: Seq
         compare(others[0])
     else:
         page.app.push_screen(Choice(f"Compare {model} with", others), compare)
+
+
+def _why_alone(page: Page, cases: Cases, *, has_newer: bool) -> str:
+    """Return why there is no other candidate, and what to do about it."""
+    if cases.run is None:
+        return _ONE_CANDIDATE
+    hint = page.with_keys(_SEE_NEWER if has_newer else _ASK_ANOTHER)
+    return f"{_ONE_IN_RUN.format(short(cases.run), ', '.join(cases.models))}: {hint}"
 
 
 NO_EARLIER_RUN = "no earlier run to compare with"

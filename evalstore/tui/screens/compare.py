@@ -23,8 +23,8 @@ from evalstore.tui.render.comparison import (
 from evalstore.tui.render.pair import pair_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import short_names
-from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
+from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 
     from evalstore.operations.diff_result import Diff
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.newer_results import NewerRun
     from evalstore.operations.views.styled_text import StyledLine
     from evalstore.reports.comparison import Pair
     from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
+    from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.widgets.grid_columns import Column
     from evalstore.tui.widgets.grid_lines import StyledCell
 
@@ -49,7 +51,8 @@ that broke come first, then those that were fixed, then the rest; of two candida
 worse or better with the second. 'last runs' has the last eight verdicts on the newer side, the
 oldest first. A narrow table leaves out 'last runs' first, then 'change'. Below, or at the right in
 a wide terminal, are both answers to the case under the cursor, with the whole names of the
-candidates."""
+candidates. When there is a newer run, a line below the title says so, and {case.newest} compares
+with it."""
 
 _FOOTER = (
     FooterHint("", "list.open"),
@@ -63,7 +66,7 @@ _FOOTER = (
 )
 
 
-class ComparePage(CaseActionsPage):
+class ComparePage(DatedPage):
     """Compares two runs, a run and the workspace, or two candidates of one run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -78,6 +81,7 @@ class ComparePage(CaseActionsPage):
     PANELS: ClassVar[Mapping[str, str]] = {"pairs": "Cases", "pair": "Answers"}
     WAY = "{history.compare} on the runs, {cases.compare_models} on the cases"
     HELP = _HELP
+    NEWER = "{case.newest} compares with it"
     DEFAULT_CSS = """
     ComparePage {
         & > #rates { height: 4; background: $panel; }
@@ -113,6 +117,7 @@ class ComparePage(CaseActionsPage):
     def compose(self) -> ComposeResult:
         """Lay out the rates, the pairs, and the highlighted pair in detail."""
         yield self.title_line()
+        yield self.newer_line()
         yield self.problem_line()
         rates = TextView(id="rates")
         rates.can_focus = False
@@ -153,6 +158,14 @@ class ComparePage(CaseActionsPage):
         self._diff = diff.swapped() if self._is_swapped else diff
         self.history.renew(self._sides[1])
         self.show_pairs()
+        self.look_for_newer(self._sides[1])
+
+    def open_newer(self, newer: NewerRun) -> None:
+        """Compare with a newer run; of candidates, compare those in it."""
+        was, _ = self._sides
+        self._sides = (newer.run if self._models else was), newer.run
+        self._diff = None
+        self.reload()
 
     def _show_history(self) -> None:
         grid = self.query_one("#pairs", Grid)
@@ -238,26 +251,13 @@ class ComparePage(CaseActionsPage):
         history = {side.model: self.history.of(side) for side in _sides(pair)}
         view = self.query_one("#pair", TextView)
         view.show(pair_lines(diff, pair, diff.feedback, history=history))
-        sessions = diff.shown_sessions(pair)
-        tests = [side.test for side in reversed(_sides(pair))]
-        evaluations = [id for side in _sides(pair) for id in side.evaluations]
-
-        def read() -> list[StyledLine]:
-            feedback = self.source.feedback(evaluations)
-            answers = self.source.answers([id for id in sessions if id])
-            messages = self.source.last_user_messages(tests)
-            question = next((messages[id] for id in tests if id in messages), "")
-            edits = [] if diff.models else self.source.pair_edits(pair)
-            shown = pair_lines(
-                diff, pair, feedback, answers, question, edits=edits, history=history
-            )
-            return list(shown)
 
         def show(lines: list[StyledLine]) -> None:
             if self.highlighted and self.highlighted.pair is pair:
                 view.show(lines, stay=True)
 
-        self.fetch(read, show, group="pair")
+        source = self.source
+        self.fetch(lambda: _read_pair(source, diff, pair, history), show, group="pair")
 
     @on(Grid.Chosen, "#pairs")
     def open_answer(self) -> None:
@@ -360,6 +360,19 @@ def _go_to_shown_answer(place: CaseNavigator, diff: Diff | None, pair: Pair) -> 
     was, now = diff.shown_sessions(pair) if diff else (None, None)
     shown = now if pair.now else was
     place.to_answer([shown] if shown else [])
+
+
+def _read_pair(
+    source: WorkspaceSource, diff: Diff, pair: Pair, history: Mapping[str, Sequence[str]]
+) -> list[StyledLine]:
+    """Return a pair in detail, with what is read for it."""
+    tests = [side.test for side in reversed(_sides(pair))]
+    feedback = source.feedback([id for side in _sides(pair) for id in side.evaluations])
+    answers = source.answers([id for id in diff.shown_sessions(pair) if id])
+    messages = source.last_user_messages(tests)
+    question = next((messages[id] for id in tests if id in messages), "")
+    edits = [] if diff.models else source.pair_edits(pair)
+    return list(pair_lines(diff, pair, feedback, answers, question, edits=edits, history=history))
 
 
 def _title_of_sides(diff: Diff) -> str:

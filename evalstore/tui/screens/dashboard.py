@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.worker import get_current_worker
@@ -28,14 +28,17 @@ _GROUP = "dashboard"
 class DashboardReader:
     """Reads the state of the workspace when its page is shown and when the runs have changed."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, show_state: Callable[[], None]) -> None:
+        """`show_state` is called when the state has been read, or is read again."""
         self._page = page
+        self._show_state = show_state
         self._runs: Sequence[RunLine] = ()
-        self._dashboard: Dashboard | None = None
+        self.state: Dashboard | None = None
+        """The state as it was read last."""
         self._timer: Timer | None = None
         self._is_followed = False
         """Whether the runs are known."""
-        self._is_old = False
+        self.is_old = False
         """Whether the state is read again: its figures are faint until then."""
         self._seconds = 0.0
         """The duration of the last reading."""
@@ -60,15 +63,23 @@ class DashboardReader:
 
     def resume(self) -> None:
         """Read the state soon: files may have been edited while another screen was shown."""
-        is_shown = self._page.app.screen is self._page
-        if self._is_followed and self._timer is None and is_shown:
+        if self._is_followed and self._timer is None and self._is_seen:
             pause = max(_PAUSE_SECONDS, _REST * self._seconds)
             self._timer = self._page.set_timer(pause, self._read)
-            self._is_old = True
+            self.is_old = True
             self._draw()
 
+    @property
+    def _is_seen(self) -> bool:
+        """Return whether the page is shown; below the progress of a run its figures can wait."""
+        app, browser = self._page.app, self._page.browser
+        is_below = browser.shown_page is self._page and not browser.runs.is_running
+        return app.screen is self._page or is_below
+
     def suspend(self) -> None:
-        """Stop reading."""
+        """Stop reading, unless the page is still seen below a dialog."""
+        if self._is_seen:
+            return
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -86,11 +97,12 @@ class DashboardReader:
         self._page.fetch(read, lambda read: self._show(*read), group=_GROUP)
 
     def _show(self, dashboard: Dashboard, seconds: float) -> None:
-        self._dashboard, self._seconds, self._is_old = dashboard, seconds, False
+        self.state, self._seconds, self.is_old = dashboard, seconds, False
         self._draw()
 
     def _draw(self) -> None:
-        dashboard, runs, is_old = self._dashboard, self._runs, self._is_old
+        dashboard, runs, is_old = self.state, self._runs, self.is_old
         self._page.query_one("#dashboard", FittedView).fit(
             lambda width, height: dashboard_lines(dashboard, runs, width, height, is_old=is_old)
         )
+        self._show_state()

@@ -58,7 +58,8 @@ class PlanPage(Dialog):
         self._request, self._preview = plan
         self._is_planning = False
         self.set_title(self._request.title)
-        self.body.show(plan_lines(self._request, self._preview))
+        width = self.body.scrollable_content_region.width
+        self.body.show(plan_lines(self._request, self._preview, width))
         self.refresh_bindings()
 
     def show_problem(self, problem: EvalstoreError) -> None:

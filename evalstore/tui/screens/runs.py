@@ -19,7 +19,7 @@ from evalstore.operations.views.styled_text import (
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.dashboard import rate_series
 from evalstore.tui.render.plot import series_line, verdict_strip
-from evalstore.tui.render.run_columns import STRIP, passed_text, run_columns
+from evalstore.tui.render.run_columns import STRIP, passed_text, run_columns, state_cells
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.choice import NO_EARLIER_RUN
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import RunLine
 
-_CELLS = 13
-"""Cells of a line."""
 _AGE_SECONDS = 60.0
 """How often the ages of the runs are drawn again."""
 _TREND = 70
@@ -111,7 +109,7 @@ previous run, and the workspace with the newest run."""
     def __init__(self) -> None:
         super().__init__()
         self._runs: list[RunLine] = []
-        self.dashboard = DashboardReader(self)
+        self.dashboard = DashboardReader(self, self.show_state)
 
     def compose(self) -> ComposeResult:
         """Lay out the state of the workspace, the list, and what the highlighted run did."""
@@ -145,7 +143,9 @@ previous run, and the workspace with the newest run."""
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs = runs
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
-        grid.show(run_columns(runs), len(runs) + 1, self._cells, cursor=cursor)
+        grid.show(
+            run_columns(runs, self.dashboard.state), len(runs) + 1, self._cells, cursor=cursor
+        )
         ids = ["", *(run.id for run in runs)]
         grid.marked = {number for number, id in enumerate(ids) if id in marked}
         self._show_title()
@@ -170,6 +170,10 @@ previous run, and the workspace with the newest run."""
         self.dashboard.resume()
         self.refresh_ages()
 
+    def show_state(self) -> None:
+        """Show the state of the workspace in its line, too."""
+        self.query_one("#runs", Grid).set_columns(run_columns(self._runs, self.dashboard.state))
+
     def refresh_ages(self) -> None:
         """Draw the list again: how long ago the runs were is worked out as it is drawn."""
         self.query_one("#runs", Grid).refresh()
@@ -177,13 +181,7 @@ previous run, and the workspace with the newest run."""
     def _cells(self, row: int) -> Sequence[StyledCell]:
         if row == 0:
             text = "current cases" if self._runs else "no run yet"
-            blank = [StyledCell("")] * (_CELLS - 3)
-            return (
-                StyledCell("workspace", "group"),
-                StyledCell("now"),
-                *blank,
-                StyledCell(text, "faint"),
-            )
+            return state_cells(self.dashboard.state, text, is_old=self.dashboard.is_old)
         run = self._runs[row - 1]
         rate = run.rate
         colour = "faint" if rate is None else ""

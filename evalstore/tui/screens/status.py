@@ -116,7 +116,7 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
 
     def _read(self) -> Status | list[Problem]:
         try:
-            return self.source.workspace.status(offline=self.source.offline)
+            return self.source.status()
         except WorkspaceError as problem:
             return problem.problems
 
@@ -132,7 +132,8 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
             self._prompts = status.prompts
             self._models = _short_names(status)
             summary = _summary(status)
-            self.set_title("pending work", summary, self._file, f"{status.reuse:,} reused")
+            reused = f"{status.reuse:,} reused" if status.reuse else ""
+            self.set_title("pending work", summary, self._file, reused)
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
         grid = self.query_one(Grid)
         grid.display = bool(self._lines)
@@ -220,14 +221,11 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
             names = " by ".join(name for name in models if name)
             if names:
                 yield from text_lines(names, "faint")
-            yield from text_lines(reason_text(line))
-            if line.was is not None and line.now is not None:
-                yield StyledLine(
-                    (StyledSpan("was  ", "faint"), StyledSpan(safe(line.was), "old")), 0
-                )
-                yield StyledLine(
-                    (StyledSpan("now  ", "faint"), StyledSpan(safe(line.now), "new")), 0
-                )
+            yield from text_lines(self._texts(line)[-1])
+            for name, text, colour in (("was", line.was, "old"), ("now", line.now, "new")):
+                if text is not None:
+                    spans = StyledSpan(f"{name}  ", "faint"), StyledSpan(safe(text), colour)
+                    yield StyledLine(spans, hang=len(name) + 2)
 
     @on(Grid.Chosen, "#items")
     def open_line(self) -> None:

@@ -6,18 +6,19 @@ when they are used, so that the first screen is drawn before they are loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from evalstore.api import Workspace
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, WorkspaceError
 
 if TYPE_CHECKING:
     from evalstore.operations.file_watcher import ChangeNotifier
     from evalstore.operations.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.stats import Stats
+    from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import Cases, RunLine
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.editable_files import EditableFile
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.operations.views.labels import LabelIndex
+    from evalstore.operations.views.newer_results import NewerRun
     from evalstore.operations.views.test_history import Version
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.operations.views.verdict_history import RecentVerdicts
@@ -48,6 +50,8 @@ class WorkspaceSource:
         self.max_cost = max_cost
         self._searcher: Searcher | None = None
         self._notifier: ChangeNotifier | None = None
+        self._looked_for: Mapping[str, tuple[str, int, int, int, int]] = {}
+        """The files that tests mention, when the tests could not be read."""
 
     @property
     def location(self) -> Location:
@@ -62,7 +66,26 @@ class WorkspaceSource:
         from evalstore.operations.file_watcher import ChangeNotifier
 
         self._notifier = self._notifier or ChangeNotifier(lambda: self.location)
+        self._notifier.follow_mentioned(self._looked_for)
         return self._notifier.has_changed()
+
+    @contextmanager
+    def _reading_tests(self) -> Iterator[None]:
+        """Follow the files that tests mention, also missing ones, when they cannot be read."""
+        try:
+            yield
+        except EvalstoreError as problem:
+            self._follow_mentioned(problem)
+            raise
+        self._follow_mentioned(None)
+
+    def _follow_mentioned(self, problem: EvalstoreError | None) -> None:
+        self._looked_for = problem.looked_for if isinstance(problem, WorkspaceError) else {}
+
+    def status(self) -> Status:
+        """Return the pending work; raises `WorkspaceError` with all problems of the files."""
+        with self._reading_tests():
+            return self.workspace.status(offline=self.offline)
 
     def runs(self) -> list[RunLine]:
         """Return all runs, newest first."""
@@ -74,13 +97,19 @@ class WorkspaceSource:
         """Return the cases of a run, or of the workspace as it is now."""
         from evalstore.operations.views import cases
 
-        return cases.cases(self.location, revision)
+        if revision is not None:
+            return cases.cases(self.location, revision)
+        with self._reading_tests():
+            return cases.cases(self.location, None)
 
     def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
         """Return the state of the workspace; reading ends early once `go_on` returns False."""
         from evalstore.operations.views.dashboard import read_dashboard
 
-        return read_dashboard(self.location, go_on)
+        dashboard = read_dashboard(self.location, go_on)
+        if dashboard.problem or dashboard.rate:
+            self._follow_mentioned(dashboard.problem)
+        return dashboard
 
     def history(self, files: Collection[str], run: str | None) -> RecentVerdicts:
         """Return the last verdicts of the cases of these files, up to a run."""
@@ -93,6 +122,14 @@ class WorkspaceSource:
         from evalstore.operations.views.candidate_rates import candidate_rates
 
         return candidate_rates(cases)
+
+    def newer(self, run: str, result: Result | None) -> NewerRun | None:
+        """Return the newest run if it is newer; with a result, a newer run that has another one."""
+        from evalstore.operations.views import newer_results
+
+        if result is None:
+            return newer_results.find_newer_run(self.location, run)
+        return newer_results.find_newer_result(self.location, run, result)
 
     def files(self) -> list[str]:
         """Return the test files of the workspace."""

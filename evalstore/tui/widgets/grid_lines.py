@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,12 +10,15 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from evalstore.display import clip, columns_of
+from evalstore.operations.views.styled_text import StyledSpan
 from evalstore.tui.widgets.grid_columns import GAP, Column, VisibleColumns
 
 if TYPE_CHECKING:
     from rich.style import Style
 
-    from evalstore.operations.views.styled_text import StyledSpan
+_BLANKS = re.compile(" +")
+_BEFORE = 24
+"""The most characters before what stays visible, when not all that follows fits."""
 
 
 class StyledCell(NamedTuple):
@@ -28,6 +32,8 @@ class StyledCell(NamedTuple):
     """Parts of different colours that are drawn in place of the text."""
     group: str = ""
     """Of a name: the group whose names it is to be distinguished from."""
+    seen: tuple[int, int] | None = None
+    """Start and end of what stays visible in the drawn text; it is then cut between words."""
 
     @property
     def drawn(self) -> str:
@@ -70,6 +76,8 @@ def draw_line(
     segments = [Segment(f"{style.mark} ", mark_style)]
     for number, column in zip(visible.shown, visible.columns, strict=True):
         cell = cells[number] if number < len(cells) else StyledCell("")
+        if cell.seen and columns_of(cell.drawn) > column.width:
+            cell = _around(cell, *cell.seen, column.width)
         if column.names and style.colours and column.width < column.most:
             text = column.names.shorten(cell.drawn, column.width, cell.group)
         else:
@@ -89,6 +97,33 @@ def draw_line(
         shown = blank + text if column.right else text + blank
         segments += [Segment(shown, full), Segment(" " * GAP, style.base)]
     return _strip(segments, style.base, width)
+
+
+def _around(cell: StyledCell, first: int, last: int, columns: int) -> StyledCell:
+    """Return a cell cut to the words around a part of its text, as many as fit."""
+    text = cell.drawn
+    starts = [0, *(match.end() for match in _BLANKS.finditer(text, 0, first))]
+    fitting = (at for at in starts if columns_of(text[at:last]) + (at > 0) + 1 <= columns)
+    lead = [at for at in fitting if not at or first - at <= _BEFORE]
+    begin = lead[0] if lead else first
+    begin = next((at for at in starts if columns_of(text[at:]) + 1 <= columns), begin)
+    head = "…" if begin else ""
+    end = len(text)
+    if columns_of(text[begin:]) + len(head) > columns:
+        end = begin + len(clip(text[begin:], columns - len(head))) - 1
+        blank = text.rfind(" ", last, end + 1)
+        end = blank if blank >= last else end
+    parts = (*_cut_spans(cell.parts, begin, end), StyledSpan("…" if end < len(text) else ""))
+    shown = f"{head}{text[begin:end]}{parts[-1].text}"
+    return cell._replace(text=shown, parts=(StyledSpan(head), *parts) if cell.parts else ())
+
+
+def _cut_spans(spans: Sequence[StyledSpan], begin: int, end: int) -> Iterator[StyledSpan]:
+    """Yield the parts of a text from one place to another."""
+    at = 0
+    for span in spans:
+        yield span._replace(text=span.text[max(0, begin - at) : max(0, end - at)])
+        at += len(span.text)
 
 
 def _cut_parts(cell: StyledCell, text: str) -> Sequence[StyledSpan]:

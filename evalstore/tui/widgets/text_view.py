@@ -234,6 +234,9 @@ def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
     room = max(10, width - line.indent)
     hang = min(line.hang, max(0, room - 10))
     pad, next_pad = _pad(line.indent), _pad(line.indent + hang)
+    if line.mark:
+        hang += len(line.mark)
+        next_pad = (*next_pad, StyledSpan(line.mark, line.spans[0].colour))
     text = line.spans[0].text if len(line.spans) == 1 else "".join(span.text for span in line.spans)
     if len(text) <= room and (text.isascii() or cell_len(text) <= room):
         yield (*pad, *line.spans)

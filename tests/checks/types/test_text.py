@@ -46,6 +46,48 @@ def test_a_text_passes_or_fails(check: Json, passing: str, failing: str) -> None
 @pytest.mark.parametrize(
     ("check", "answer", "words"),
     [
+        ({"contains": "**"}, "Good **day**!", "'**' is in 'Good **day**!'"),
+        ({"contains": "x"}, "a" * 200 + "x", "'x' is in '…" + "a" * 20 + "x'"),
+        ({"contains": "DAY", "ignoreCase": True}, "Good day", "'DAY' is in 'Good day'"),
+        ({"containsAny": ["no", "day"]}, "Good day", "'day' is in 'Good day'"),
+        ({"containsAll": ["Go", "day"]}, "Good day", "'Go', 'day' are all in 'Good day'"),
+        ({"equals": "yes"}, "yes", "expected anything but 'yes', found 'yes'"),
+        ({"oneOf": ["a", "b"]}, "b", "expected anything but one of 'a', 'b', found 'b'"),
+        ({"startsWith": "Go"}, "Good day", "'Go' is at the start of 'Good day'"),
+        ({"endsWith": "day"}, "Good day", "'day' is at the end of 'Good day'"),
+        (
+            {"length": {"max": 3, "unit": "words"}},
+            "Yes.",
+            "expected not at most 3 words, found 1: 'Yes.'",
+        ),
+        ({"refusal": None}, "I cannot help.", "expected no refusal, found 'I cannot help.'"),
+        ({"notEmpty": None}, "x", "expected no text, found 'x'"),
+        ({"regex": "d.y"}, "Good day", "the pattern 'd.y' matches 'day' in 'Good day'"),
+        ({"number": 30}, "It is 30.", "expected a number that is not 30, found 30"),
+        (
+            {"jsonEquals": {"a": 1}},
+            '{"a": 1}',
+            'expected not to hold: jsonEquals {"a": 1}, found \'{"a": 1}\'',
+        ),
+        (
+            {"jsonPath": "a", "check": {"contains": "b"}},
+            '{"a": "bc"}',
+            "expected not to hold: jsonPath 'a', check contains 'b', found '{\"a\": \"bc\"}'",
+        ),
+        ({"similar": "ab", "pass": ">= 0.5"}, "ab", "the score is 1, required not >= 0.5"),
+    ],
+    ids=str,
+)
+def test_what_a_check_with_not_has_found_is_said_in_words(
+    check: Json, answer: str, words: str
+) -> None:
+    assert judged({**check, "not": True}, answer) == ("fail", words)
+    assert judged(check, answer) == ("pass", "")
+
+
+@pytest.mark.parametrize(
+    ("check", "answer", "words"),
+    [
         ({"equals": "Paris"}, "Lyon", "expected 'Paris', found 'Lyon'"),
         (
             {"equals": "Paris"},

@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
+from rich.style import Style
+
 from evalstore.operations.grep import FoundText, MarkedText, SearchHit
 from evalstore.store.search_words import find_word_places, split_words
-from evalstore.tui.render.search import HEAD_LINES, MATCH, hit_lines
+from evalstore.tui.render.search import HEAD_LINES, MATCH, hit_cells, hit_lines
+from evalstore.tui.widgets.grid_columns import GAP, MARGIN, Column, VisibleColumns
+from evalstore.tui.widgets.grid_lines import LineStyle, draw_line
 
 HIT = SearchHit("answers", "1" * 32, "a.md", "", (), (), "", ())
 
@@ -67,3 +72,24 @@ def test_the_places_of_a_long_text_are_looked_at_once() -> None:
     lines = list(hit_lines(FoundText(HIT, None), MarkedText(text, places)))
     assert len(lines) == HEAD_LINES + 5_002
     assert 5_000 < places.looks < 25_000
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (68, "The reply must name the cap of the budget, and it does not name it."),
+        (62, "…must name the cap of the budget, and it does not name it."),
+        (40, "The reply must name the cap of the…"),
+        (20, "…must name the cap…"),
+        (5, "…cap…"),
+    ],
+)
+def test_a_text_is_cut_between_words_and_shows_as_many_as_fit(width: int, shown: str) -> None:
+    text = "The reply must name the cap of the budget, and it does not name it."
+    places = tuple(find_word_places(text, ["cap"]))
+    cells = hit_cells(FoundText(replace(HIT, context=text, matches=places), None))
+    columns = VisibleColumns((4,), (Column("text", width),), 0)
+    style = LineStyle(Style(), lambda name: Style(bold=name == "group"))
+    drawn = draw_line(cells, columns, None, style, Style(), width + MARGIN + GAP)
+    assert drawn.text.strip() == shown
+    assert [part.text for part in drawn if part.style and part.style.bold] == ["cap"]

@@ -178,6 +178,10 @@ def test_checks_are_listed_one_by_one_after_people(workspace: Path) -> None:
         assert lines[6].startswith("✗ fail  by checks")
         assert lines[7].startswith("✗ fail  contains: 'hello' is not in")
         assert "\nchecks\n- contains: hello\n# ✗ fail: 'hello' is not in " in text_of(pilot)
+        await resized(pilot, 30, 50)
+        comment = [line.strip() for line in screen(pilot).splitlines() if " # " in line]
+        assert comment[0].startswith("# ✗ fail: 'hello' is")
+        assert comment[1].startswith("# ")
 
     drive(scenario)
 

@@ -104,7 +104,8 @@ def test_new_failures_are_listed_before_what_is_new_and_passes(workspace: Path) 
         await press(pilot, "n")
         assert grid.cursor == 1
         await press(pilot, "escape", "down", "enter", "x")
-        assert "list another one in 'candidates' of evalstore.yaml" in notified(pilot)
+        alone = "has only the candidate scripted/one: @ opens the newest run"
+        assert alone in notified(pilot)
         await press(pilot, "escape", "down", "enter", "d")
         assert "no earlier run to compare with" in notified(pilot)
 

@@ -155,6 +155,7 @@ def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace
         text = screen(pilot)
         assert "since the last run: 1 fixed, 3 changed  (run ########, " in text
         assert "d Compare" in text.splitlines()[-2]
+        await shown(pilot, "passing now 66.7% of 6")  # the state above follows, below the window
         await press(pilot, "d")
         assert isinstance(pilot.app.screen, ComparePage)
         assert "fixed" in screen(pilot)
@@ -247,15 +248,27 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         assert "judge 1 case of scripted/one again" in text
         assert "make 1 judgement (1 candidate), about $" in text
         assert "In the workspace the first verdict" in text
+        assert "judged again at your request" in text
         await press(pilot, "enter")
         text = screen(pilot)
         assert "0 new answers, 1 reused, 1 new judgement" in text
         assert "tests/weather.md [city=Oslo]  scripted/one  ✗ fail -> ✓ pass" in text
+        await press(pilot, "escape", "enter")
+        assert "✓ pass  by scripted/judge  (judged again, does not count)" in screen(pilot)
         await press(pilot, "escape", "g", "space", "space", "J")
         assert "judge 2 cases of scripted/one again" in screen(pilot)
         assert "make 1 judgement by checks and 1 by models (1" in screen(pilot)
 
+    async def of_the_run(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        text = screen(pilot)
+        assert (
+            "In the workspace the first verdict by scripted/judge counts: fail (########)" in text
+        )
+        assert "✗ fail  by scripted/judge  (the first verdict, which counts in the work" in text
+
     drive(scenario)
+    drive(of_the_run, revision="@")
 
 
 def test_a_case_without_a_verdict_has_none_that_goes_on_counting(workspace: Path) -> None:
@@ -688,7 +701,8 @@ def test_the_browser_can_be_left_from_a_plan(workspace: Path) -> None:
 
 
 def test_a_long_reason_of_a_plan_stays_beside_its_number(workspace: Path) -> None:
-    edit(workspace / "tests/weather.md", "How is", "What is the weather like in the city of")
+    question = "Tell me in few words what the weather is like this week in the city of"
+    edit(workspace / "tests/weather.md", "How is", question)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
@@ -697,6 +711,10 @@ def test_a_long_reason_of_a_plan_stays_beside_its_number(workspace: Path) -> Non
         start = lines[first].index("test changed")
         assert lines[first + 1][:start].isspace()
         assert not lines[first + 1][start].isspace()
+        await press(pilot, "escape")
+        await resized(pilot, 110, 30)
+        await press(pilot, "R")
+        assert f"+ {question} Oslo?" in screen(pilot), "there is room for all of it"
 
     drive(scenario, size=(50, 30))
 

@@ -17,6 +17,7 @@ from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.plan import PlanPage
 from evalstore.tui.screens.status import StatusPage
 from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, resized, screen, until
@@ -47,6 +48,7 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
         assert "pending work › 6 to ask, 6 to judge, up to $" in text
         assert "changed since run ########" in text
         assert "1 case new" in text
+        assert "1 case new" in pilot.app.screen.query_one("#details", TextView).text
         assert "enter Open" in text
         await press(pilot, "up", "enter")
         assert screen(pilot).startswith(" pending work")

@@ -41,6 +41,14 @@ def test_the_first_row_of_a_hanging_line_has_the_whole_width() -> None:
     assert rows == ["  name  one two", "        three four"]
 
 
+def test_each_row_of_a_comment_begins_with_its_mark() -> None:
+    line = StyledLine((StyledSpan("# one two three four", "fail"),), 2, mark="# ")
+    rows = list(wrap_line(line, 14))
+    texts = ["".join(span.text for span in row).rstrip() for row in rows]
+    assert texts == ["  # one two", "  # three four"]
+    assert [row[-1].colour for row in rows] == ["fail", "fail"]
+
+
 def test_control_characters_are_escapes_and_tabs_are_blanks() -> None:
     lines = [line.spans[0].text for line in text_lines("a\tb\n\x1b[31m\r\n\n")]
     assert lines == ["a   b", "\\x1b[31m\\r", "", ""]

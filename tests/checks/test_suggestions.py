@@ -1,0 +1,37 @@
+"""Hints on checks that do not exist."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstore.checks.parser import read_check
+from evalstore.errors import FileProblem
+from evalstore.values import Json
+
+
+@pytest.mark.parametrize(
+    ("definition", "hint"),
+    [
+        *(
+            ({name: "x"}, "write {contains: …, not: true}")
+            for name in ("notContains", "not-contains", "not_contains", "NotContains")
+        ),
+        ({"notRegex": "x"}, "write {regex: …, not: true}"),
+        ({"not-contains-any": ["x"]}, "write {containsAny: …, not: true}"),
+        ({"not-icontains": "x"}, "write {contains: …, ignoreCase: true, not: true}"),
+        ({"icontains": "x"}, "write {contains: …, ignoreCase: true}"),
+        ({"type": "not-json"}, "write {type: json, not: true}"),
+        ("notJson", "write {type: json, not: true}"),
+        ({"not": {"contains": "x"}}, "write {contains: …, not: true}"),
+        ({"not": "json"}, "write {type: json, not: true}"),
+        ({"not": True}, "write 'not: true' beside a check"),
+        ({"contians": "x"}, "did you mean 'contains'?"),
+        ({"notEmtpy": True}, "did you mean 'notEmpty'?"),
+    ],
+)
+def test_the_opposite_of_a_check_is_suggested_and_never_the_check(
+    definition: Json, hint: str
+) -> None:
+    with pytest.raises(FileProblem) as problem:
+        read_check(definition)
+    assert problem.value.hint == hint
