@@ -117,9 +117,7 @@ class BucketFiles:
 
         try:
             obstore.head(self._store, name)
-        except FileNotFoundError as error:
-            if _NO_BUCKET.search(str(error)):
-                raise
+        except FileNotFoundError:
             return False
         return True
 
@@ -143,10 +141,7 @@ class BucketFiles:
             yield
         except FileNotFoundError as error:
             if _NO_BUCKET.search(str(error)):
-                raise RemoteError(
-                    f"the remote '{self.address}' cannot be used: there is no such bucket",
-                    hint="make the bucket first, or correct the address of the remote",
-                ) from None
+                raise explain(error, self.address, self._scheme) from None
             raise MissingFileError(f"the remote '{self.address}' has no file '{name}'") from None
         except (BaseError, OSError, ValueError) as error:
             raise explain(error, self.address, self._scheme) from None
@@ -183,7 +178,13 @@ def open_bucket(
     try:
         store: ObjectStore = stores[url.scheme](url.host, **options)
     except (BaseError, OSError, ValueError) as error:
-        raise explain(error, url.address, url.scheme) from None
+        if _KIND.search(str(error)):
+            raise explain(error, url.address, url.scheme) from None
+        raise RemoteError(
+            f"the remote '{url.address}' cannot be used: its credentials or settings in the "
+            "environment cannot be read",
+            hint=f"check {_VARIABLES[url.scheme]}",
+        ) from None
     return BucketFiles(store, url.address, url.scheme)
 
 
@@ -196,6 +197,11 @@ def explain(error: Exception, address: str, scheme: str) -> RemoteError:
     kind = _KIND.search(text)
     place = f"the remote '{address}'"
     variables = _VARIABLES.get(scheme, "the credentials")
+    if _NO_BUCKET.search(text):
+        return RemoteError(
+            f"{place} cannot be used: there is no such bucket",
+            hint="make the bucket first, or correct the address of the remote",
+        )
     if kind and kind[2] == "BadScheme":
         return RemoteError(
             f"{place} cannot be used: its server is asked without TLS",
