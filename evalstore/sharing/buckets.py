@@ -7,16 +7,17 @@ so its texts are not shown; errors are told apart by their kind, status and code
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import RemoteError
+from evalstore.sharing.background_loop import wait_for
 from evalstore.sharing.remote_files import ListedFile, MissingFileError
 
 if TYPE_CHECKING:
-    from obstore import GetResult
+    from obstore import GetResult, ListStream, ObjectMeta
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
     from evalstore.workspace.remote_urls import RemoteUrl
@@ -60,10 +61,10 @@ class BucketFiles:
         import obstore
 
         with self._explained(folder):
-            stream = iter(obstore.list(self._store, folder or None, chunk_size=_LISTED))
+            stream = obstore.list(self._store, folder or None, chunk_size=_LISTED)
         while True:
             with self._explained(folder):
-                chunk = next(stream, None)
+                chunk = wait_for(_next(stream))
             if chunk is None:
                 return
             for entry in chunk:
@@ -73,58 +74,61 @@ class BucketFiles:
 
     def read(self, name: str, most: int) -> bytes:
         """Return a whole file of at most `most` bytes."""
+        with self._explained(name):
+            return wait_for(self._read(name, most))
+
+    async def _read(self, name: str, most: int) -> bytes:
         import obstore
 
-        with self._explained(name):
-            result = obstore.get(self._store, name)
-            if result.meta["size"] > most:
-                raise self._too_large(name, most)
-            return self._collect(result, name, most)
+        result = await obstore.get_async(self._store, name)
+        if result.meta["size"] > most:
+            raise self._too_large(name, most)
+        return await self._collect(result, name, most)
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """Return a part of a file."""
-        import obstore
-        from obstore.exceptions import BaseError
-
         if length <= 0:
             return b""
         with self._explained(name):
-            try:
-                result = obstore.get(self._store, name, options={"range": (start, start + length)})
-            except BaseError:
-                # Servers answer in several ways when a file ends before the part.
-                if obstore.head(self._store, name)["size"] > start:
-                    raise
-                return b""
-            return self._collect(result, name, length)
+            return wait_for(self._read_range(name, start, length))
+
+    async def _read_range(self, name: str, start: int, length: int) -> bytes:
+        import obstore
+        from obstore.exceptions import BaseError
+
+        part = (start, start + length)
+        try:
+            result = await obstore.get_async(self._store, name, options={"range": part})
+        except BaseError:
+            # Servers answer in several ways when a file ends before the part.
+            if (await obstore.head_async(self._store, name))["size"] > start:
+                raise
+            return b""
+        return await self._collect(result, name, length)
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a file in one step, unless it exists."""
+        with self._explained(name):
+            return wait_for(self._create(name, data))
+
+    async def _create(self, name: str, data: bytes) -> bool:
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
-        with self._explained(name):
-            if len(data) >= _LARGE and self._has(name):
+        if len(data) >= _LARGE:
+            with suppress(FileNotFoundError):
+                await obstore.head_async(self._store, name)
                 return False
-            try:
-                obstore.put(self._store, name, data, mode="create", use_multipart=False)
-            except AlreadyExistsError:
-                return False
-        return True
-
-    def _has(self, name: str) -> bool:
-        import obstore
-
         try:
-            obstore.head(self._store, name)
-        except FileNotFoundError:
+            await obstore.put_async(self._store, name, data, mode="create", use_multipart=False)
+        except AlreadyExistsError:
             return False
         return True
 
-    def _collect(self, result: GetResult, name: str, most: int) -> bytes:
+    async def _collect(self, result: GetResult, name: str, most: int) -> bytes:
         """Return what a server sends; it may send more than it has said."""
         data = bytearray()
-        for chunk in result.stream(min_chunk_size=_CHUNK):
+        async for chunk in result.stream(min_chunk_size=_CHUNK):
             data += chunk
             if len(data) > most:
                 raise self._too_large(name, most)
@@ -145,6 +149,11 @@ class BucketFiles:
             raise MissingFileError(f"the remote '{self.address}' has no file '{name}'") from None
         except (BaseError, OSError, ValueError) as error:
             raise explain(error, self.address, self._scheme) from None
+
+
+async def _next(stream: ListStream[Sequence[ObjectMeta]]) -> Sequence[ObjectMeta] | None:
+    """Return the next part of a listing; None at its end."""
+    return await anext(stream, None)
 
 
 def open_bucket(

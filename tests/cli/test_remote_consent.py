@@ -52,7 +52,7 @@ def test_a_url_that_is_allowed_once_stays_allowed_until_it_is_revoked(
     pushed = evalstore("push", "--allow-outside")
     assert (pushed.exit_code, NOW_ALLOWED in pushed.stderr) == (0, True)
     assert (named / "format").exists()
-    assert evalstore("push").stdout == f"nothing to push to origin ({URL})\n"
+    assert evalstore("push").stdout == f"nothing to push to origin ({URL}/)\n"
     root = str(Path.cwd())
     assert documents("trust", "--list")["paths"] == [{"workspace": root, "path": URL}]
     revoked = evalstore("trust", "--revoke", f"{URL}/")

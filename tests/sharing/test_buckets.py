@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 
@@ -102,6 +104,23 @@ def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch)
         files = places.s3_files("s3://b/x", patience=0.05)
         with pytest.raises(RemoteError, match="did not answer in time"):
             files.create("format", b"x")
+
+
+def test_waiting_for_a_server_ends_when_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt() -> None:
+        silent.accept()[0].recv(1)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        places.set_s3(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        other = threading.Thread(target=interrupt)
+        other.start()
+        with pytest.raises(KeyboardInterrupt):
+            places.s3_files("s3://b/x").read("format", 10)
+        other.join()
 
 
 def test_a_server_without_tls_is_asked_only_when_it_is_allowed(

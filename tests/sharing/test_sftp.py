@@ -30,11 +30,14 @@ def test_sftp_asks_nothing_and_gets_no_option_from_an_address(address: str, end:
     assert command[-len(end) :] == end
 
 
-def test_a_path_may_begin_at_the_home_of_the_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_may_begin_at_the_home_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(SftpFiles, "_run", lambda _, commands: asked.extend(commands) or [[]])
+
+    def note(_: SftpFiles, commands: list[str]) -> list[list[bytes]]:
+        asked.extend(commands)
+        return [[]]
+
+    monkeypatch.setattr(SftpFiles, "_run", note)
     for path in ("/~/a%20b", "/~", "/srv/x"):
         open_sftp(read_url(f"sftp://host{path}")).exists()
     assert asked == ['ls -lnf "./a b/."', 'ls -lnf "./."', 'ls -lnf "/srv/x/."']
@@ -91,7 +94,7 @@ def test_a_download_ends_when_it_is_larger_than_allowed(
         file.truncate(200_000_000)
     (tmp_path / "small").write_bytes(b"x")
     files = places.sftp_files(tmp_path)
-    with pytest.raises(RemoteError, match="'large' .* has more than 10 bytes"):
+    with pytest.raises(RemoteError, match=r"'large' .* has more than 10 bytes"):
         files.read("large", 10)
     assert files.read("small", 10) == b"x"
 
