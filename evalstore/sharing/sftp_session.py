@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 """Seconds without anything from a server."""
 _SLOWEST = 16 * 2**10
-"""Bytes a second; an upload that is slower is given up, as nothing shows its progress."""
+"""Bytes a second; a slower upload times out, as nothing shows its progress."""
 _LOOK = 0.2
 """Seconds after which the size of a growing file is looked at."""
 _LONGEST_LINE = 2_000

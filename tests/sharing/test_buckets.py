@@ -111,8 +111,10 @@ def test_waiting_for_a_server_ends_when_it_is_interrupted(monkeypatch: pytest.Mo
     assert main is not None
 
     def interrupt() -> None:
-        silent.accept()[0].recv(1)
-        signal.pthread_kill(main, signal.SIGINT)
+        with silent.accept()[0] as connection:
+            connection.recv(1)
+            signal.pthread_kill(main, signal.SIGINT)
+            connection.recv(65_536)  # until the request is cancelled
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         places.set_s3(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}")
