@@ -28,7 +28,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "mcp": ("evalstore mcp", "evalstore mcp --allow-run --max-cost 1.00"),
     "remote": (
         "evalstore remote add origin /mnt/team/results",
-        "evalstore remote add origin s3://bucket/results",
         "evalstore remote show origin",
     ),
     "push": ("evalstore push", "evalstore push backup --dry-run"),
