@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError
 from evalstore.operations.label import name_of_person
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.sharing.buckets import open_bucket
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
-from evalstore.workspace.remote_names import scheme_of
-from evalstore.workspace.remotes import find_remote, locate_folder
+from evalstore.sharing.sftp import open_sftp
+from evalstore.workspace.remote_names import path_of, scheme_of
+from evalstore.workspace.remote_urls import BUCKETS
+from evalstore.workspace.remotes import find_remote, locate_folder, locate_url
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -59,16 +62,16 @@ def open_remote(
 
 
 def open_files(workspace: WorkspaceFolder, name: str, address: str) -> RemoteFiles:
-    """Return the files of an address; raises `EvalstoreError` for one that is not supported."""
+    """Return the files of an address; raises `EvalstoreError` for one that cannot be used.
+
+    A place outside of the workspace is refused unless the user has allowed it: evalstore.yaml may
+    be somebody else's. Nothing is connected to yet.
+    """
     scheme = scheme_of(address)
-    if scheme == "file":
-        address, scheme = address.partition("://")[2], None
-    if scheme is not None:
-        raise EvalstoreError(
-            f"the remote '{name}' ({address}) has an address that this version cannot use",
-            hint="a remote is a folder, such as /mnt/team/results",
-        )
-    return FolderFiles(locate_folder(workspace, name, address))
+    if scheme is None or scheme == "file":
+        return FolderFiles(locate_folder(workspace, name, path_of(address)))
+    url = locate_url(workspace, name, address)
+    return open_bucket(url, os.environ) if url.scheme in BUCKETS else open_sftp(url)
 
 
 def name_of_writer(location: Location) -> str:

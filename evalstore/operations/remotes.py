@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
-from evalstore.operations.open_remote import open_files, open_remote
+from evalstore.operations.open_remote import open_remote
 from evalstore.operations.push import count_kinds
 from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
@@ -18,7 +18,8 @@ from evalstore.sharing.layout import require_remote
 from evalstore.store.records import COPIED_TABLES
 from evalstore.store.table_columns import FAILURES
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
-from evalstore.workspace.remote_names import is_remote_name, scheme_of
+from evalstore.workspace.remote_names import is_remote_name, path_of, scheme_of
+from evalstore.workspace.remote_urls import read_url
 from evalstore.workspace.remotes import find_remote, folder_of, write_remote
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def list_remotes(location: Location) -> list[Remote]:
 
 
 def add_remote(location: Location, name: str, address: str) -> Remote:
-    """Add a remote to the settings; its folder may be outside of the workspace from then on.
+    """Add a remote to the settings; the workspace may use its place from then on.
 
     A relative address is one of the current folder, and is written relative to the workspace.
     Raises `EvalstoreError`.
@@ -85,15 +86,17 @@ def add_remote(location: Location, name: str, address: str) -> Remote:
             f"there is a remote '{name}' already: {known}",
             hint=f"'evalstore remote remove {name}' removes it from the settings",
         )
-    if scheme_of(address) is None:
+    # Who types the address allows it; a file of settings alone does not.
+    boundary = WorkspaceBoundary(workspace.root, allow_all=True, tell=location.warn)
+    if scheme_of(address) in (None, "file"):
+        address = path_of(address)
         folder = folder_of(location.directory, address)
         if not Path(address).expanduser().is_absolute():
             address = os.path.relpath(folder, workspace.root).replace(os.sep, "/")
-        # Who types the address allows it; a file of settings alone does not.
-        boundary = WorkspaceBoundary(workspace.root, allow_all=True, tell=location.warn)
         boundary.require(folder, f"the remote '{name}'")
     else:
-        open_files(workspace, name, address)
+        address = read_url(address).address
+        boundary.require_address(address, f"the remote '{name}'")
     write_remote(workspace, name, address)
     return Remote(name, address)
 
