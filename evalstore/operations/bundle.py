@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.clock import now
+from evalstore.clock import iso, now
 from evalstore.display import plural, short
 from evalstore.errors import RemoteError
 from evalstore.operations.open_remote import OpenRemote, name_of_writer
@@ -56,8 +56,8 @@ class BundleCheck:
     file: str
     writer: str
     """Who has written it; not verified."""
-    created: int
-    """Microseconds since 1970, UTC."""
+    created: str
+    """ISO 8601, by the clock of the writer."""
     presumes: Sequence[str]
     check: RemoteCheck = field(metadata={"json_inline": True})
 
@@ -117,7 +117,7 @@ def verify_bundle(
             files, listener or CopyListener(), is_partial=bool(description.presumes)
         )
     return BundleCheck(
-        str(file), description.writer, description.created, description.presumes, check
+        str(file), description.writer, iso(description.created), description.presumes, check
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import temporary_folder
 from evalstore.operations.init import init
-from evalstore.operations.open_remote import OpenRemote, cache_path, connect
+from evalstore.operations.open_remote import OpenRemote, cache_path, open_typed
 from evalstore.operations.pull import PullReport, pull_missing
 from evalstore.operations.remotes import absolute_address, allow_address
 from evalstore.planning.open_project import open_store, open_workspace
@@ -57,7 +57,7 @@ def clone(
     directory = directory or Path(Path(address).name or "results")
     target = location.directory / directory
     _require_new(target, directory, address)
-    files = connect(DEFAULT_REMOTE, address)
+    files = open_typed(address)
     require_remote(files)
     try:
         with _made_parents(target), temporary_folder(target) as folder:

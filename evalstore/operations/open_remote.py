@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError
 from evalstore.operations.label import name_of_person
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.sharing.buckets import open_bucket
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
-from evalstore.workspace.remote_names import scheme_of
-from evalstore.workspace.remotes import find_remote, locate_folder
+from evalstore.sharing.sftp import open_sftp
+from evalstore.workspace.remote_names import is_folder, path_of
+from evalstore.workspace.remote_urls import BUCKETS, RemoteUrl, read_url
+from evalstore.workspace.remotes import find_remote, locate_folder, locate_url
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -72,36 +75,28 @@ def cache_path(workspace: WorkspaceFolder, name: str, files: RemoteFiles) -> Pat
 
 
 def open_files(workspace: WorkspaceFolder, name: str, address: str) -> RemoteFiles:
-    """Return the files of an address of the settings; raises `EvalstoreError`.
+    """Return the files of an address; raises `EvalstoreError` for one that cannot be used.
 
-    A folder must be one that the workspace may use.
+    A place outside of the workspace is refused unless the user has allowed it: evalstore.yaml may
+    be somebody else's. Nothing is connected to yet.
     """
-    path = local_path(address)
-    if path is not None:
-        return FolderFiles(locate_folder(workspace, name, path))
-    return connect(name, address)
+    if is_folder(address):
+        return FolderFiles(locate_folder(workspace, name, path_of(address)))
+    return _open_url(locate_url(workspace, name, address))
 
 
-def connect(name: str, address: str) -> RemoteFiles:
-    """Return the files of an address that its user has typed; raises `EvalstoreError`.
+def open_typed(address: str) -> RemoteFiles:
+    """Return the files of an address that the user has typed, and so allowed.
 
-    A folder is an absolute path.
+    A folder is an absolute path. Raises `EvalstoreError` for an address that cannot be used.
     """
-    path = local_path(address)
-    if path is not None:
-        return FolderFiles(Path(path))
-    raise EvalstoreError(
-        f"the remote '{name}' ({address}) has an address that this version cannot use",
-        hint="a remote is a folder, such as /mnt/team/results",
+    return (
+        FolderFiles(Path(path_of(address))) if is_folder(address) else _open_url(read_url(address))
     )
 
 
-def local_path(address: str) -> str | None:
-    """Return the path of an address that is a folder; None for another URL."""
-    scheme = scheme_of(address)
-    if scheme == "file":
-        return address.partition("://")[2]
-    return address if scheme is None else None
+def _open_url(url: RemoteUrl) -> RemoteFiles:
+    return open_bucket(url, os.environ) if url.scheme in BUCKETS else open_sftp(url)
 
 
 def name_of_writer(location: Location) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
-from evalstore.operations.open_remote import connect, local_path, open_remote
+from evalstore.operations.open_remote import open_remote
 from evalstore.operations.push import count_kinds
 from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
@@ -18,7 +18,8 @@ from evalstore.sharing.layout import require_remote
 from evalstore.store.records import COPIED_TABLES
 from evalstore.store.table_columns import FAILURES
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
-from evalstore.workspace.remote_names import is_remote_name
+from evalstore.workspace.remote_names import is_folder, is_remote_name, path_of
+from evalstore.workspace.remote_urls import read_url
 from evalstore.workspace.remotes import find_remote, folder_of, write_remote
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def list_remotes(location: Location) -> list[Remote]:
 
 
 def add_remote(location: Location, name: str, address: str) -> Remote:
-    """Add a remote to the settings; its folder may be outside of the workspace from then on.
+    """Add a remote to the settings; the workspace may use its place from then on.
 
     A relative address is one of the current folder, and is written relative to the workspace.
     Raises `EvalstoreError`.
@@ -87,30 +88,36 @@ def add_remote(location: Location, name: str, address: str) -> Remote:
         )
     absolute = absolute_address(location, address)
     allow_address(location, workspace.root, name, absolute)
-    path = local_path(address)
-    if path is not None and not Path(path).expanduser().is_absolute():
-        address = os.path.relpath(absolute, workspace.root).replace(os.sep, "/")
+    if not is_folder(address):
+        address = absolute
+    else:
+        address = path_of(address)
+        if not Path(address).expanduser().is_absolute():
+            address = os.path.relpath(absolute, workspace.root).replace(os.sep, "/")
     write_remote(workspace, name, address)
     return Remote(name, address)
 
 
 def absolute_address(location: Location, address: str) -> str:
-    """Return an address that was typed in the current folder; a folder by its absolute path."""
-    path = local_path(address)
-    return address if path is None else str(folder_of(location.directory, path))
+    """Return an address that was typed in the current folder; a folder by its absolute path.
+
+    Raises `EvalstoreError` for a URL that cannot be used.
+    """
+    if is_folder(address):
+        return str(folder_of(location.directory, path_of(address)))
+    return read_url(address).address
 
 
 def allow_address(location: Location, root: Path, name: str, address: str) -> None:
-    """Let a workspace use an address from then on; raises `EvalstoreError`.
+    """Let a workspace use an absolute address from then on; raises `EvalstoreError`.
 
     Who types the address allows it; a file of settings alone does not.
     """
-    path = local_path(address)
-    if path is None:
-        connect(name, address)
-        return
     boundary = WorkspaceBoundary(root, allow_all=True, tell=location.warn)
-    boundary.require(Path(path), f"the remote '{name}'")
+    if is_folder(address):
+        boundary.require(Path(address), f"the remote '{name}'")
+    else:
+        boundary.require_address(address, f"the remote '{name}'")
 
 
 def remove_remote(location: Location, name: str) -> Remote:

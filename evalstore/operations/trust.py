@@ -16,6 +16,7 @@ from evalstore.files.user_lists import default_place
 from evalstore.operations.application_files import find_applications
 from evalstore.providers.base_urls import host_of, normalise_host
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
+from evalstore.workspace.remote_urls import read_url
 from evalstore.workspace.trust import Grant, Trusted, TrustList, digest
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def trusted_files() -> list[ShownFile]:
 
 
 def allowed_paths() -> list[AllowedPath]:
-    """Return the paths that workspaces may use outside of themselves, oldest first."""
+    """Return the paths and remotes that workspaces may use outside of themselves, oldest first."""
     return AllowedPaths().entries
 
 
@@ -122,7 +123,7 @@ def revoke(location: Location, names: Sequence[str]) -> tuple[list[ShownFile], l
     paths: list[AllowedPath] = []
     for name in names:
         matching = list(_matching(trust_list, location, name))
-        places = {name, str((location.directory / name).resolve())}
+        places = {name, str((location.directory / name).resolve()), _address(name)}
         outside = [entry for entry in allowed.entries if places & {entry.path, entry.workspace}]
         paths += outside
         if not matching and not outside:
@@ -217,6 +218,14 @@ def _matching(trust_list: TrustList, location: Location, name: str) -> Iterator[
         by_hash = len(name) >= _SHORTEST and entry.sha256.startswith(name.lower())
         if by_hash or entry.path == str(path.resolve()) or entry.sha256 == current:
             yield entry
+
+
+def _address(name: str) -> str:
+    """Return the URL of a remote in its one form; anything else as it is."""
+    try:
+        return read_url(name).address
+    except EvalstoreError:
+        return name
 
 
 def _read(location: Location, name: str) -> tuple[Path, bytes]:

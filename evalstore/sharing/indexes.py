@@ -3,7 +3,8 @@
 An index is the line `evalstore index 1`, a line of JSON (who has written it and when, and the
 packs with their SHA-256 and size), and then 43 bytes for each record: the number of its table, its
 id, its lookup key (the question of a session, the subject of an evaluation, the time of a run and
-whether it was about all cases, otherwise zeros), the number of the pack, the offset and the length in it, little-endian.
+whether it was about all cases, otherwise zeros), the number of the pack, the offset and the length
+in it, little-endian.
 """
 
 from __future__ import annotations

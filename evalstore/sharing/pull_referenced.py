@@ -43,7 +43,7 @@ class ReferencedPull:
         )
 
     def find_newest_runs(self) -> set[bytes]:
-        """Return the newest run, and the newest about all cases, if the store does not have them."""
+        """Return the newest run, and the newest about all cases, if the store lacks them."""
         return self._lacking("runs", self._cache.find_newest_runs())
 
     def _lacking(self, table: str, ids: set[bytes]) -> set[bytes]:

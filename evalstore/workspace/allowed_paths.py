@@ -1,7 +1,7 @@
 """The paths outside of workspaces that the user allows them to use.
 
 The list is in the user's configuration, beside that of trusted files. Each entry is a workspace
-and a folder or file, both by their real paths.
+and a folder or file, both by their real paths, or the URL of a remote.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ _NAME = "allowed paths"
 
 
 class AllowedPath(NamedTuple):
-    """A folder or file outside of a workspace that this workspace may use."""
+    """A folder, a file or a remote outside of a workspace that this workspace may use."""
 
     workspace: str
     path: str
+    """A real path, or the URL of a remote."""
 
 
 class AllowedPaths:
@@ -89,6 +90,12 @@ class WorkspaceBoundary(Boundary):
             raise OutsideError(f"{place}: {problem.message}", hint=problem.hint) from problem
         except FileProblem as problem:
             raise EvalstoreError(f"{place}: {problem.message}") from problem
+        self.record()
+
+    def require_address(self, address: str, place: str) -> None:
+        """Raise `OutsideError` unless the URL of a remote, or one above it, may be used."""
+        if not self.contains(address):
+            raise OutsideError(f"{place}: leads to '{address}', which is outside of the workspace")
         self.record()
 
     def require_database(self, path: Path, place: str) -> None:

@@ -19,3 +19,13 @@ def scheme_of(address: str) -> str | None:
     """Return the scheme of a URL such as `s3://bucket/path`; None for the path of a folder."""
     match = _URL.match(address)
     return match[1].lower() if match else None
+
+
+def path_of(address: str) -> str:
+    """Return the path of a folder from an address without a scheme, or with `file://`."""
+    return address.partition("://")[2] if scheme_of(address) == "file" else address
+
+
+def is_folder(address: str) -> bool:
+    """Return whether an address is that of a folder."""
+    return scheme_of(address) in (None, "file")

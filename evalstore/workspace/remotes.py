@@ -11,9 +11,12 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.yaml12 import read_yaml, write_yaml
 from evalstore.workspace.remote_names import DEFAULT_REMOTE
+from evalstore.workspace.remote_urls import RemoteUrl, read_url
 
 if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
+
+_ALLOW = "if you know it, allow it once with '--allow-outside'"
 
 
 def find_remote(workspace: WorkspaceFolder, name: str | None) -> tuple[str, str]:
@@ -51,10 +54,21 @@ def locate_folder(workspace: WorkspaceFolder, name: str, address: str) -> Path:
     try:
         workspace.boundary.require(path, f"the remote '{name}'")
     except OutsideError as error:
-        raise OutsideError(
-            str(error), hint="if you know it, allow it once with '--allow-outside'"
-        ) from error
+        raise OutsideError(str(error), hint=_ALLOW) from error
     return path
+
+
+def locate_url(workspace: WorkspaceFolder, name: str, address: str) -> RemoteUrl:
+    """Return the parts of the URL of a remote, to which rows and keys may then be sent.
+
+    Raises `OutsideError` when the user has not allowed it, and `EvalstoreError` for another URL.
+    """
+    url = read_url(address)
+    try:
+        workspace.boundary.require_address(url.address, f"the remote '{name}'")
+    except OutsideError as error:
+        raise OutsideError(str(error), hint=_ALLOW) from error
+    return url
 
 
 def folder_of(root: Path, address: str) -> Path:

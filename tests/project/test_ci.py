@@ -36,7 +36,7 @@ class System:
     def run(self) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [self.root / ".ci/run"],
-            env={"PATH": str(self.root / "bin")},
+            env={"PATH": str(self.root / "bin"), "SFTP_SERVER": f"{self.root}/bin/sftp-server"},
             stdin=subprocess.PIPE,
             capture_output=True,
             text=True,
@@ -64,6 +64,11 @@ def system(tmp_path: Path) -> System:
     return made
 
 
+PROGRAMS = ("tmux", "jq", "zsh", "fish", "sftp", "sftp-server")
+PACKAGES = (
+    *("chromium", "postgresql", "tmux", "jq", "zsh", "fish"),
+    *("openssh-client", "openssh-sftp-server"),
+)
 MADE = ["make .venv/.installed-readers", "make check"]
 NO_QUESTION = '[ "$DEBIAN_FRONTEND" = noninteractive ] || exit 9; ! read -r line'
 
@@ -75,11 +80,7 @@ def test_what_is_missing_is_installed_without_a_question(system: System) -> None
     assert [call for call in system.calls if not call.startswith("sudo")] == [
         "apt-get -qq update",
         "quietly",
-        *(
-            line
-            for package in ("chromium", "postgresql", "tmux", "jq", "zsh", "fish")
-            for line in (f"{install} {package}", "quietly")
-        ),
+        *(line for package in PACKAGES for line in (f"{install} {package}", "quietly")),
         *MADE,
     ]
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\n" * 2, "")
@@ -102,8 +103,8 @@ def test_without_packages_of_the_system_the_checks_are_made(system: System) -> N
 @pytest.mark.parametrize(
     "names",
     [
-        ("chromium", "pg_ctl", "tmux", "jq", "zsh", "fish"),
-        ("chromium-browser", "pg_ctlcluster", "tmux", "jq", "zsh", "fish"),
+        ("chromium", "pg_ctl", *PROGRAMS),
+        ("chromium-browser", "pg_ctlcluster", *PROGRAMS),
     ],
 )
 def test_what_is_there_is_not_installed(system: System, names: tuple[str, ...]) -> None:

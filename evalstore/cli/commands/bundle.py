@@ -97,7 +97,6 @@ def _create(
 
 
 def _verify(file: Path, *, json: bool) -> None:
-    from evalstore.clock import minute
     from evalstore.operations.bundle import verify_bundle
 
     with progress("checking") as listener:
@@ -105,7 +104,7 @@ def _verify(file: Path, *, json: bool) -> None:
     if json:
         output.document(report)
     else:
-        output.line(f"written  {minute(report.created)} by {output.safe(report.writer)}")
+        output.line(f"written  {report.created} by {output.safe(report.writer)}")
         if report.presumes:
             names = ", ".join(output.short(id) for id in report.presumes[:_LISTED])
             more = len(report.presumes) - _LISTED

@@ -59,9 +59,10 @@ def remote(
 ) -> None:
     """List, add, remove or show remotes of shared results.
 
-    An address is a folder: on this machine, on a network drive, or in a repository. 'add' writes
-    it into evalstore.yaml, and 'remove' removes it from there; the files of the remote stay.
-    'show' compares the remote with the store.
+    An address is a folder, or a URL: s3://bucket/path, gs://bucket/path, az://container/path or
+    sftp://user@host/path. 'add' writes it into evalstore.yaml and allows this workspace to use it,
+    and 'remove' removes it from there; the files of the remote stay. 'show' compares the remote
+    with the store.
     """
     from evalstore.operations import remotes
 

@@ -25,7 +25,7 @@ def trust(
         typer.Argument(
             metavar="FILE | env NAME HOST",
             help="Python files of checks, and model files of applications; with --revoke also "
-            "hashes and allowed paths. Or a variable and a host.",
+            "hashes, allowed paths and remotes. Or a variable and a host.",
         ),
     ] = None,
     network: Annotated[

@@ -1,0 +1,99 @@
+"""Empty places for remotes of every kind."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from evalstore.sharing.buckets import BucketFiles, open_bucket
+from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.remote_files import RemoteFiles
+from evalstore.sharing.sftp import SftpFiles
+from evalstore.workspace.remote_urls import read_url
+
+Place = Callable[[], RemoteFiles]
+"""Opens the same place again, as another program does."""
+ODD = "o d*d[x]\"q'\\#é"
+"""A folder whose name has all that means something in a pattern, a URL or a command."""
+_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")
+_S3_SERVER = """\
+import logging, sys
+from moto.server import ThreadedMotoServer
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+sys.stdin.read()
+server.stop()
+"""
+
+
+def sftp_command(*options: str) -> list[str]:
+    """The command that talks to a server process of this machine, without SSH."""
+    server = next((path for path in _SERVERS if Path(path).exists()), None)
+    if server is None or shutil.which("sftp") is None:
+        pytest.skip("sftp or sftp-server of OpenSSH is not installed")
+    return ["sftp", "-b", "-", "-D", " ".join([server, *options])]
+
+
+def sftp_files(root: Path, *options: str) -> SftpFiles:
+    """A remote in a folder through `sftp`."""
+    return SftpFiles(f"sftp://host{root}", str(root), sftp_command(*options))
+
+
+@contextmanager
+def s3_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server with the protocol of S3, with the bucket `bucket`, set in the environment."""
+    for name in ("moto", "flask", "flask_cors", "boto3"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} of tools/readers-requirements.txt is not installed")
+    command = [sys.executable, "-c", _S3_SERVER]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        url = f"http://127.0.0.1:{int(process.stdout.readline())}"
+        with urlopen(Request(f"{url}/bucket", method="PUT")):
+            set_s3(monkeypatch, url)
+        yield url
+        process.kill()
+
+
+def set_s3(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Set the variables that obstore reads."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "the-key-id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-secret-key")
+
+
+def s3_files(address: str, patience: float = 60.0) -> BucketFiles:
+    """A remote in a bucket of the server of the environment."""
+    return open_bucket(read_url(address), os.environ, patience)
+
+
+def place_of(kind: str, root: Path) -> Place:
+    """A place below a folder, or in memory, or in the bucket `bucket`."""
+    if kind == "folder":
+        return lambda: FolderFiles(root / ODD)
+    if kind == "sftp":
+        sftp_command()
+        return lambda: sftp_files(root / ODD)
+    if kind == "s3":
+        # The bucket is that of all tests of a process.
+        return lambda: s3_files(f"s3://bucket/o%20d*d/é/{root.name}")
+    from obstore.store import LocalStore, MemoryStore
+
+    if kind == "local":
+        return lambda: BucketFiles(LocalStore(root / "bucket", mkdir=True), "local")
+    memory = MemoryStore()
+    return lambda: BucketFiles(memory, "memory")

@@ -1,0 +1,186 @@
+"""What all kinds of remotes must do with files."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evalstore.errors import RemoteError
+from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.remote_files import ListedFile, MissingFileError, RemoteFiles
+from evalstore.store import Store
+from tests.sharing import places, stores
+from tests.sharing.places import Place
+
+KINDS = ("folder", "memory", "local", "sftp", pytest.param("s3", marks=pytest.mark.extended))
+PACK = f"packs/ab/{'a' * 64}.pack"
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[None]:
+    """A server with the protocol of S3."""
+    with pytest.MonkeyPatch.context() as patch, places.s3_server(patch):
+        yield
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty place, which may not exist yet."""
+    if request.param == "s3":
+        request.getfixturevalue("s3")
+    return places.place_of(request.param, tmp_path)
+
+
+def test_files_are_created_listed_and_read(place: Place) -> None:
+    files = place()
+    assert list(files.iterate("")) == list(files.iterate("packs")) == []
+    assert [files.create(name, name.encode()) for name in ("format", "indexes/b", PACK)] == [
+        True
+    ] * 3
+    again = place()
+    assert again.exists()
+    assert set(again.iterate("")) == {
+        ListedFile("format", 6),
+        ListedFile("indexes/b", 9),
+        ListedFile(PACK, len(PACK)),
+    }
+    assert list(again.iterate("packs")) == [ListedFile(PACK, len(PACK))]
+    assert again.read(PACK, 1000) == PACK.encode()
+
+
+def test_a_missing_file_is_told_from_one_that_cannot_be_read(place: Place) -> None:
+    files = place()
+    for name in ("format", PACK):
+        with pytest.raises(MissingFileError, match=name):
+            files.read(name, 10)
+        with pytest.raises(MissingFileError, match=name):
+            files.read_range(name, 0, 10)
+
+
+def test_no_file_of_more_bytes_than_allowed_is_read(place: Place) -> None:
+    files = place()
+    files.create("format", b"12345")
+    assert files.read("format", 5) == b"12345"
+    for most in (4, 0):
+        with pytest.raises(RemoteError, match=f"has more than {most} bytes"):
+            files.read("format", most)
+
+
+def test_a_part_ends_where_its_file_does(place: Place) -> None:
+    files = place()
+    files.create("x", b"12345")
+    files.create("empty", b"")
+    parts = [(0, 5), (1, 2), (3, 9), (5, 1), (9, 1), (2, 0)]
+    assert [files.read_range("x", *part) for part in parts] == [b"12345", b"23", b"45", *[b""] * 3]
+    assert (files.read_range("empty", 0, 4), files.read("empty", 0)) == (b"", b"")
+
+
+@pytest.mark.parametrize("size", [3, 100_000])
+def test_a_file_is_created_once(place: Place, size: int) -> None:
+    assert place().create(PACK, b"a" * size)
+    other = place()
+    assert not other.create(PACK, b"b" * size)
+    assert other.read(PACK, size) == b"a" * size
+    assert list(other.iterate("")) == [ListedFile(PACK, size)]
+
+
+def test_of_writers_at_once_one_wins_and_readers_see_its_whole_file_or_none(place: Place) -> None:
+    contents = [b"a" * 300_000, b"b" * 200_000]
+    start = threading.Barrier(3)
+    won: list[bytes] = []
+
+    def write(content: bytes) -> None:
+        files = place()
+        start.wait()
+        if files.create(PACK, content):
+            won.append(content)
+
+    writers = [threading.Thread(target=write, args=[content]) for content in contents]
+    for writer in writers:
+        writer.start()
+    reader = place()
+    seen: set[bytes] = set()
+    start.wait()
+    while any(writer.is_alive() for writer in writers):
+        try:
+            seen.add(reader.read(PACK, 300_000))
+        except MissingFileError:
+            assert not seen
+    assert len(won) == 1
+    assert seen <= set(won)
+    assert list(reader.iterate("")) == [ListedFile(PACK, len(won[0]))]
+    assert reader.read(PACK, 300_000) == won[0]
+
+
+def test_what_killed_writers_left_is_not_listed(place: Place) -> None:
+    files = place()
+    for name in ("indexes/.tmp-1", "indexes/.x.evalstore-0123abcd.tmp", "indexes/x"):
+        files.create(name, b"half")
+    assert [file.name for file in files.iterate("")] == ["indexes/x"]
+
+
+def test_results_are_pushed_and_pulled(place: Place, full: Store, empty: Store) -> None:
+    pushed = stores.push(full, place())
+    assert stores.push(full, place()).records == 0
+    assert stores.pull(empty, place()).records == pushed.records > 0
+    assert stores.rows(empty) == stores.rows(full)
+
+
+# --- places that do not answer as they should
+
+
+def _closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def use(files: RemoteFiles) -> Iterator[str]:
+    """The messages and hints of every use of a remote that cannot be used."""
+    for action in (
+        lambda: files.read("format", 10),
+        lambda: files.read_range("format", 0, 10),
+        lambda: list(files.iterate("")),
+        lambda: files.create("format", b"x"),
+        lambda: files.create("format", b"x" * 100_000),
+    ):
+        with pytest.raises(RemoteError) as caught:
+            action()
+        yield f"{caught.value} | {caught.value.hint}"
+
+
+def test_a_server_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    places.set_s3(monkeypatch, f"http://127.0.0.1:{_closed_port()}")
+    with pytest.raises(RemoteError) as caught:
+        places.s3_files("s3://b/x").read("format", 10)
+    assert str(caught.value) == "the remote 's3://b/x' cannot be reached"
+    assert caught.value.hint == "check the network, and AWS_ENDPOINT_URL if it is set"
+
+
+def test_a_folder_above_the_remote_is_not_made(tmp_path: Path) -> None:
+    root = tmp_path / "none" / "remote"
+    for files in (FolderFiles(root), places.sftp_files(root)):
+        assert not files.exists()
+        with pytest.raises(RemoteError, match="the folder above it does not exist"):
+            files.create("format", b"x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.extended
+def test_a_bucket_that_does_not_exist_is_reported(s3: None) -> None:
+    for message in use(places.s3_files("s3://nobody/x")):
+        assert message == (
+            "the remote 's3://nobody/x' cannot be used: there is no such bucket | make the bucket "
+            "first, or correct the address of the remote"
+        )
+
+
+def test_a_place_that_may_not_be_written_to_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "format").write_bytes(b"x")
+    files = places.sftp_files(tmp_path, "-R")
+    assert files.read("format", 1) == b"x"
+    with pytest.raises(RemoteError, match="cannot be written to: Permission denied"):
+        files.create("other", b"x")
