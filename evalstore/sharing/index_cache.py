@@ -47,7 +47,7 @@ CREATE INDEX lookups ON records (lookup) WHERE lookup IS NOT NULL;
 _AT_ONCE = 30_000
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """Where a remote has a record."""
 
     pack: int
@@ -179,7 +179,7 @@ class IndexCache:
         query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
         return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
 
-    def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[Place]:
+    def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[RecordPlace]:
         """Yield where the remote has these records of a table; those it lacks are left out."""
         number = TABLE_NUMBERS[table]
         query = "SELECT pack, id, start, length FROM records WHERE kind = ? AND id IN"
@@ -188,7 +188,7 @@ class IndexCache:
             places = ", ".join("?" * len(batch))
             rows = self._connection.execute(f"{query} ({places})", (number, *batch))
             for pack, id, start, length in rows:
-                yield Place(pack, PackEntry(number, id, start, length))
+                yield RecordPlace(pack, PackEntry(number, id, start, length))
 
     def find_keyed(self, table: str, keys: Sequence[bytes]) -> set[bytes]:
         """Return the ids of the records of a table with one of these lookup keys."""

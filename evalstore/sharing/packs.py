@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from evalstore.sharing.layout import sha256
 from evalstore.store.connection import LARGEST_VALUE
-from evalstore.store.records import Record
+from evalstore.store.records import StoredRecord
 
 MAGIC = b"evalstore pack 1\n"
 LARGEST_PACK = 8 * 2**20
@@ -75,7 +75,7 @@ class PackWriter:
         """Return whether the next record belongs into another pack."""
         return self.size >= LARGEST_PACK
 
-    def add(self, record: Record) -> PackEntry:
+    def add(self, record: StoredRecord) -> PackEntry:
         """Append a record; returns where it is."""
         content, data = record.content.encode("utf-8", "surrogatepass"), record.data or b""
         payload = content + data
@@ -97,7 +97,7 @@ class PackWriter:
         return sha256(data), data
 
 
-def read_record(data: bytes, entry: PackEntry) -> Record | None:
+def read_record(data: bytes, entry: PackEntry) -> StoredRecord | None:
     """Return the record at the beginning of these bytes; None for a table of a newer program.
 
     `entry` says what it should be. Raises `DamagedPackError`.
@@ -121,7 +121,7 @@ def read_record(data: bytes, entry: PackEntry) -> Record | None:
     blob = payload[content_size:]
     if blob and name != "files":
         raise DamagedPackError("it has data, which only files have")
-    return Record(name, id.hex(), content, blob if name == "files" else None)
+    return StoredRecord(name, id.hex(), content, blob if name == "files" else None)
 
 
 def _unpack(packed: memoryview, coding: int, size: int) -> bytes:

@@ -14,7 +14,7 @@ from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
 
 if TYPE_CHECKING:
-    from evalstore.sharing.index_cache import IndexCache, Place
+    from evalstore.sharing.index_cache import IndexCache, RecordPlace
     from evalstore.sharing.indexes import IndexedPack
     from evalstore.sharing.progress import CopyListener
     from evalstore.store import Store
@@ -83,7 +83,7 @@ def read_records(
     listener: CopyListener,
 ) -> Iterator[CheckedRecord]:
     """Yield the checked records of a table with these ids; those the remote lacks are left out."""
-    by_pack: dict[int, list[Place]] = {}
+    by_pack: dict[int, list[RecordPlace]] = {}
     for place in cache.find_places(table, ids):
         by_pack.setdefault(place.pack, []).append(place)
     for number, places in by_pack.items():
@@ -100,8 +100,8 @@ def read_records(
 
 
 def _read_pack(
-    files: RemoteFiles, pack: IndexedPack, places: Sequence[Place], pulled: Pulled
-) -> Iterator[tuple[Place, bytes]]:
+    files: RemoteFiles, pack: IndexedPack, places: Sequence[RecordPlace], pulled: Pulled
+) -> Iterator[tuple[RecordPlace, bytes]]:
     """Yield the bytes of records of a pack: of the whole pack, or of the parts that are needed."""
     name = pack_name(pack.digest)
     try:
@@ -139,9 +139,9 @@ def _read_whole(files: RemoteFiles, pack: IndexedPack) -> bytes:
     return data
 
 
-def _neighbours(places: Sequence[Place]) -> Iterator[list[Place]]:
+def _neighbours(places: Sequence[RecordPlace]) -> Iterator[list[RecordPlace]]:
     """Yield groups of records that are read together."""
-    group: list[Place] = []
+    group: list[RecordPlace] = []
     for place in places:
         if group:
             last = group[-1].entry
@@ -154,7 +154,7 @@ def _neighbours(places: Sequence[Place]) -> Iterator[list[Place]]:
 
 
 def _check(
-    files: RemoteFiles, pack: IndexedPack, place: Place, data: bytes
+    files: RemoteFiles, pack: IndexedPack, place: RecordPlace, data: bytes
 ) -> CheckedRecord | None:
     """Return a checked record; None for one of a newer program."""
     name = pack_name(pack.digest)

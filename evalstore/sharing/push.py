@@ -19,7 +19,7 @@ from evalstore.sharing.indexes import (
 )
 from evalstore.sharing.layout import index_name, pack_name, sha256
 from evalstore.sharing.packs import PackWriter
-from evalstore.store.records import COPIED_TABLES, Record, check_record
+from evalstore.store.records import COPIED_TABLES, StoredRecord, check_record
 
 if TYPE_CHECKING:
     from evalstore.sharing.index_cache import IndexCache
@@ -108,7 +108,7 @@ class _Push:
         self._finish_index()
         return self._pushed
 
-    def _add(self, record: Record) -> None:
+    def _add(self, record: StoredRecord) -> None:
         checked = check_record(record)
         self._pack.add(record)
         self._keys.append(bytes.fromhex(checked.key) if checked.key else NO_KEY)
@@ -148,7 +148,7 @@ class _Push:
         self._packs, self._records = [], []
 
 
-def iterate_records(store: Store, ids: MissingIds) -> Iterator[Record]:
+def iterate_records(store: Store, ids: MissingIds) -> Iterator[StoredRecord]:
     """Yield the records with these ids, table by table in the order in which they are copied."""
     for table in sorted(ids, key=COPIED_TABLES.index):
         for batch in split_ids(ids[table], _ROWS):

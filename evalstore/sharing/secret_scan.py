@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from evalstore.store.records import Record
+    from evalstore.store.records import StoredRecord
 
 _SHAPES: tuple[tuple[str, str, str], ...] = (
     # What it is, a text that it always has, its pattern.
@@ -48,7 +48,7 @@ class SecretScan:
             if _VARIABLE.search(name.upper()) and len(value) >= _SHORTEST
         )
 
-    def find(self, record: Record) -> FoundSecret | None:
+    def find(self, record: StoredRecord) -> FoundSecret | None:
         """Return the first key in a record; None when there is none."""
         text = record.content
         if record.data:

@@ -41,7 +41,7 @@ COPIED_TABLES = tuple(
 so that a copy that is interrupted has no run without its results."""
 
 
-class Record(NamedTuple):
+class StoredRecord(NamedTuple):
     """A row, without the columns that repeat its content."""
 
     table: str
@@ -60,7 +60,7 @@ class Record(NamedTuple):
 class CheckedRecord(NamedTuple):
     """A record whose content matches its id and its kind."""
 
-    record: Record
+    record: StoredRecord
     kind: str
     content: Json
     row: dict[str, Any]
@@ -86,7 +86,7 @@ class CheckedRecord(NamedTuple):
         return iterate_references(self.kind, self.content)
 
 
-def check_record(record: Record) -> CheckedRecord:
+def check_record(record: StoredRecord) -> CheckedRecord:
     """Check a record of unknown origin; raises `StoreError` when it is not sound."""
     table, id = record.table, record.id
     content = decode_content(table, id, record.content)
@@ -119,7 +119,7 @@ class RecordQueries(Database):
             connection.execute("BEGIN")
             yield IdSnapshot(connection)
 
-    def load_records(self, table: str, ids: Iterable[str]) -> list[Record]:
+    def load_records(self, table: str, ids: Iterable[str]) -> list[StoredRecord]:
         """Return the records of those of these ids that the table has, in order of their ids.
 
         Raises `StoreError` for a content that does not match its id.
@@ -132,7 +132,7 @@ class RecordQueries(Database):
                 id = as_digits(bytes_)
                 verify(table, id, content)
                 blob = as_blob(rest[0], table, id) if rest else None
-                records.append(Record(table, id, content, blob))
+                records.append(StoredRecord(table, id, content, blob))
         return sorted(records, key=lambda record: record.id)
 
     def load_sizes(self, table: str, ids: Iterable[str]) -> dict[str, int]:

@@ -123,6 +123,7 @@ def test_a_command_with_groups_is_called_with_their_objects_and_its_own_options(
         explain=False,
         every=False,
         exports=None,
+        remote=None,
         json=False,
         limit=4,
     )

@@ -20,7 +20,7 @@ from evalstore.sharing.remote_files import RemoteFiles
 from evalstore.sharing.sftp import SftpFiles
 from evalstore.workspace.remote_urls import read_url
 
-Place = Callable[[], RemoteFiles]
+RecordPlace = Callable[[], RemoteFiles]
 """Opens the same place again, as another program does."""
 ODD = "o d*d[x]\"q'\\#é"
 """A folder whose name has all that means something in a pattern, a URL or a command."""
@@ -81,7 +81,7 @@ def s3_files(address: str, patience: float = 60.0) -> BucketFiles:
     return open_bucket(read_url(address), os.environ, patience)
 
 
-def place_of(kind: str, root: Path) -> Place:
+def place_of(kind: str, root: Path) -> RecordPlace:
     """A place below a folder, or in memory, or in the bucket `bucket`."""
     if kind == "folder":
         return lambda: FolderFiles(root / ODD)

@@ -19,7 +19,7 @@ from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.reachable import find_reached
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.records import Record, check_record
+from evalstore.store.records import StoredRecord, check_record
 from evalstore.store.table_columns import FAILURES, RUNS
 from tests.builders import tree
 from tests.cli.conftest import GROUP, WEATHER_WORKSPACE
@@ -130,7 +130,7 @@ def test_a_later_judgement_of_answers_that_are_judged_together_is_reached(
         (joint,) = [checked for checked in stores.records(store) if checked.kind == "judgement"]
         assert len(joint.content["sessions"]) == 2
         id, content = hashing.identify({**joint.content, "started": stores.CREATED})
-        store.ensure_records([check_record(Record(joint.record.table, id, content))])
+        store.ensure_records([check_record(StoredRecord(joint.record.table, id, content))])
         later, earlier = ({bytes.fromhex(run.id)} for run in store.find_runs())
         reached = find_reached(store, later, presumed=earlier)
         assert reached.joined().keys() == {RUNS.name, joint.record.table}

@@ -21,7 +21,7 @@ from evalstore.sharing.indexes import (
 from evalstore.sharing.layout import index_name, make_remote, pack_name, sha256
 from evalstore.sharing.packs import PackEntry, PackWriter
 from evalstore.store import Store
-from evalstore.store.records import CheckedRecord, Record
+from evalstore.store.records import CheckedRecord, StoredRecord
 from tests.sharing import stores
 
 NOW = stores.CREATED
@@ -44,7 +44,7 @@ def _publish(
     files.create(index_name(NOW, sha256(index)), index)
 
 
-def _pack(*records: Record) -> tuple[bytes, list[PackEntry]]:
+def _pack(*records: StoredRecord) -> tuple[bytes, list[PackEntry]]:
     writer = PackWriter()
     for record in records:
         writer.add(record)
@@ -56,13 +56,13 @@ def _patched(data: bytes, at: int, new: bytes) -> bytes:
 
 
 @pytest.fixture
-def one(whole_records: list[CheckedRecord]) -> Record:
+def one(whole_records: list[CheckedRecord]) -> StoredRecord:
     """A record of a prompt, which refers to nothing."""
     return next(checked.record for checked in whole_records if checked.kind == "prompt")
 
 
 def test_a_flipped_byte_anywhere_in_a_pack_is_found(
-    one: Record, empty: Store, tmp_path: Path
+    one: StoredRecord, empty: Store, tmp_path: Path
 ) -> None:
     pack, entries = _pack(one)
     root = tmp_path / "remote"
@@ -76,7 +76,7 @@ def test_a_flipped_byte_anywhere_in_a_pack_is_found(
 
 
 def test_a_flipped_byte_in_a_part_of_a_pack_is_found(
-    whole_records: list[CheckedRecord], one: Record, tmp_path: Path
+    whole_records: list[CheckedRecord], one: StoredRecord, tmp_path: Path
 ) -> None:
     """Parts are not verified by the pack's SHA-256, but by the id of each record."""
     others = [checked.record for checked in whole_records if checked.record != one]
@@ -98,7 +98,7 @@ def test_a_flipped_byte_in_a_part_of_a_pack_is_found(
 
 
 def test_a_flipped_byte_anywhere_in_an_index_is_found(
-    one: Record, empty: Store, tmp_path: Path
+    one: StoredRecord, empty: Store, tmp_path: Path
 ) -> None:
     root = tmp_path / "remote"
     _publish(FolderFiles(root), *_pack(one))
@@ -110,7 +110,7 @@ def test_a_flipped_byte_anywhere_in_an_index_is_found(
             stores.pull(empty, FolderFiles(root))
 
 
-def test_a_truncated_pack_is_found(one: Record, empty: Store, tmp_path: Path) -> None:
+def test_a_truncated_pack_is_found(one: StoredRecord, empty: Store, tmp_path: Path) -> None:
     pack, entries = _pack(one)
     root = tmp_path / "remote"
     _publish(FolderFiles(root), pack, entries)
@@ -127,7 +127,7 @@ def test_a_truncated_pack_is_found(one: Record, empty: Store, tmp_path: Path) ->
         stores.pull(empty, FolderFiles(root))
 
 
-def _bomb(one: Record) -> tuple[bytes, list[PackEntry]]:
+def _bomb(one: StoredRecord) -> tuple[bytes, list[PackEntry]]:
     """A record of 64 MiB of blanks that says that it has ten bytes."""
     packed = zlib.compress(b" " * 2**26, 9)
     id = bytes.fromhex(one.id)
@@ -136,41 +136,41 @@ def _bomb(one: Record) -> tuple[bytes, list[PackEntry]]:
     return packs.MAGIC + head + packed, [entry]
 
 
-def _huge(one: Record) -> tuple[bytes, list[PackEntry]]:
+def _huge(one: StoredRecord) -> tuple[bytes, list[PackEntry]]:
     """A record that says that it has four gigabytes."""
     pack, entries = _pack(one)
     return _patched(pack, len(packs.MAGIC) + 18, b"\xff\xff\xff\xff"), entries
 
 
-def _unknown_coding(one: Record) -> tuple[bytes, list[PackEntry]]:
+def _unknown_coding(one: StoredRecord) -> tuple[bytes, list[PackEntry]]:
     pack, entries = _pack(one)
     return _patched(pack, len(packs.MAGIC) + 1, b"\x07"), entries
 
 
-def _other_table(one: Record) -> tuple[bytes, list[PackEntry]]:
+def _other_table(one: StoredRecord) -> tuple[bytes, list[PackEntry]]:
     """A prompt in the table of the models."""
     return _pack(one._replace(table="models"))
 
 
-def _with_data(one: Record) -> tuple[bytes, list[PackEntry]]:
+def _with_data(one: StoredRecord) -> tuple[bytes, list[PackEntry]]:
     return _pack(one._replace(data=b"bytes that only files have"))
 
 
-def _other_id(one: Record) -> tuple[bytes, list[PackEntry]]:
+def _other_id(one: StoredRecord) -> tuple[bytes, list[PackEntry]]:
     return _pack(one._replace(id="0" * 32))
 
 
-def _longer_entry(one: Record) -> tuple[bytes, list[PackEntry]]:
+def _longer_entry(one: StoredRecord) -> tuple[bytes, list[PackEntry]]:
     pack, entries = _pack(one)
     return pack + b"....", [entries[0]._replace(length=entries[0].length + 4)]
 
 
-def _inside_of_the_magic(one: Record) -> tuple[bytes, list[PackEntry]]:
+def _inside_of_the_magic(one: StoredRecord) -> tuple[bytes, list[PackEntry]]:
     pack, entries = _pack(one)
     return pack, [entries[0]._replace(offset=1, length=3)]
 
 
-def _no_json(one: Record) -> tuple[bytes, list[PackEntry]]:
+def _no_json(one: StoredRecord) -> tuple[bytes, list[PackEntry]]:
     return _pack(one._replace(content="{" * 100_000))
 
 
@@ -189,10 +189,10 @@ def _no_json(one: Record) -> tuple[bytes, list[PackEntry]]:
     ],
 )
 def test_a_record_that_is_not_sound_is_refused(
-    one: Record,
+    one: StoredRecord,
     empty: Store,
     remote: FolderFiles,
-    make: Callable[[Record], tuple[bytes, list[PackEntry]]],
+    make: Callable[[StoredRecord], tuple[bytes, list[PackEntry]]],
 ) -> None:
     _publish(remote, *make(one))
     with pytest.raises(RemoteError, match=r"is damaged: 'packs/"):
@@ -201,7 +201,7 @@ def test_a_record_that_is_not_sound_is_refused(
 
 
 def test_a_record_outside_of_its_pack_is_refused(
-    one: Record, empty: Store, remote: FolderFiles
+    one: StoredRecord, empty: Store, remote: FolderFiles
 ) -> None:
     pack, entries = _pack(one)
     _publish(remote, pack, [entries[0]._replace(length=len(pack))])
@@ -209,14 +209,16 @@ def test_a_record_outside_of_its_pack_is_refused(
         stores.pull(empty, remote)
 
 
-def test_two_records_with_one_id_are_one(one: Record, empty: Store, remote: FolderFiles) -> None:
+def test_two_records_with_one_id_are_one(
+    one: StoredRecord, empty: Store, remote: FolderFiles
+) -> None:
     pack, entries = _pack(one, one)
     _publish(remote, pack, entries)
     assert stores.pull(empty, remote).records == 1
 
 
 def test_records_of_a_newer_program_stay_where_they_are(
-    one: Record, empty: Store, remote: FolderFiles, monkeypatch: pytest.MonkeyPatch
+    one: StoredRecord, empty: Store, remote: FolderFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setitem(packs.TABLE_NUMBERS, "tags", 99)

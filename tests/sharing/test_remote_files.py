@@ -14,7 +14,7 @@ from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, RemoteFiles
 from evalstore.store import Store
 from tests.sharing import places, stores
-from tests.sharing.places import Place
+from tests.sharing.places import RecordPlace
 
 KINDS = ("folder", "memory", "local", "sftp", pytest.param("s3", marks=pytest.mark.extended))
 PACK = f"packs/ab/{'a' * 64}.pack"
@@ -28,14 +28,14 @@ def s3() -> Iterator[None]:
 
 
 @pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> RecordPlace:
     """An empty place, which may not exist yet."""
     if request.param == "s3":
         request.getfixturevalue("s3")
     return places.place_of(request.param, tmp_path)
 
 
-def test_files_are_created_listed_and_read(place: Place) -> None:
+def test_files_are_created_listed_and_read(place: RecordPlace) -> None:
     files = place()
     assert list(files.iterate("")) == list(files.iterate("packs")) == []
     assert [files.create(name, name.encode()) for name in ("format", "indexes/b", PACK)] == [
@@ -52,7 +52,7 @@ def test_files_are_created_listed_and_read(place: Place) -> None:
     assert again.read(PACK, 1000) == PACK.encode()
 
 
-def test_a_missing_file_is_told_from_one_that_cannot_be_read(place: Place) -> None:
+def test_a_missing_file_is_told_from_one_that_cannot_be_read(place: RecordPlace) -> None:
     files = place()
     for name in ("format", PACK):
         with pytest.raises(MissingFileError, match=name):
@@ -61,7 +61,7 @@ def test_a_missing_file_is_told_from_one_that_cannot_be_read(place: Place) -> No
             files.read_range(name, 0, 10)
 
 
-def test_no_file_of_more_bytes_than_allowed_is_read(place: Place) -> None:
+def test_no_file_of_more_bytes_than_allowed_is_read(place: RecordPlace) -> None:
     files = place()
     files.create("format", b"12345")
     assert files.read("format", 5) == b"12345"
@@ -70,7 +70,7 @@ def test_no_file_of_more_bytes_than_allowed_is_read(place: Place) -> None:
             files.read("format", most)
 
 
-def test_a_part_ends_where_its_file_does(place: Place) -> None:
+def test_a_part_ends_where_its_file_does(place: RecordPlace) -> None:
     files = place()
     files.create("x", b"12345")
     files.create("empty", b"")
@@ -80,7 +80,7 @@ def test_a_part_ends_where_its_file_does(place: Place) -> None:
 
 
 @pytest.mark.parametrize("size", [3, 100_000])
-def test_a_file_is_created_once(place: Place, size: int) -> None:
+def test_a_file_is_created_once(place: RecordPlace, size: int) -> None:
     assert place().create(PACK, b"a" * size)
     other = place()
     assert not other.create(PACK, b"b" * size)
@@ -88,7 +88,9 @@ def test_a_file_is_created_once(place: Place, size: int) -> None:
     assert list(other.iterate("")) == [ListedFile(PACK, size)]
 
 
-def test_of_writers_at_once_one_wins_and_readers_see_its_whole_file_or_none(place: Place) -> None:
+def test_of_writers_at_once_one_wins_and_readers_see_its_whole_file_or_none(
+    place: RecordPlace,
+) -> None:
     contents = [b"a" * 300_000, b"b" * 200_000]
     start = threading.Barrier(3)
     won: list[bytes] = []
@@ -116,14 +118,14 @@ def test_of_writers_at_once_one_wins_and_readers_see_its_whole_file_or_none(plac
     assert reader.read(PACK, 300_000) == won[0]
 
 
-def test_what_killed_writers_left_is_not_listed(place: Place) -> None:
+def test_what_killed_writers_left_is_not_listed(place: RecordPlace) -> None:
     files = place()
     for name in ("indexes/.tmp-1", "indexes/.x.evalstore-0123abcd.tmp", "indexes/x"):
         files.create(name, b"half")
     assert [file.name for file in files.iterate("")] == ["indexes/x"]
 
 
-def test_results_are_pushed_and_pulled(place: Place, full: Store, empty: Store) -> None:
+def test_results_are_pushed_and_pulled(place: RecordPlace, full: Store, empty: Store) -> None:
     pushed = stores.push(full, place())
     assert stores.push(full, place()).records == 0
     assert stores.pull(empty, place()).records == pushed.records > 0

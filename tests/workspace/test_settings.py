@@ -166,8 +166,8 @@ def test_a_wrong_name_has_a_hint() -> None:
 
 
 def test_settings_of_later_versions_are_read_past_with_a_reason() -> None:
-    assert read_settings("remotes: []") == Settings()
-    assert [name for name, _ in ignored_settings(["attempts", "remotes"])] == ["remotes"]
+    assert read_settings("thresholds: []") == Settings()
+    assert [name for name, _ in ignored_settings(["attempts", "thresholds"])] == ["thresholds"]
 
 
 QUERIES = """\
