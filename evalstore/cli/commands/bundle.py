@@ -10,7 +10,12 @@ import typer
 from evalstore.cli import options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.commands.sharing import Since, progress
-from evalstore.cli.render.copied_rows import copied_line, counts_text, warn_of_newer
+from evalstore.cli.render.copied_rows import (
+    copied_line,
+    counts_text,
+    print_sentence,
+    warn_of_newer,
+)
 from evalstore.cli.render.remote_check import print_check
 from evalstore.errors import NO, EvalstoreError
 
@@ -90,10 +95,10 @@ def _create(
         output.document(report)
         return
     name = output.safe(report.file)
-    output.line(f"wrote {counts_text(report.records)} to {name}: {bytes_text(report.size)}")
+    print_sentence(f"wrote {counts_text(report.records)} to {name}: {bytes_text(report.size)}")
     if report.presumes:
         runs = output.plural(len(report.presumes), "earlier run")
-        output.line(f"it presumes {runs}, which the store that unbundles it must have")
+        print_sentence(f"it presumes {runs}, which the store that unbundles it must have")
 
 
 def _verify(file: Path, *, json: bool) -> None:
@@ -124,7 +129,9 @@ def _unbundle(file: Path, *, dry_run: bool, json: bool) -> None:
         output.document(report)
         return
     size = report.bytes_received
-    output.line(copied_line(_VERBS, report.records, "from", str(file), size=size, dry_run=dry_run))
+    print_sentence(
+        copied_line(_VERBS, report.records, "from", str(file), size=size, dry_run=dry_run)
+    )
     warn_of_newer(report.newer)
 
 
@@ -150,7 +157,7 @@ def merge(
     if json:
         output.document(report)
         return
-    output.line(copied_line(_VERBS, report.records, "from", report.store, dry_run=dry_run))
+    print_sentence(copied_line(_VERBS, report.records, "from", report.store, dry_run=dry_run))
 
 
 @app.command()
@@ -182,6 +189,6 @@ def clone(
         return
     place, name = output.safe(report.address), output.safe(report.workspace)
     size = bytes_text(report.bytes_received)
-    output.line(f"cloned {counts_text(report.records)} from {place} into {name}: {size}")
+    print_sentence(f"cloned {counts_text(report.records)} from {place} into {name}: {size}")
     warn_of_newer(report.newer)
     output.talk("the tests are not in a remote: they come from your repository, with git")

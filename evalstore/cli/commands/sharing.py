@@ -9,7 +9,13 @@ import typer
 
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
-from evalstore.cli.render.copied_rows import counts_text, pull_line, push_line, warn_of_newer
+from evalstore.cli.render.copied_rows import (
+    counts_text,
+    print_sentence,
+    pull_line,
+    push_line,
+    warn_of_newer,
+)
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import EvalstoreError
 
@@ -117,10 +123,10 @@ def _show(name: str | None, *, json: bool) -> None:
     if json:
         output.document(report)
         return
-    output.line(f"remote   {report.name}: {output.safe(report.address)}")
-    output.line(f"has      {counts_text(report.records)}, {bytes_text(report.size)}")
-    output.line(f"to pull  {counts_text(report.to_pull)}")
-    output.line(f"to push  {counts_text(report.to_push)}")
+    print_sentence(f"{report.name}: {output.safe(report.address)}", "remote   ")
+    print_sentence(f"{counts_text(report.records)}, {bytes_text(report.size)}", "has      ")
+    print_sentence(counts_text(report.to_pull), "to pull  ")
+    print_sentence(counts_text(report.to_push), "to push  ")
     if report.pushes:
         output.line()
         rows = [
@@ -170,7 +176,7 @@ def push(
     if json:
         output.document(report)
         return
-    output.line(push_line(report))
+    print_sentence(push_line(report))
 
 
 @app.command()
@@ -231,7 +237,7 @@ def _print_pulled(report: PullReport, *, json: bool) -> None:
     if json:
         output.document(report)
         return
-    output.line(pull_line(report))
+    print_sentence(pull_line(report))
     warn_of_newer(report.newer)
 
 

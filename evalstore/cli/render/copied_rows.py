@@ -66,6 +66,14 @@ def copied_line(
     )
 
 
+def print_sentence(text: str, label: str = "") -> None:
+    """Print a text after a label, wrapped between words in a terminal."""
+    columns = output.table_width()
+    lines = output.wrap(text, columns - len(label)) if columns else [text]
+    for number, line in enumerate(lines):
+        output.line(f"{' ' * len(label) if number else label}{line}")
+
+
 def warn_of_newer(count: int) -> None:
     """Warn when there are rows that this program does not know."""
     if count:
