@@ -65,6 +65,8 @@ _LOADS_LITELLM = ("test_secrets.py", "test_price_table.py")
 _MADE_ONCE = ("wheel", "launcher", "program", "both", "page")
 """Fixtures of many tests that take as long as many tests."""
 _LOADS_SCIPY = ("test_similarity.py", "test_against_scipy.py")
+_EXTENDED = frozenset({"hostile", "screens"})
+"""Folders whose tests are all marked `extended`."""
 _ONE_BY_ONE = frozenset({"tui", "hostile", "laws", "loopback", "project"})
 """Folders whose tests take long, so that each goes to the worker that is free."""
 
@@ -134,6 +136,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     places = {item: _place(item) for item in items}
     for item, (_, group) in places.items():
+        if not _EXTENDED.isdisjoint(item.path.parts):
+            item.add_marker(pytest.mark.extended)
         if group and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: places[item][0])

@@ -22,8 +22,6 @@ from evalstore.providers.base import ProviderError
 from evalstore.values import OutgoingMessage, Reply, Request, Text
 from tests.builders import tree
 
-pytestmark = pytest.mark.extended
-
 REQUEST = Request("bot", (OutgoingMessage("user", (Text("Hi"),)),))
 ROOT = Path(__file__).parents[2]
 WAIT = 30.0

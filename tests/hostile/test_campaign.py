@@ -19,8 +19,6 @@ from tests.hostile.campaign.table import lines
 from tests.hostile.campaign.trial import Attack, Trial
 from tests.importers.importing import imported
 
-pytestmark = pytest.mark.extended
-
 SEED = 20
 PATIENCE = 6
 """A busy machine takes longer; nothing here is about speed."""

@@ -22,8 +22,6 @@ from tests.hostile.commands import HELLO, MODEL, SETTINGS, Run
 from tests.importers.langbite.library import prompt, table
 from tests.importers.lve.repository import instance
 
-pytestmark = pytest.mark.extended
-
 SECRET = "the-secret-of-somebody-else"
 LINKED: dict[str, tuple[str, str]] = {
     "test": ("tests/x.md", f"# 👤\n\n{SECRET}\n\n---\n\n~~~checks\n- json\n~~~\n"),

@@ -27,8 +27,6 @@ from evalstore.values import Json, Reply, ToolCall, Usage
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 
-pytestmark = pytest.mark.extended
-
 AAA = "a" * 40 + "!"
 EVIL = "^(a+)+$"
 SLOW = "(.*)" * 7 + "[^a]$"

@@ -14,8 +14,6 @@ from evalstore.workspace.env_files import LARGEST, parse_env_file, read_env_file
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 
-pytestmark = pytest.mark.extended
-
 GOOD = "# keys\nexport A_KEY='one two'\n\nB_KEY=three # words\nC_KEY=\"a\\nb\"\nD_KEY=ä\n"
 VALUES = {"A_KEY": "one two", "B_KEY": "three", "C_KEY": "a\nb", "D_KEY": "ä"}
 

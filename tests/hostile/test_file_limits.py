@@ -22,8 +22,6 @@ from evalstore.importers.coerce import parse_json
 from tests.builders import tree
 from tests.hostile.commands import HELLO, Run
 
-pytestmark = pytest.mark.extended
-
 SPARSE = 20 * 1024 * MIB
 DEEP = "[" * 100_000
 KINDS = {

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.extended
-
 ROOT = Path(__file__).parents[2]
 AT_IMPORT = """
 import os, signal, sys

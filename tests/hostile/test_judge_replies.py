@@ -20,8 +20,6 @@ from evalstore.values import Json, Reply
 from tests import endpoint, judge_workspaces
 from tests.hostile import judge_replies as corpus
 
-pytestmark = pytest.mark.extended
-
 FAILING = dict(corpus.failing())
 UNCLEAR = dict(corpus.unclear())
 CHOSEN = list(corpus.chosen())

@@ -25,8 +25,6 @@ from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_documents import schema_of
 
-pytestmark = pytest.mark.extended
-
 SECRET = "a-very-secret-value-of-the-user"
 OTHER = "the-workspace-brought-this-one"
 

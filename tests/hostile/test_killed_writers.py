@@ -20,8 +20,6 @@ from tests.hostile.conftest import CALLS, Program
 from tests.hostile.forking import Ended
 from tests.importers.ai_tester.test_project import PROJECT
 
-pytestmark = pytest.mark.extended
-
 TEMPORARY = re.compile(r"\..*\.evalstore-[0-9a-f]{8}\.tmp(-journal)?")
 
 

@@ -10,8 +10,6 @@ import pytest
 from evalstore.cli.main import commands, main
 from tests.hostile.conftest import CALLS
 
-pytestmark = pytest.mark.extended
-
 DOCUMENTED = frozenset({0, 1, 2, 3, 4, 5, 6, 130})
 ODD = {
     "long": "a" * 5000,

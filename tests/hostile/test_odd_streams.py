@@ -14,8 +14,6 @@ from evalstore.cli.main import commands, main
 from tests.hostile import forking
 from tests.hostile.conftest import CALLS, Program
 
-pytestmark = pytest.mark.extended
-
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 NAMES = [

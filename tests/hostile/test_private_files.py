@@ -13,8 +13,6 @@ from evalstore.workspace.reader import read_workspace
 from tests.builders import tree, workspace_of
 from tests.cli.conftest import Evalstore
 
-pytestmark = pytest.mark.extended
-
 SECRET = "OPENAI_API_KEY=sk-very-secret"
 
 

@@ -14,8 +14,6 @@ from evalstore.processes import limited_calls
 from tests.builders import test_file, tree
 from tests.cli.conftest import ONE, SETTINGS, Evalstore
 
-pytestmark = pytest.mark.extended
-
 HUGE = "1" + "0" * 400
 LOOP = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 DOUBLING = "replacements:\n" + "".join(

@@ -16,8 +16,6 @@ from evalstore.providers.base_urls import (
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 
-pytestmark = pytest.mark.extended
-
 KEY = "sk-very-secret-0123456789"
 ADDRESSES = [
     "http://user:{}@127.0.0.1:9/v1",

@@ -25,8 +25,6 @@ from evalstore.cli.main import commands, main
 from tests.builders import tree
 from tests.mcp.connected_client import connected_process
 
-pytestmark = pytest.mark.extended
-
 ROOT = Path(__file__).parents[2]
 READING = [
     ["check"],
