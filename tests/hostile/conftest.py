@@ -24,11 +24,14 @@ from tests.hostile.forking import Case, Ended
 ROOT = Path(__file__).parents[2]
 
 CALLS = {
+    "bundle": ("verify", "made.bundle"),
+    "clone": ("shared", "cloned"),
     "completion": ("bash",),
     "explain": ("contains",),
     "grep": ("warm",),
     "import": ("openai-evals", "source/capitals.jsonl"),
     "label": ("tests/weather.md::city=Rome", "pass"),
+    "merge": ("other.db",),
     "new": ("tests/weather.md",),
     "report": ("--markdown",),
     "serve": ("--port", "70000"),  # a port that does not exist: it would not end
@@ -39,6 +42,7 @@ CALLS = {
 
 FILES = {
     **WEATHER_WORKSPACE,
+    "evalstore.yaml": WEATHER_WORKSPACE["evalstore.yaml"] + "remotes: {origin: shared}\n",
     "source/capitals.jsonl": '{"input": "Capital of Norway?", "ideal": "Oslo"}\n',
     "check.py": "def check(answer):\n    return True\n",
 }
@@ -57,6 +61,9 @@ def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same after a run; it is not to be changed."""
     folder = tree(tmp_path_factory.mktemp("run") / "w", FILES)
     assert main(["-C", str(folder), "run", "-q"]) == 1
+    assert main(["-C", str(folder), "push", "-q"]) == 0
+    assert main(["-C", str(folder), "bundle", "create", "made.bundle", "-q"]) == 0
+    shutil.copy(folder / ".evalstore/store.db", folder / "other.db")
     return folder
 
 

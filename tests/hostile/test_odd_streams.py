@@ -56,7 +56,12 @@ def check_all(program: Program, name: str, listed: tuple[str, ...]) -> None:
         assert "Exception ignored" not in err, place
         if streams == "stdout full" and name != "mcp":  # which prints nothing without a request
             assert code == (plain.exit_code or 2), place
-            is_error = name in ("view", "new", "serve")  # which print nothing on stdout here
+            is_error = name in (
+                "clone",
+                "view",
+                "new",
+                "serve",
+            )  # which print nothing on stdout here
             assert is_error or "the standard output cannot be written" in err, place
         elif streams == "folder gone":
             assert (code, err.splitlines()[0]) == (

@@ -50,6 +50,9 @@ READING = [
     ["explain", "contains"],
     ["view"],
     ["tui"],
+    ["remote"],
+    ["fetch"],
+    ["bundle", "verify", "made.bundle"],
 ]
 DOING = [
     ["run", "-n"],
@@ -62,6 +65,12 @@ DOING = [
     ["import", "promptfoo", "source/promptfooconfig.yaml"],
     ["init", "new"],
     ["new", "tests/first.md"],
+    ["remote", "add", "origin", "shared"],
+    ["push"],
+    ["pull"],
+    ["bundle", "create", "made.bundle"],
+    ["clone", "shared", "cloned"],
+    ["merge", "other.db"],
     ["trust", "env", "DESK_KEY", "localhost"],
     ["trust", "--revoke", "env", "DESK_KEY", "localhost"],
 ]

@@ -10,7 +10,6 @@ from evalstore.display import cost_text, money, percent, plural, safe, short
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
 from evalstore.planning.options import describe_selection, is_partial
-from evalstore.reports.comparison import OTHER_JUDGEMENT
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
@@ -160,6 +159,8 @@ def changes_line(changes: VerdictChanges) -> StyledLine:
     if changes.older:
         spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
     if changes.judged_otherwise:
+        from evalstore.reports.comparison import OTHER_JUDGEMENT
+
         spans.append(StyledSpan(f" ({len(changes.judged_otherwise):,} by {OTHER_JUDGEMENT})"))
     return StyledLine(tuple(spans))
 

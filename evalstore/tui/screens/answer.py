@@ -58,8 +58,8 @@ with what it said; then tokens, price and time. A case can have several answers 
 {session.next} the next of the cases that were listed. {session.beside} puts another candidate's
 answer beside this one, with the words marked that differ, and {page.back} removes it. An answer
 that is Markdown is rendered; {session.markdown} shows it as it is written, and so does what you
-copy and save. When a newer run has another result, a line below the title says so, and
-{case.newest} shows it."""
+copy and save. When one of the newest 20 runs has a newer result, a line below the title says so,
+and {case.newest} shows it."""
 
 
 class AnswerPage(DatedPage):
