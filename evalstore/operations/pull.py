@@ -27,7 +27,7 @@ class LeftOut:
     """As the pushes say themselves, or who has signed them; empty if it cannot be read."""
     pushes: int
     reason: str
-    """`unsigned`: no allowed signer has signed them."""
+    """`unsigned`: no allowed signer has signed them; `untrusted`: the writer is not trusted."""
 
 
 @dataclass(slots=True)

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 def acceptance_of(workspace: WorkspaceFolder, name: str, remote: RemoteSettings) -> Acceptance:
     """Return which pushes of a remote count; raises `EvalstoreError`."""
     setting = remote.allowed_signers
+    writers = frozenset(remote.trust)
     if setting is None:
-        return Acceptance()
+        return Acceptance(writers=writers)
     path, content = _read(workspace, name, "allowedSigners", setting, LARGEST_SIGNERS)
-    return Acceptance(AllowedSigners(content, str(path)))
+    return Acceptance(AllowedSigners(content, str(path)), writers)
 
 
 def signing_key_of(

@@ -46,7 +46,7 @@ class RemotePush:
     records: int
     """How many rows no earlier push has brought; of one that is left out, all of its rows."""
     left_out: str | None = field(default=None, metadata={"json_name": "leftOut"})
-    """Why nothing of it is pulled: `unsigned`; else None."""
+    """Why nothing of it is pulled: `unsigned` or `untrusted`; else None."""
 
 
 @dataclass(frozen=True, slots=True)

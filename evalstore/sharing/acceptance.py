@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 UNSIGNED = "unsigned"
 """The reason for leaving out a push that no allowed signer has signed."""
-REASONS = {UNSIGNED: "not signed by an allowed signer"}
+UNTRUSTED = "untrusted"
+"""The reason for leaving out a push of a writer who is not trusted."""
+REASONS = {UNSIGNED: "not signed by an allowed signer", UNTRUSTED: "not trusted"}
 """In words."""
 HINTS = {
     UNSIGNED: "let 'sign' name a key of which 'allowedSigners' has the public half",
+    UNTRUSTED: "add the name to 'trust' of this remote, where all who pull from it have it",
 }
 """What makes a push count."""
 
@@ -40,6 +43,8 @@ class Acceptance:
     """The rules of a remote; without any, all pushes count."""
 
     signers: AllowedSigners | None = None
+    writers: frozenset[str] = frozenset()
+    """The only ones whose pushes count; without any, those of all."""
 
     @property
     def requires_signatures(self) -> bool:
@@ -49,9 +54,12 @@ class Acceptance:
     @property
     def identity(self) -> str:
         """Return a text that is different for different rules; empty without any."""
-        if self.signers is None:
+        if self.signers is None and not self.writers:
             return ""
-        return sha256(canonical_json({"signers": self.signers.digest}).encode())
+        signers = self.signers.digest if self.signers else None
+        return sha256(
+            canonical_json({"signers": signers, "writers": sorted(self.writers)}).encode()
+        )
 
     def judge(self, data: bytes, header: IndexHeader | None, signature: bytes | None) -> Judged:
         """Return whether the push with these bytes counts; its header is None if it is damaged.
@@ -67,7 +75,7 @@ class Acceptance:
             if signer is None:
                 return Judged(writer, UNSIGNED)
             writer = signer
-        return Judged(writer)
+        return Judged(writer, UNTRUSTED if self.writers and writer not in self.writers else None)
 
 
 EVERYTHING = Acceptance()

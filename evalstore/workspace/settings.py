@@ -74,6 +74,9 @@ class RemoteSettings:
     ssh-agent has."""
     allowed_signers: PathSetting | None = None
     """The file of allowed signers, as ssh-keygen describes it: only their pushes are pulled."""
+    trust: tuple[str, ...] = ()
+    """Only pushes of these writers are pulled: of signers where signatures are required, otherwise
+    of those who give themselves these names. Without a list, those of all."""
 
 
 @dataclass(frozen=True, slots=True)

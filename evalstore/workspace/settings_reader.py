@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 CANDIDATE_FIELDS = ("id", "temperature", "requiredTags", "prohibitedTags")
 BROWSER_FIELDS = ("theme", "keys")
-REMOTE_FIELDS = ("address", "sign", "allowedSigners")
+REMOTE_FIELDS = ("address", "sign", "allowedSigners", "trust")
 QUERY_MODEL_FIELDS = ("id", "temperature")
 EVALUATOR_FIELDS = (*CANDIDATE_FIELDS, "prompt")
 _VERDICT = re.compile(r"majority|all|any|>=\s*(?:0(?:\.\d+)?|1(?:\.0+)?)")
@@ -304,7 +304,18 @@ def _remotes(fields: Fields) -> dict[str, RemoteSettings]:
 
 
 def _remote(address: str, fields: Fields) -> RemoteSettings:
-    return RemoteSettings(address, _path(fields, "sign"), _path(fields, "allowedSigners"))
+    if fields.value("trust") == []:
+        raise FileProblem(
+            "'trust' names no writer",
+            fields.line("trust"),
+            hint="leave it out to pull the pushes of everybody",
+        )
+    return RemoteSettings(
+        address,
+        _path(fields, "sign"),
+        _path(fields, "allowedSigners"),
+        tuple(fields.names("trust")),
+    )
 
 
 def _path(fields: Fields, name: str) -> PathSetting | None:

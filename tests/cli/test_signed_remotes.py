@@ -168,3 +168,25 @@ def test_a_key_that_is_not_allowed_pushes_nothing(
     )
     assert ran.exit_code == 6
     assert not list((workspace / "shared").glob("indexes/*"))
+
+
+def test_only_pushes_of_trusted_writers_are_pulled(
+    workspace: Path, key: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "--fail-on", "none", "-q")
+    evalstore("push")
+    _change(workspace, "    address: shared", "    address: shared\n    trust: [ci]")
+    untrusted = "warning: 1 push of ann@example.com is not trusted and was left out\n"
+    refused = evalstore("push")
+    assert refused.stderr == (
+        "error: nothing was pushed: a push by 'ann@example.com' is not trusted, and nobody would "
+        "pull it\n"
+        "hint: add the name to 'trust' of this remote, where all who pull from it have it\n"
+    )
+    _forget(workspace)
+    pulled = evalstore("pull")
+    assert (pulled.stdout, pulled.stderr) == ("nothing to pull from origin (shared)\n", untrusted)
+    assert evalstore("remote", "show").stdout.endswith("  not trusted\n")
+    _change(workspace, "[ci]", "[ci, ann@example.com]")
+    assert evalstore("pull").stdout.startswith("pulled 1 run, 2 answers, 2 judgements, ")
+    assert "Nothing to do" in evalstore("status").stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,6 @@ def signed_by(key: Path) -> SigningKey:
     return SigningKey(key, "sign")
 
 
-def allowing(*lines: str) -> Acceptance:
-    """Return the rules by which only these signers count."""
-    return Acceptance(AllowedSigners("".join(lines).encode(), "signers"))
+def allowing(*lines: str, trust: Iterable[str] = ()) -> Acceptance:
+    """Return the rules by which only these signers count, or those of them with these names."""
+    return Acceptance(AllowedSigners("".join(lines).encode(), "signers"), frozenset(trust))

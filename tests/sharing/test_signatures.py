@@ -178,6 +178,27 @@ def test_a_change_of_the_allowed_signers_takes_effect_at_once(
     assert _writers(remote, Acceptance(), cache) == ["Ann@laptop"]
 
 
+def test_only_verified_names_are_trusted_where_signatures_are_required(
+    full: Store, empty: Store, remote: FolderFiles, pair: Keys, tmp_path: Path
+) -> None:
+    both = [keys.line_of(key, key.name) for key in pair]
+    stores.push(full, remote, sign=keys.signed_by(pair.eve), writer="ann")
+    cache = tmp_path / "cache.db"
+    assert _writers(remote, keys.allowing(*both), cache) == ["eve"]
+    rules = keys.allowing(*both, trust=["ann"])
+    assert _writers(remote, rules, cache) == ["(eve: untrusted)"]
+    assert stores.pull(empty, remote, rules=rules).records == 0
+    with pytest.raises(RemoteError, match="a push by 'eve' is not trusted"):
+        stores.push(full, remote, rules=rules, sign=keys.signed_by(pair.eve), writer="ann")
+    stores.push(full, remote, rules=rules, sign=keys.signed_by(pair.ann), writer="eve")
+    assert _writers(remote, rules, cache) == ["ann", "(eve: untrusted)"]
+    # Without signatures it is the name that a push gives itself.
+    named = Acceptance(writers=frozenset(["ann"]))
+    assert _writers(remote, named, cache) == ["ann", "(eve: untrusted)"]
+    only = Acceptance(writers=frozenset(["Ann"]))
+    assert _writers(remote, only, cache) == ["(ann: untrusted)", "(eve: untrusted)"]
+
+
 def test_a_signature_that_comes_later_counts_then(
     full: Store, remote: FolderFiles, pair: Keys, rules: Acceptance, tmp_path: Path
 ) -> None:

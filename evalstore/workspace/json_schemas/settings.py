@@ -109,6 +109,7 @@ def _remote() -> Schema:
         "address": REQUIRED_TEXT,
         "sign": TEXT,
         "allowedSigners": TEXT,
+        "trust": {**NAMES, "minItems": 1},
     }
     names = _with_descriptions(properties, RemoteSettings)
     return mapping(REMOTE_FIELDS, names, ["address"], or_null=False)
