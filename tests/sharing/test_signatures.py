@@ -110,6 +110,22 @@ def _of_another_index(remote: Path, pair: Keys) -> None:
     index.unlink()
 
 
+def _of_other_bytes(remote: Path, pair: Keys) -> None:
+    """Eve makes a row of Ann's index lead to another place, under a new name for these bytes."""
+    index = _index(remote)
+    data = bytearray(index.read_bytes())
+    data[-1] ^= 1
+    changed = remote / index_name(stores.CREATED, sha256(data))
+    changed.write_bytes(data)
+    _signature(index).rename(_signature(changed))
+    index.unlink()
+
+
+def _in_armor_of_another_kind(remote: Path, pair: Keys) -> None:
+    path = _signature(_index(remote))
+    path.write_text(path.read_text().replace("SSH SIGNATURE", "PGP SIGNATURE"))
+
+
 def _damaged_header(remote: Path, pair: Keys) -> None:
     """It would be an error of the remote if it counted."""
     data = _index(remote).read_bytes().replace(b'"Ann@laptop"', b"12345")
@@ -127,6 +143,8 @@ def _damaged_header(remote: Path, pair: Keys) -> None:
         _empty,
         _too_large,
         _of_another_index,
+        _of_other_bytes,
+        _in_armor_of_another_kind,
         _damaged_header,
     ],
 )
@@ -225,6 +243,35 @@ def test_the_options_of_a_signer_hold(
     stores.push(full, remote, sign=keys.signed_by(pair.ann))
     rules = keys.allowing(keys.line_of(pair.ann, "ann", options))
     assert (_writers(remote, rules) == ["ann"]) is counts
+
+
+@pytest.mark.parametrize("name", ["-overify-time=0", "a" * 201])
+def test_a_principal_that_could_be_an_option_or_fills_the_screen_is_nobody(
+    full: Store, remote: FolderFiles, pair: Keys, name: str
+) -> None:
+    stores.push(full, remote, sign=keys.signed_by(pair.ann))
+    rules = keys.allowing(keys.line_of(pair.ann, name))
+    assert _writers(remote, rules) == ["(Ann@laptop: unsigned)"]
+    several = keys.allowing(keys.line_of(pair.ann, f"{name},*@example.com"))
+    assert _writers(remote, several) == ["*@example.com"]
+
+
+def test_keys_of_signers_may_be_in_a_place_that_looks_like_an_option(
+    pair: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "-f x\n"
+    folder.mkdir()
+    key = folder / "-key"
+    key.write_bytes(pair.ann.read_bytes())
+    key.chmod(0o600)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    signature = keys.signed_by(key)(b"data")
+    rules = keys.allowing(keys.line_of(pair.ann, "ann"))
+    assert rules.signers is not None
+    assert rules.signers.find_signer(b"data", signature, None) == "ann"
+    assert rules.signers.find_signer(b"other", signature, None) is None
+    assert sorted(folder.iterdir()) == [key]
 
 
 @pytest.mark.parametrize("content", ["", "# nobody\n\n", "a\0b\n"])
