@@ -154,7 +154,7 @@ def test_a_key_is_not_pushed(
     assert refused.stderr == (
         "error: nothing was pushed: 1 row would show a key to all who read it:\n"
         "  an API key in <short> (sessions)\n"
-        "hint: 'evalstore show <short>' prints it; revoke the key, and push with --allow-keys when "
+        "hint: 'evalstore show <short>' prints it; revoke the key, and add --allow-keys when "
         "it no longer matters\n"
     )
     assert not list((workspace / "shared").rglob("*.idx"))

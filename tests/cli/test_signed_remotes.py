@@ -57,9 +57,9 @@ def test_only_signed_pushes_are_pulled_and_others_are_named(
         REFUSED,
     )
     pulled = evalstore("pull", "--for-plan", "--json")
-    assert json.loads(pulled.stdout)["leftOut"] == [
-        {"writer": "Eve", "pushes": 1, "reason": "unsigned"}
-    ]
+    document = json.loads(pulled.stdout)
+    assert document["leftOut"] == [{"writer": "Eve", "pushes": 1, "reason": "unsigned"}]
+    assert document["bytesReceived"] == 0  # what was refused is not read again
     output._warned.clear()  # a process shows each warning once
     ran = evalstore("run", "--remote", "origin", "--fail-on", "none")
     assert "2 new answers" in ran.stdout
@@ -82,6 +82,7 @@ def test_only_signed_pushes_are_pulled_and_others_are_named(
         ("Eve", "unsigned"),
         ("ann@example.com", None),
     ]
+    assert evalstore("fsck", "--remote").exit_code == 0
     removed = evalstore("remote", "remove", "origin")
     assert removed.exit_code == 0
     assert (workspace / "evalstore.yaml").read_text().endswith("remotes:\n  other: shared\n")
