@@ -49,7 +49,8 @@ def plural(count: int, word: str) -> str:
     """Return a count with its noun, such as `1 case` or `2 cases`."""
     if word.endswith("y"):
         return f"{count:,} {word if count == 1 else word[:-1] + 'ies'}"
-    return f"{count:,} {word if count == 1 else word + 's'}"
+    end = "es" if word.endswith("sh") else "s"
+    return f"{count:,} {word if count == 1 else word + end}"
 
 
 def money(amount: float | None, currency: str = "USD") -> str:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.operations.label import name_of_person
+from evalstore.operations.remote_acceptance import acceptance_of, signing_key_of
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.sharing.acceptance import EVERYTHING, Acceptance
 from evalstore.sharing.buckets import open_bucket
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
@@ -24,6 +26,7 @@ from evalstore.workspace.remotes import find_remote, locate_folder, locate_url
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.sharing.remote_files import RemoteFiles
+    from evalstore.sharing.signatures import SigningKey
     from evalstore.store import Store
     from evalstore.workspace.folder import WorkspaceFolder
 
@@ -40,37 +43,45 @@ class OpenRemote:
     files: RemoteFiles
     cache: IndexCache
     store: Store
+    sign: SigningKey | None = None
+    """Signs pushes; only where the remote was opened for one."""
 
 
 @contextmanager
 def open_remote(
-    location: Location, name: str | None, *, create: bool = False
+    location: Location, name: str | None, *, create: bool = False, to_push: bool = False
 ) -> Iterator[OpenRemote]:
     """Open a remote by its name, or the default one; raises `EvalstoreError`.
 
-    With `create`, a store that is missing is created where `--store` names it, too.
+    With `create`, a store that is missing is created where `--store` names it, too. With
+    `to_push`, the key that signs must be there.
     """
     workspace = open_workspace(location)
-    name, address = find_remote(workspace, name)
-    files = open_files(workspace, name, address)
-    cache = cache_path(workspace, name, files)
+    name, remote = find_remote(workspace, name)
+    files = open_files(workspace, name, remote.address)
+    rules = acceptance_of(workspace, name, remote)
+    sign = signing_key_of(workspace, name, remote) if to_push else None
+    cache = cache_path(workspace, name, files, rules)
     with (
         open_store(location, create=create) as store,
-        IndexCache.open(cache, files.address) as indexes,
+        IndexCache.open(cache, files.address, rules) as indexes,
     ):
-        yield OpenRemote(name, address, files, indexes, store)
+        yield OpenRemote(name, remote.address, files, indexes, store, sign)
 
 
 def locate_remote(location: Location, name: str | None) -> tuple[str, RemoteFiles]:
     """Return the name and the files of a remote without a store; raises `EvalstoreError`."""
     workspace = open_workspace(location)
-    name, address = find_remote(workspace, name)
-    return name, open_files(workspace, name, address)
+    name, remote = find_remote(workspace, name)
+    return name, open_files(workspace, name, remote.address)
 
 
-def cache_path(workspace: WorkspaceFolder, name: str, files: RemoteFiles) -> Path:
-    """Return the path of the copy of the indexes of a remote."""
-    digest = hashlib.sha256(files.address.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+def cache_path(
+    workspace: WorkspaceFolder, name: str, files: RemoteFiles, rules: Acceptance = EVERYTHING
+) -> Path:
+    """Return the path of the copy of the indexes of a remote; other rules have another one."""
+    address = files.address.encode("utf-8", "surrogateescape")
+    digest = hashlib.sha256(address + rules.identity.encode()).hexdigest()[:8]
     return workspace.private / CACHES / f"{name}-{digest}.db"
 
 

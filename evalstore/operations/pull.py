@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,18 @@ from evalstore.sharing.pull import pull_records
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.sharing.index_cache import IndexCache
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The pushes of a writer that do not count."""
+
+    writer: str
+    """As the pushes say themselves, or who has signed them; empty if it cannot be read."""
+    pushes: int
+    reason: str
+    """`unsigned`: no allowed signer has signed them; `untrusted`: the writer is not trusted."""
 
 
 @dataclass(slots=True)
@@ -29,6 +42,8 @@ class PullReport:
     newer: int = 0
     """Rows of a newer program, which were left in the remote."""
     dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
+    left_out: Sequence[LeftOut] = field(default=(), metadata={"json_name": "leftOut"})
+    """Pushes that do not count, of which nothing is copied."""
 
 
 def pull(
@@ -59,6 +74,7 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
         count_kinds(count_by_table(missing)),
         bytes_received=received,
         dry_run=dry_run,
+        left_out=count_left_out(opened.cache),
     )
     if not dry_run and missing:
         pulled = pull_records(
@@ -67,3 +83,9 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
         report.bytes_received += pulled.bytes_received
         report.newer = pulled.unknown
     return report
+
+
+def count_left_out(cache: IndexCache) -> list[LeftOut]:
+    """Return the pushes that do not count, by their writers and reasons."""
+    counts = Counter((push.writer, push.reason) for push in cache.list_refused())
+    return [LeftOut(writer, count, reason) for (writer, reason), count in sorted(counts.items())]

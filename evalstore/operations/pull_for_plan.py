@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.operations.open_remote import open_remote
-from evalstore.operations.pull import PullReport
+from evalstore.operations.pull import PullReport, count_left_out
 from evalstore.operations.push import count_kinds
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
@@ -49,6 +49,7 @@ def pull_for_plan(
             count_kinds(pull.by_table),
             bytes_received=received + pull.pulled.bytes_received,
             newer=pull.pulled.unknown,
+            left_out=count_left_out(opened.cache),
         )
 
 

@@ -59,7 +59,7 @@ def push(
     folder becomes a remote. Raises `EvalstoreError`, also when there are keys in what would be
     pushed, unless `allow_keys`.
     """
-    with open_remote(location, remote) as opened:
+    with open_remote(location, remote, to_push=not dry_run) as opened:
         chosen = (
             choose_since(opened.store, since, with_failures=with_failures)
             if since is not None
@@ -114,6 +114,7 @@ def write_missing(
             header,
             listener or CopyListener(),
             scan,
+            opened.sign,
         )
     except SecretsError as error:
         raise _refusal(error.secrets, verb) from error

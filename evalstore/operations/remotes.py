@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from evalstore.workspace.remotes import find_remote, folder_of, write_remote
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.sharing.index_cache import IndexCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,9 @@ class RemotePush:
     """ISO 8601, by the clock of the writer."""
     writer: str
     records: int
-    """How many rows no earlier push has brought."""
+    """How many rows no earlier push has brought; of one that is left out, all of its rows."""
+    left_out: str | None = field(default=None, metadata={"json_name": "leftOut"})
+    """Why nothing of it is pulled: `unsigned` or `untrusted`; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class RemoteReport:
 def list_remotes(location: Location) -> list[Remote]:
     """Return the remotes of the settings."""
     remotes = open_workspace(location).settings.remotes
-    return [Remote(name, address) for name, address in remotes.items()]
+    return [Remote(name, remote.address) for name, remote in remotes.items()]
 
 
 def add_remote(location: Location, name: str, address: str) -> Remote:
@@ -83,7 +87,7 @@ def add_remote(location: Location, name: str, address: str) -> Remote:
     known = workspace.settings.remotes.get(name)
     if known is not None:
         raise EvalstoreError(
-            f"there is a remote '{name}' already: {known}",
+            f"there is a remote '{name}' already: {known.address}",
             hint=f"'evalstore remote remove {name}' removes it from the settings",
         )
     absolute = absolute_address(location, address)
@@ -123,9 +127,9 @@ def allow_address(location: Location, root: Path, name: str, address: str) -> No
 def remove_remote(location: Location, name: str) -> Remote:
     """Remove a remote from the settings; its files stay. Raises `EvalstoreError`."""
     workspace = open_workspace(location)
-    name, address = find_remote(workspace, name)
+    name, remote = find_remote(workspace, name)
     write_remote(workspace, name, None)
-    return Remote(name, address)
+    return Remote(name, remote.address)
 
 
 def show_remote(location: Location, name: str | None) -> RemoteReport:
@@ -146,8 +150,17 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
             opened.cache.count_bytes(),
             count_kinds(count_by_table(to_pull)),
             count_kinds(count_by_table(to_push)),
-            [
-                RemotePush(iso(push.created), push.writer, push.records)
-                for push in opened.cache.list_pushes()
-            ],
+            _list_pushes(opened.cache),
         )
+
+
+def _list_pushes(cache: IndexCache) -> list[RemotePush]:
+    """Return all pushes, oldest first."""
+    pushes: list[tuple[int, RemotePush]] = [
+        (push.created, RemotePush(iso(push.created), push.writer, push.records))
+        for push in cache.list_pushes()
+    ]
+    for refused in cache.list_refused():
+        shown = RemotePush(iso(refused.created), refused.writer, refused.records, refused.reason)
+        pushes.append((refused.created, shown))
+    return [push for _, push in sorted(pushes, key=itemgetter(0))]

@@ -1,36 +1,39 @@
-"""A copy of all index files of a remote in an SQLite file on this machine.
+"""A copy of the index files of a remote that count, in an SQLite file on this machine.
 
 It only saves reading them again: when it is lost, damaged or of another format, they are read
-again.
+again. Of index files that do not count it has only the names: their records are in no query. It
+belongs to one set of rules; with others it is made again.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from evalstore.errors import RemoteError
+from evalstore.sharing.acceptance import EVERYTHING, HINTS, REASONS, Acceptance, Judged
 from evalstore.sharing.indexes import (
     LARGEST_INDEX,
     NO_KEY,
     DamagedIndexError,
     IndexedPack,
-    IndexedRecord,
     IndexHeader,
+    count_records,
     read_index,
 )
-from evalstore.sharing.layout import INDEXES, digest_of_index, sha256
+from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, sha256
 from evalstore.sharing.packs import TABLE_NUMBERS, PackEntry
 from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
+from evalstore.sharing.signatures import LARGEST_SIGNATURE
 from evalstore.store.connection import harden
 
-_FORMAT = 1
+_FORMAT = 2
 _BUSY_SECONDS = 10.0
 _SCHEMA = """
-CREATE TABLE origin (format INTEGER NOT NULL, address TEXT NOT NULL);
+CREATE TABLE origin (format INTEGER NOT NULL, address TEXT NOT NULL, rules TEXT NOT NULL);
 CREATE TABLE indexes (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, writer TEXT NOT NULL,
     created INTEGER NOT NULL, records INTEGER NOT NULL
@@ -42,9 +45,21 @@ CREATE TABLE records (
     kind INTEGER NOT NULL, id BLOB NOT NULL, lookup BLOB, pack INTEGER NOT NULL,
     start INTEGER NOT NULL, length INTEGER NOT NULL, PRIMARY KEY (kind, id)
 ) WITHOUT ROWID;
+CREATE TABLE refused (
+    name TEXT PRIMARY KEY, writer TEXT NOT NULL, created INTEGER NOT NULL, records INTEGER NOT NULL,
+    reason TEXT NOT NULL, signature INTEGER
+) WITHOUT ROWID;
 CREATE INDEX lookups ON records (lookup) WHERE lookup IS NOT NULL;
 """
 _AT_ONCE = 30_000
+
+
+class _Origin(NamedTuple):
+    """What a cache is a copy of."""
+
+    format: int
+    address: str
+    rules: str
 
 
 class RecordPlace(NamedTuple):
@@ -66,76 +81,133 @@ class Push(NamedTuple):
     """How many records no earlier index has."""
 
 
-class IndexCache:
-    """The records that a remote has, as far as its index files have been read."""
+class RefusedPush(NamedTuple):
+    """An index file that does not count."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    name: str
+    writer: str
+    """Who has written it, as it says itself; empty if it is damaged."""
+    created: int
+    """As it says itself; 0 if it is damaged."""
+    records: int
+    """How many records it lists."""
+    reason: str
+    """One of `REASONS`."""
+
+
+class IndexCache:
+    """The records of a remote that count, as far as its index files have been read."""
+
+    def __init__(self, connection: sqlite3.Connection, rules: Acceptance = EVERYTHING) -> None:
         self._connection = connection
+        self.rules = rules
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path | None, address: str) -> Iterator[Self]:
+    def open(
+        cls, path: Path | None, address: str, rules: Acceptance = EVERYTHING
+    ) -> Iterator[Self]:
         """Open the cache at a path for a remote; in a temporary file without one."""
-        connection = _open(path, address) if path else None
+        origin = _Origin(_FORMAT, address, rules.identity)
+        connection = _open(path, origin) if path else None
         if connection is None:
             connection = sqlite3.connect("", isolation_level=None)
-            _make(connection, address)
+            _make(connection, origin)
         try:
-            yield cls(connection)
+            yield cls(connection, rules)
         finally:
             connection.close()
 
     def refresh(self, files: RemoteFiles) -> int:
         """Read the index files that are not in the cache; returns how many bytes were read.
 
-        Raises `RemoteError` for an index that is damaged.
+        One that was refused is read again when it has a signature of another size. Raises
+        `RemoteError` for an index that is damaged, unless it is refused.
         """
-        known = {name for (name,) in self._connection.execute("SELECT name FROM indexes")}
-        listed = {
-            file.name for file in files.iterate(INDEXES) if digest_of_index(file.name) is not None
-        }
-        if known - listed:  # the remote was emptied, or cleaned up
+        sizes = {file.name: file.size for file in files.iterate(INDEXES)}
+        listed = {name for name in sizes if digest_of_index(name) is not None}
+        known, refused = self._load_names()
+        if (known | set(refused)) - listed:  # the remote was emptied, or cleaned up
             self._clear()
-            known = set()
+            known, refused = set(), {}
         read = 0
         for name in sorted(listed - known):
-            try:
-                data = files.read(name, LARGEST_INDEX)
-            except MissingFileError:
-                continue  # a clean-up of the remote has replaced it
-            read += len(data)
-            if sha256(data) != digest_of_index(name):
-                raise RemoteError(
-                    f"the remote '{files.address}' is damaged: '{name}' has other bytes than when "
-                    "it was written",
-                    hint=f"'evalstore fsck --remote' lists what is wrong; remove '{name}', and "
-                    "push again from a store that has its rows",
-                )
-            try:
-                self.add(name, *read_index(data))
-            except DamagedIndexError as error:
-                raise RemoteError(
-                    f"the remote '{files.address}' is damaged: '{name}': {error}",
-                    hint=f"remove '{name}', and push again from a store that has its rows",
-                ) from error
+            signature = sizes.get(name + SIGNATURE)
+            if name not in refused or refused[name] != signature:
+                read += self._read(files, name, signature)
         return read
+
+    def _load_names(self) -> tuple[set[str], dict[str, int | None]]:
+        """Return the indexes that count, and those that do not with the sizes of signatures."""
+        known = {name for (name,) in self._connection.execute("SELECT name FROM indexes")}
+        return known, dict(self._connection.execute("SELECT name, signature FROM refused"))
+
+    def _read(self, files: RemoteFiles, name: str, signature_size: int | None) -> int:
+        """Read an index file, and note what it lists if it counts; returns its bytes."""
+        try:
+            data = files.read(name, LARGEST_INDEX)
+        except MissingFileError:
+            return 0  # a clean-up of the remote has replaced it
+        if sha256(data) != digest_of_index(name):
+            raise RemoteError(
+                f"the remote '{files.address}' is damaged: '{name}' has other bytes than when "
+                "it was written",
+                hint=f"'evalstore fsck --remote' lists what is wrong; remove '{name}', and "
+                "push again from a store that has its rows",
+            )
+        try:
+            header = read_index(data)[0]
+        except DamagedIndexError:
+            header = None
+        signature = None
+        if self.rules.requires_signatures and signature_size is not None:
+            signature = _read_signature(files, name, signature_size)
+        judged = self.rules.judge(data, header, signature)
+        if judged.refusal is not None:
+            self._refuse(name, data, header, judged, signature_size)
+            return len(data)
+        try:
+            self.add(name, data, judged.writer)
+        except DamagedIndexError as error:
+            raise RemoteError(
+                f"the remote '{files.address}' is damaged: '{name}': {error}",
+                hint=f"remove '{name}', and push again from a store that has its rows",
+            ) from error
+        return len(data)
+
+    def _refuse(
+        self,
+        name: str,
+        data: bytes,
+        header: IndexHeader | None,
+        judged: Judged,
+        signature_size: int | None,
+    ) -> None:
+        created, records = (header.created, count_records(data)) if header else (0, 0)
+        row = (name, judged.writer, created, records, judged.refusal, signature_size)
+        self._connection.execute("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _clear(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection:
-            for table in ("records", "packs", "indexes"):
+            for table in ("records", "packs", "indexes", "refused"):
                 self._connection.execute(f"DELETE FROM {table}")
 
-    def add(self, name: str, header: IndexHeader, records: Iterable[IndexedRecord]) -> None:
-        """Add the records of an index; those that an earlier one has stay as they are."""
+    def add(self, name: str, data: bytes, writer: str) -> None:
+        """Add the records of an index that counts; those of an earlier one stay as they are.
+
+        Raises `DamagedIndexError`.
+        """
+        header, records = read_index(data)
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             if connection.execute("SELECT 1 FROM indexes WHERE name = ?", (name,)).fetchone():
                 return  # another program was faster
+            connection.execute("DELETE FROM refused WHERE name = ?", (name,))
             cursor = connection.execute(
                 "INSERT INTO indexes (name, writer, created, records) VALUES (?, ?, ?, 0)",
-                (name, header.writer, header.created),
+                (name, writer, header.created),
             )
             source = cursor.lastrowid
             (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM packs").fetchone()
@@ -168,6 +240,25 @@ class IndexCache:
         """Return the index files, oldest first."""
         query = "SELECT name, writer, created, records FROM indexes ORDER BY created, name"
         return [Push(*row) for row in self._connection.execute(query)]
+
+    def list_refused(self) -> list[RefusedPush]:
+        """Return the index files that do not count, oldest first."""
+        query = "SELECT name, writer, created, records, reason FROM refused ORDER BY created, name"
+        return [RefusedPush(*row) for row in self._connection.execute(query)]
+
+    def require_accepted(self, data: bytes, signature: bytes | None) -> str:
+        """Return the writer of an index that is about to be written, as it will be shown.
+
+        Raises `RemoteError` for one that would not count here.
+        """
+        judged = self.rules.judge(data, read_index(data)[0], signature)
+        if judged.refusal is not None:
+            raise RemoteError(
+                f"nothing was pushed: a push by '{judged.writer}' is "
+                f"{REASONS[judged.refusal]}, and nobody would pull it",
+                hint=HINTS[judged.refusal],
+            )
+        return judged.writer
 
     def find_pack(self, number: int) -> IndexedPack:
         """Return a pack by its number."""
@@ -220,7 +311,17 @@ class IndexCache:
         return int(self._connection.execute(query).fetchone()[0])
 
 
-def _open(path: Path, address: str) -> sqlite3.Connection | None:
+def _read_signature(files: RemoteFiles, name: str, size: int) -> bytes | None:
+    """Return the signature of an index; None if there is none that could be one."""
+    if size > LARGEST_SIGNATURE:
+        return None
+    try:
+        return files.read(name + SIGNATURE, LARGEST_SIGNATURE)
+    except MissingFileError:
+        return None
+
+
+def _open(path: Path, origin: _Origin) -> sqlite3.Connection | None:
     """Open the file of a cache, made again if it cannot be used; None where nothing can be."""
     for again in (False, True):
         try:
@@ -235,7 +336,7 @@ def _open(path: Path, address: str) -> sqlite3.Connection | None:
             harden(connection)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
-            if _is_usable(connection, address):
+            if _is_usable(connection, origin):
                 return connection
         except sqlite3.DatabaseError:
             pass
@@ -244,21 +345,21 @@ def _open(path: Path, address: str) -> sqlite3.Connection | None:
     return None
 
 
-def _is_usable(connection: sqlite3.Connection, address: str) -> bool:
-    """Return whether a cache is one of this remote and format; makes an empty file one."""
+def _is_usable(connection: sqlite3.Connection, origin: _Origin) -> bool:
+    """Return whether a cache is one of this remote, format and rules; makes an empty file one."""
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                _make(connection, address)
+                _make(connection, origin)
     foreign = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
     if connection.execute(foreign).fetchone()[0]:
         return False
-    rows = connection.execute("SELECT format, address FROM origin").fetchall()
-    return rows == [(_FORMAT, address)]
+    rows = connection.execute("SELECT * FROM origin").fetchall()
+    return rows == [origin]
 
 
-def _make(connection: sqlite3.Connection, address: str) -> None:
+def _make(connection: sqlite3.Connection, origin: _Origin) -> None:
     for statement in _SCHEMA.split(";"):
         connection.execute(statement)
-    connection.execute("INSERT INTO origin VALUES (?, ?)", (_FORMAT, address))
+    connection.execute("INSERT INTO origin VALUES (?, ?, ?)", origin)

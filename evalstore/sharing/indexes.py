@@ -30,6 +30,8 @@ NO_KEY = bytes(16)
 _ENTRY = Struct("<B16s16sHII")
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _LONGEST_NAME = 200
+_LAST_TIME = 253_402_300_800_000_000
+"""Microseconds from 1970 to the year 10000."""
 
 
 class DamagedIndexError(Exception):
@@ -92,17 +94,24 @@ def read_index(data: bytes) -> tuple[IndexHeader, Iterator[IndexedRecord]]:
     return header, _iterate_records(header, body)
 
 
+def count_records(data: bytes) -> int:
+    """Return how many records an index lists whose header can be read."""
+    return (len(data) - data.index(b"\n", len(MAGIC)) - 1) // _ENTRY.size
+
+
 def _read_header(line: bytes) -> IndexHeader:
     try:
         content = json.loads(line)
         writer, created = content["writer"], content["created"]
         packs = [IndexedPack(digest, size) for digest, size in content["packs"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        writer.encode()  # it could be half of a character
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedIndexError("its header cannot be read") from error
     sound = (
         writer.__class__ is str
         and len(writer) <= _LONGEST_NAME
         and created.__class__ is int
+        and 0 <= created < _LAST_TIME
         and len(packs) <= MOST_PACKS
         and all(
             digest.__class__ is str

@@ -15,6 +15,8 @@ FORMAT = 1
 """Increase this number when older programs cannot read a remote."""
 FORMAT_FILE = "format"
 PACKS, INDEXES = "packs", "indexes"
+SIGNATURE = ".sig"
+"""What the name of the signature of an index has at its end."""
 _LONGEST_FORMAT = 4_096
 _INDEX = re.compile(r"indexes/[0-9]{8}T[0-9]{6}Z-([0-9a-f]{64})\.idx\Z")
 

@@ -90,7 +90,8 @@ def read_records(
         pack = cache.find_pack(number)
         places.sort(key=lambda place: place.entry.offset)
         before = pulled.bytes_received
-        for place, data in _read_pack(files, pack, places, pulled):
+        whole = cache.rules.requires_signatures
+        for place, data in _read_pack(files, pack, places, pulled, whole=whole):
             checked = _check(files, pack, place, data)
             if checked is None:
                 pulled.unknown += 1
@@ -100,13 +101,22 @@ def read_records(
 
 
 def _read_pack(
-    files: RemoteFiles, pack: IndexedPack, places: Sequence[RecordPlace], pulled: Pulled
+    files: RemoteFiles,
+    pack: IndexedPack,
+    places: Sequence[RecordPlace],
+    pulled: Pulled,
+    *,
+    whole: bool,
 ) -> Iterator[tuple[RecordPlace, bytes]]:
-    """Yield the bytes of records of a pack: of the whole pack, or of the parts that are needed."""
+    """Yield the bytes of records of a pack: of the whole pack, or of the parts that are needed.
+
+    A signature is that of an index with the SHA-256 of whole packs. The ids of records alone do
+    not prove that bytes are those that were signed, so `whole` packs are read then.
+    """
     name = pack_name(pack.digest)
     try:
         is_last = pulled.last_pack[0] == pack.digest
-        if is_last or 2 * sum(place.entry.length for place in places) >= pack.size:
+        if whole or is_last or 2 * sum(place.entry.length for place in places) >= pack.size:
             if not is_last:
                 pulled.last_pack = (pack.digest, _read_whole(files, pack))
                 pulled.bytes_received += pack.size

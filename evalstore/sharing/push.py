@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.errors import RemoteError
 from evalstore.sharing.differences import MissingIds, count_ids, split_ids
 from evalstore.sharing.indexes import (
     MOST_PACKS,
@@ -14,11 +15,11 @@ from evalstore.sharing.indexes import (
     IndexedPack,
     IndexedRecord,
     IndexHeader,
-    read_index,
     write_index,
 )
-from evalstore.sharing.layout import index_name, pack_name, sha256
+from evalstore.sharing.layout import SIGNATURE, index_name, pack_name, sha256
 from evalstore.sharing.packs import PackWriter
+from evalstore.sharing.signatures import LARGEST_SIGNATURE
 from evalstore.store.records import COPIED_TABLES, StoredRecord, check_record
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from evalstore.sharing.secret_scan import FoundSecret, SecretScan
     from evalstore.store import Store
 
+Sign = Callable[[bytes], bytes]
+"""Returns the signature of bytes; raises `EvalstoreError`."""
 _ROWS, _BYTES = 2_000, 16 * 2**20
 """The most rows, and roughly the most bytes, that are loaded at once."""
 
@@ -52,14 +55,16 @@ def push_records(
     header: IndexHeader,
     listener: CopyListener,
     scan: SecretScan | None = None,
+    sign: Sign | None = None,
 ) -> Pushed:
     """Write these rows to a remote: packs first, then the indexes that make them visible.
 
-    `header` names the writer and the time. Raises `SecretsError` when `scan` finds keys, which
-    are never written, `RemoteError`, and `StoreError` for a row of the store that is damaged.
-    What was written until then is used by the next push.
+    `header` names the writer and the time. With `sign`, each index gets a signature, which is
+    written before it. Raises `SecretsError` when `scan` finds keys, which are never written,
+    `RemoteError`, also for a push that would not count here, and `StoreError` for a row of the
+    store that is damaged. What was written until then is used by the next push.
     """
-    return _Push(store, files, cache, header, listener, scan).run(missing)
+    return _Push(store, files, cache, header, listener, scan, sign).run(missing)
 
 
 class SecretsError(Exception):
@@ -79,6 +84,7 @@ class _Push:
         header: IndexHeader,
         listener: CopyListener,
         scan: SecretScan | None,
+        sign: Sign | None,
     ) -> None:
         self._store = store
         self._files = files
@@ -86,6 +92,7 @@ class _Push:
         self._header = header
         self._listener = listener
         self._scan = scan
+        self._sign = sign
         self._secrets: list[FoundSecret] = []
         self._pushed = Pushed()
         self._pack = PackWriter()
@@ -140,12 +147,25 @@ class _Push:
         header = IndexHeader(self._header.writer, self._header.created, self._packs)
         data = write_index(header, self._records)
         name = index_name(header.created, sha256(data))
+        signature = self._sign(data) if self._sign else None
+        writer = self._cache.require_accepted(data, signature)
+        if signature is not None:
+            self._write_signature(name + SIGNATURE, signature)
         if self._files.create(name, data):
             self._pushed.bytes_sent += len(data)
         self._pushed.indexes.append(name)
         self._pushed.records += len(self._records)
-        self._cache.add(name, *read_index(data))
+        self._cache.add(name, data, writer)
         self._packs, self._records = [], []
+
+    def _write_signature(self, name: str, signature: bytes) -> None:
+        if self._files.create(name, signature):
+            self._pushed.bytes_sent += len(signature)
+        elif self._files.read(name, LARGEST_SIGNATURE) != signature:
+            raise RemoteError(
+                f"the remote '{self._files.address}' has another signature in '{name}'",
+                hint="push again: then the index has another name",
+            )
 
 
 def iterate_records(store: Store, ids: MissingIds) -> Iterator[StoredRecord]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,16 @@ from evalstore.workspace.remote_names import DEFAULT_REMOTE
 from evalstore.workspace.remote_urls import RemoteUrl, read_url
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from evalstore.workspace.folder import WorkspaceFolder
+    from evalstore.workspace.settings import RemoteSettings
 
 _ALLOW = "if you know it, allow it once with '--allow-outside'"
 
 
-def find_remote(workspace: WorkspaceFolder, name: str | None) -> tuple[str, str]:
-    """Return the name and the address of a remote; without a name, of `origin` or the only one.
+def find_remote(workspace: WorkspaceFolder, name: str | None) -> tuple[str, RemoteSettings]:
+    """Return the name and the settings of a remote; without a name, of `origin` or the only one.
 
     Raises `EvalstoreError`.
     """
@@ -42,7 +46,7 @@ def find_remote(workspace: WorkspaceFolder, name: str | None) -> tuple[str, str]
     return name, remotes[name]
 
 
-def _known(remotes: dict[str, str]) -> str:
+def _known(remotes: Mapping[str, RemoteSettings]) -> str:
     if not remotes:
         return f"'evalstore remote add {DEFAULT_REMOTE} ADDRESS' sets one"
     return f"name one: {', '.join(remotes)}"
@@ -73,7 +77,10 @@ def locate_url(workspace: WorkspaceFolder, name: str, address: str) -> RemoteUrl
 
 def folder_of(root: Path, address: str) -> Path:
     """Return the folder of an address; a relative one begins at `root`."""
-    return Path(os.path.normpath(root / Path(address).expanduser()))
+    path = Path(address)
+    with suppress(RuntimeError):  # `~` with the name of nobody is that of a folder
+        path = path.expanduser()
+    return Path(os.path.normpath(root / path))
 
 
 def write_remote(workspace: WorkspaceFolder, name: str, address: str | None) -> None:
@@ -90,7 +97,10 @@ def write_remote(workspace: WorkspaceFolder, name: str, address: str | None) -> 
     if address is None:
         del remotes[name]
         at = document.line("remotes", name) - 1
-        del lines[at]
+        end = at + 1
+        while end < len(lines) and _indent(lines[end]) > _indent(lines[at]):
+            end += 1  # what belongs to a mapping
+        del lines[at:end]
         if not remotes:
             del lines[document.line("remotes") - 1]
             value = {key: setting for key, setting in value.items() if key != "remotes"}
@@ -116,6 +126,12 @@ def write_remote(workspace: WorkspaceFolder, name: str, address: str | None) -> 
             hint=f"edit the file yourself: {words}",
         )
     write_whole(path, text.encode())
+
+
+def _indent(line: str) -> int:
+    """Return how many spaces are before the text of a line; -1 without any text."""
+    text = line.lstrip()
+    return len(line) - len(text) if text else -1
 
 
 def _has_value(text: str, expected: Any) -> bool:

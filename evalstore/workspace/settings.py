@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
 from evalstore.values import DEFAULT_PROMPT
@@ -53,6 +53,30 @@ class Participant:
     """Candidates: the name in reports, with the temperature if the model is listed again."""
     line: int = field(default=0, compare=False)
     """The line in the settings."""
+
+
+class PathSetting(NamedTuple):
+    """A path in the settings."""
+
+    path: str
+    """As it is written."""
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSettings:
+    """A place where results are shared, and whose pushes count."""
+
+    address: str
+    """A folder, relative to the workspace, or a URL."""
+    sign: PathSetting | None = None
+    """The file of the SSH key that signs pushes: a private key, or a public one whose private key
+    ssh-agent has."""
+    allowed_signers: PathSetting | None = None
+    """The file of allowed signers, as ssh-keygen describes it: only their pushes are pulled."""
+    trust: tuple[str, ...] = ()
+    """Only pushes of these writers are pulled: of signers where signatures are required, otherwise
+    of those who give themselves these names. Without a list, those of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +195,9 @@ class Settings:
     """From the beginning of a dataset's path, such as `hf://`, to the folder it stands for."""
     store: str = ".evalstore/store.db"
     """The store's file, relative to the workspace."""
-    remotes: dict[str, str] = field(default_factory=dict)
-    """Places where results are shared, by name: a folder, relative to the workspace, or a URL."""
+    remotes: dict[str, RemoteSettings] = field(default_factory=dict)
+    """Places where results are shared, by name: a folder, relative to the workspace, or a URL; or
+    a mapping with it."""
     browser: BrowserSettings = field(default_factory=BrowserSettings)
     """The appearance and keys of `view`: `theme`, and `keys` from actions to their keys."""
     analysis_queries: tuple[AnalysisQuery, ...] = ()

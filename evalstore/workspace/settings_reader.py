@@ -26,7 +26,9 @@ from evalstore.workspace.settings import (
     AnalysisQuery,
     BrowserSettings,
     Participant,
+    PathSetting,
     QueryModel,
+    RemoteSettings,
     Settings,
     find_root,
     read_age,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 CANDIDATE_FIELDS = ("id", "temperature", "requiredTags", "prohibitedTags")
 BROWSER_FIELDS = ("theme", "keys")
+REMOTE_FIELDS = ("address", "sign", "allowedSigners", "trust")
 QUERY_MODEL_FIELDS = ("id", "temperature")
 EVALUATOR_FIELDS = (*CANDIDATE_FIELDS, "prompt")
 _VERDICT = re.compile(r"majority|all|any|>=\s*(?:0(?:\.\d+)?|1(?:\.0+)?)")
@@ -275,22 +278,49 @@ def _roots(fields: Fields) -> dict[str, str]:
     return roots
 
 
-def _remotes(fields: Fields) -> dict[str, str]:
-    remotes = fields.mapping("remotes")
-    for name, address in remotes.items():
+def _remotes(fields: Fields) -> dict[str, RemoteSettings]:
+    values = fields.mapping("remotes")
+    inner = fields.inner("remotes", values) if values else fields
+    remotes: dict[str, RemoteSettings] = {}
+    for name, value in values.items():
         if not is_remote_name(str(name)):
             raise FileProblem(
                 f"'{name}' cannot be the name of a remote",
                 fields.line("remotes", name),
                 hint="it is made of letters, digits, '.', '_' and '-', such as 'origin'",
             )
+        entry = inner.inner(name, REMOTE_FIELDS) if isinstance(value, dict) else None
+        address = entry.text("address") if entry else value
         if not isinstance(address, str) or not address.strip():
             raise FileProblem(
-                "'remotes' maps names to addresses",
+                f"the remote '{name}' has no address"
+                if entry
+                else "'remotes' maps names to addresses",
                 fields.line("remotes", name),
                 hint="as in 'origin: /mnt/team/results'",
             )
+        remotes[name] = _remote(address, entry) if entry else RemoteSettings(address)
     return remotes
+
+
+def _remote(address: str, fields: Fields) -> RemoteSettings:
+    if fields.value("trust") == []:
+        raise FileProblem(
+            "'trust' names no writer",
+            fields.line("trust"),
+            hint="leave it out to pull the pushes of everybody",
+        )
+    return RemoteSettings(
+        address,
+        _path(fields, "sign"),
+        _path(fields, "allowedSigners"),
+        tuple(fields.names("trust")),
+    )
+
+
+def _path(fields: Fields, name: str) -> PathSetting | None:
+    path = fields.text(name)
+    return None if path is None else PathSetting(path, fields.line(name))
 
 
 def _browser(fields: Fields) -> BrowserSettings:

@@ -230,6 +230,11 @@ def test_what_is_wrong_is_said(
         ("remotes: origin\n", "3: 'remotes' must be a mapping"),
         ("remotes: {'-x': y}\n", "3: '-x' cannot be the name of a remote"),
         ("remotes: {x: 1}\n", "3: 'remotes' maps names to addresses"),
+        ("remotes:\n  x: {sign: k}\n", "4: the remote 'x' has no address"),
+        ("remotes:\n  x:\n    address: y\n    sing: k\n", "6: unknown field 'sing'"),
+        ("remotes:\n  x: {address: y, trust: []}\n", "4: 'trust' names no writer"),
+        ("remotes:\n  x: {address: y, trust: z}\n", "4: 'trust' must be a list of texts"),
+        ("remotes:\n  x:\n    address: y\n    sign: 1\n", "6: 'sign' must be a text, not empty"),
     ],
 )
 def test_wrong_settings_have_their_place(

@@ -262,7 +262,7 @@ def test_every_field_is_printed(
     show("new", "tests/template.md")
     _ask_without_a_price(workspace, show, evalstore)
     _import(workspace, show)
-    _share(show)
+    _share(workspace, show)
     _trust(workspace, show, evalstore)
     tree(workspace, {"tests/bad.md": "---\na: [\n---\n# 👤\n\nx\n\n---\n\ny\n"})
     show("check")
@@ -297,9 +297,14 @@ def _import(workspace: Path, show: Callable[..., Any]) -> None:
     show("import", "lve", "repository", "--sessions")
 
 
-def _share(show: Callable[..., Any]) -> None:
+def _share(workspace: Path, show: Callable[..., Any]) -> None:
     show("remote", "add", "origin", "shared")
-    for command in ("push", "pull", "fetch"):
+    show("push")
+    settings = workspace / "evalstore.yaml"
+    signed = "origin: {address: shared, allowedSigners: signers}"
+    settings.write_text(settings.read_text().replace("origin: shared", signed))
+    (workspace / "signers").write_text("ann ssh-ed25519 AAAA\n")
+    for command in ("pull", "fetch"):
         show(command)
     show("remote")
     show("remote", "show")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from evalstore.sharing.acceptance import EVERYTHING, Acceptance
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
@@ -14,7 +15,7 @@ from evalstore.sharing.indexes import IndexHeader
 from evalstore.sharing.layout import make_remote, require_remote
 from evalstore.sharing.progress import CopyListener
 from evalstore.sharing.pull import Pulled, pull_records
-from evalstore.sharing.push import Pushed, push_records
+from evalstore.sharing.push import Pushed, Sign, push_records
 from evalstore.sharing.remote_files import RemoteFiles
 from evalstore.store import Store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
@@ -49,21 +50,31 @@ def records(store: Store) -> list[CheckedRecord]:
     ]
 
 
-def push(store: Store, files: RemoteFiles, cache: Path | None = None) -> Pushed:
+def push(
+    store: Store,
+    files: RemoteFiles,
+    cache: Path | None = None,
+    *,
+    rules: Acceptance = EVERYTHING,
+    sign: Sign | None = None,
+    writer: str = "Ann@laptop",
+) -> Pushed:
     """Push everything."""
     make_remote(files)
-    with IndexCache.open(cache, files.address) as indexes:
+    with IndexCache.open(cache, files.address, rules) as indexes:
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
             missing = find_missing(ids, indexes)
-        header = IndexHeader("Ann@laptop", CREATED, ())
-        return push_records(store, files, indexes, missing, header, CopyListener())
+        header = IndexHeader(writer, CREATED, ())
+        return push_records(store, files, indexes, missing, header, CopyListener(), sign=sign)
 
 
-def pull(store: Store, files: RemoteFiles, cache: Path | None = None) -> Pulled:
+def pull(
+    store: Store, files: RemoteFiles, cache: Path | None = None, *, rules: Acceptance = EVERYTHING
+) -> Pulled:
     """Pull everything."""
     require_remote(files)
-    with IndexCache.open(cache, files.address) as indexes:
+    with IndexCache.open(cache, files.address, rules) as indexes:
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
             missing = find_missing(indexes, ids)
@@ -81,3 +92,10 @@ def to_push(store: Store, files: RemoteFiles) -> dict[str, int]:
 def names(root: Path) -> list[str]:
     """Return the files of a remote, sorted."""
     return sorted(file.name for file in FolderFiles(root).iterate(""))
+
+
+def pull_some(
+    store: Store, files: RemoteFiles, cache: IndexCache, missing: dict[str, bytes]
+) -> Pulled:
+    """Pull some rows, by their ids."""
+    return pull_records(store, files, cache, missing, CopyListener())

@@ -209,6 +209,28 @@ def test_a_record_outside_of_its_pack_is_refused(
         stores.pull(empty, remote)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"created":1700000000000000', b'"created":-1'),
+        (b'"created":1700000000000000', b'"created":253402300800000000'),
+        (b'"created":1700000000000000', b'"created":' + b"9" * 30),
+        (b'"Ann@laptop"', rb'"\ud800"'),
+        (b'"Ann@laptop"', b'"' + b"a" * 201 + b'"'),
+    ],
+)
+def test_a_header_that_cannot_be_stored_or_shown_is_refused(
+    full: Store, empty: Store, remote: FolderFiles, tmp_path: Path, old: bytes, new: bytes
+) -> None:
+    stores.push(full, remote)
+    (index,) = (tmp_path / "remote/indexes").iterdir()
+    data = index.read_bytes().replace(old, new)
+    index.unlink()
+    (tmp_path / "remote" / index_name(stores.CREATED, sha256(data))).write_bytes(data)
+    with pytest.raises(RemoteError, match=r"is damaged: '.*': its header "):
+        stores.pull(empty, remote)
+
+
 def test_two_records_with_one_id_are_one(
     one: StoredRecord, empty: Store, remote: FolderFiles
 ) -> None:

@@ -243,13 +243,13 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
 
 def _pull(remote: str, selection: SelectionOptions) -> None:
     from evalstore.cli.copy_progress import CopyProgress
-    from evalstore.cli.render.copied_rows import pull_line, warn_of_newer
+    from evalstore.cli.render.copied_rows import pull_line, warn_of_left_out
     from evalstore.operations.pull_for_plan import pull_for_plan
 
     with CopyProgress("pulling", Globals.progress) as listener:
         report = pull_for_plan(here(), remote, selection, listener=listener)
     output.talk(pull_line(report))
-    warn_of_newer(report.newer)
+    warn_of_left_out(report)
 
 
 def _push(remote: str, exit_code: int) -> int:

@@ -14,7 +14,7 @@ from evalstore.cli.render.copied_rows import (
     print_sentence,
     pull_line,
     push_line,
-    warn_of_newer,
+    warn_of_left_out,
 )
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import EvalstoreError
@@ -116,6 +116,7 @@ def _read_action(words: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _show(name: str | None, *, json: bool) -> None:
+    from evalstore.cli.render.copied_rows import print_pushes
     from evalstore.display import bytes_text
     from evalstore.operations.remotes import show_remote
 
@@ -129,11 +130,7 @@ def _show(name: str | None, *, json: bool) -> None:
     print_sentence(counts_text(report.to_push), "to push  ")
     if report.pushes:
         output.line()
-        rows = [
-            (push.created, push.writer, f"{push.records:,}")
-            for push in reversed(report.pushes[-_PUSHES:])
-        ]
-        print_table(Table(("pushed", "by", "rows"), rows, numbers=frozenset({"rows"})))
+        print_pushes(list(reversed(report.pushes[-_PUSHES:])))
         if len(report.pushes) > _PUSHES:
             output.line(f"and {len(report.pushes) - _PUSHES:,} older pushes")
 
@@ -238,7 +235,7 @@ def _print_pulled(report: PullReport, *, json: bool) -> None:
         output.document(report)
         return
     print_sentence(pull_line(report))
-    warn_of_newer(report.newer)
+    warn_of_left_out(report)
 
 
 def progress(verb: str) -> CopyProgress:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
+from evalstore.cli.render.table import Table, print_table
 from evalstore.display import bytes_text
+from evalstore.sharing.acceptance import REASONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from evalstore.operations.pull import PullReport
     from evalstore.operations.push import PushReport
+    from evalstore.operations.remotes import RemotePush
 
+_WRITERS = 5
+"""The writers that are named of whom pushes are left out."""
 _WORDS = {
     "runs": "run",
     "answers": "answer",
@@ -72,6 +77,31 @@ def print_sentence(text: str, label: str = "") -> None:
     lines = output.wrap(text, columns - len(label)) if columns else [text]
     for number, line in enumerate(lines):
         output.line(f"{' ' * len(label) if number else label}{line}")
+
+
+def warn_of_left_out(report: PullReport) -> None:
+    """Warn of rows that this program does not know, and of pushes that do not count."""
+    warn_of_newer(report.newer)
+    for left_out in report.left_out[:_WRITERS]:
+        pushes = output.plural(left_out.pushes, "push")
+        writer = left_out.writer or "an unknown writer"
+        is_one = left_out.pushes == 1
+        verb, then = ("is", "was") if is_one else ("are", "were")
+        output.warn(f"{pushes} of {writer} {verb} {REASONS[left_out.reason]} and {then} left out")
+    more = len(report.left_out) - _WRITERS
+    if more > 0:
+        output.warn(f"so were those of {output.plural(more, 'other writer')}")
+
+
+def print_pushes(pushes: Sequence[RemotePush]) -> None:
+    """Print the pushes of a remote, and why some are left out."""
+    header = ["pushed", "by", "rows"]
+    rows = [[push.created, push.writer, f"{push.records:,}"] for push in pushes]
+    if any(push.left_out for push in pushes):
+        header.append("left out")
+        for row, push in zip(rows, pushes, strict=True):
+            row.append(REASONS[push.left_out] if push.left_out else "")
+    print_table(Table(header, rows, numbers=frozenset({"rows"})))
 
 
 def warn_of_newer(count: int) -> None:

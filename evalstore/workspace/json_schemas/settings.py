@@ -33,6 +33,7 @@ from evalstore.workspace.settings import (
     BrowserSettings,
     Participant,
     QueryModel,
+    RemoteSettings,
     Settings,
 )
 from evalstore.workspace.settings_reader import (
@@ -40,6 +41,7 @@ from evalstore.workspace.settings_reader import (
     CANDIDATE_FIELDS,
     EVALUATOR_FIELDS,
     QUERY_MODEL_FIELDS,
+    REMOTE_FIELDS,
 )
 
 _TAGS = dict.fromkeys(("requiredTags1", "requiredTags2", "prohibitedTags"), NAMES)
@@ -86,7 +88,7 @@ def settings() -> Schema:
         "remotes": {
             "type": ["object", "null"],
             "propertyNames": {"pattern": f"^{REMOTE_NAME}$"},
-            "additionalProperties": REQUIRED_TEXT,
+            "additionalProperties": {"anyOf": [REQUIRED_TEXT, _remote()]},
         },
         "browser": _browser(),
         "analysisQueries": listed(_query()),
@@ -100,6 +102,17 @@ def _models(names: tuple[str, ...]) -> Schema:
     """Return the schema of models by their names, or as mappings."""
     entry = mapping(names, _with_descriptions(_PARTICIPANT, Participant), ["id"], or_null=False)
     return listed({"anyOf": [REQUIRED_TEXT, entry]})
+
+
+def _remote() -> Schema:
+    properties: dict[str, Schema] = {
+        "address": REQUIRED_TEXT,
+        "sign": TEXT,
+        "allowedSigners": TEXT,
+        "trust": {**NAMES, "minItems": 1},
+    }
+    names = _with_descriptions(properties, RemoteSettings)
+    return mapping(REMOTE_FIELDS, names, ["address"], or_null=False)
 
 
 def _browser() -> Schema:

@@ -1,0 +1,79 @@
+"""The files of keys that the settings of a remote name: who signs, and whose signatures count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, FileProblem, OutsideError
+from evalstore.sharing.acceptance import Acceptance
+from evalstore.sharing.signatures import (
+    LARGEST_KEY,
+    LARGEST_SIGNERS,
+    AllowedSigners,
+    SigningKey,
+)
+from evalstore.workspace.remotes import folder_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.workspace.folder import WorkspaceFolder
+    from evalstore.workspace.settings import PathSetting, RemoteSettings
+
+
+def acceptance_of(workspace: WorkspaceFolder, name: str, remote: RemoteSettings) -> Acceptance:
+    """Return which pushes of a remote count; raises `EvalstoreError`."""
+    setting = remote.allowed_signers
+    writers = frozenset(remote.trust)
+    if setting is None:
+        return Acceptance(writers=writers)
+    path, content = _read(workspace, name, "allowedSigners", setting, LARGEST_SIGNERS)
+    return Acceptance(AllowedSigners(content, str(path)), writers)
+
+
+def signing_key_of(
+    workspace: WorkspaceFolder, name: str, remote: RemoteSettings
+) -> SigningKey | None:
+    """Return the key that signs pushes to a remote; None if they need no signature.
+
+    Raises `EvalstoreError`, also when they need one and no key is set.
+    """
+    if remote.sign is None:
+        if remote.allowed_signers is None:
+            return None
+        place = _place(workspace, name, "allowedSigners", remote.allowed_signers)
+        raise EvalstoreError(
+            f"{place}: only pushes with a signature count, and no key is set to sign with",
+            hint="add 'sign' with the path of your SSH key beside it, such as ~/.ssh/id_ed25519",
+        )
+    path, _ = _read(workspace, name, "sign", remote.sign, LARGEST_KEY)
+    return SigningKey(path, _place(workspace, name, "sign", remote.sign))
+
+
+_HINTS = {
+    "sign": "'ssh-keygen -t ed25519' makes a key; a '.pub' file is enough if ssh-agent has the key",
+    "allowedSigners": "each line of the file is 'NAME KEYTYPE KEY'; see ALLOWED SIGNERS in "
+    "'man ssh-keygen'",
+}
+
+
+def _place(workspace: WorkspaceFolder, name: str, key: str, setting: PathSetting) -> str:
+    return f"{workspace.config.name}:{setting.line}: remotes.{name}.{key}"
+
+
+def _read(
+    workspace: WorkspaceFolder, name: str, key: str, setting: PathSetting, largest: int
+) -> tuple[Path, bytes]:
+    """Return the absolute path and the bytes of a file that the workspace may use."""
+    place = _place(workspace, name, key, setting)
+    path = folder_of(workspace.root, setting.path)
+    try:
+        workspace.boundary.require(path, place)
+    except OutsideError as error:
+        raise OutsideError(
+            str(error), hint="if you know it, allow it once with '--allow-outside'"
+        ) from error
+    try:
+        return path, workspace.boundary.read(path, largest)
+    except FileProblem as problem:
+        raise EvalstoreError(f"{place}: '{path}': {problem.message}", hint=_HINTS[key]) from problem
