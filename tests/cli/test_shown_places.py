@@ -229,5 +229,7 @@ def test_models_have_their_names_of_the_settings_everywhere(
     shown = evalstore("show", "tests/weather.md::Oslo").stdout
     assert shown.startswith("session <short>  scripted/one  <when>\n")
     assert "\nfail  by scripted/judge  <when>" in shown
-    votes = cases(Location(workspace), "@").rows[0].results[0].evaluations
-    assert documents("show", votes[0])["by"] == "scripted/judge"
+    result = cases(Location(workspace), "@").rows[0].results[0]
+    assert result
+    judgement = documents("show", result.evaluations[0])
+    assert judgement["related"]["by"] == "scripted/judge"
