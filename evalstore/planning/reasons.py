@@ -16,7 +16,7 @@ from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.known_cases import KnownCase, KnownCases
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.reason import NEW_ROW, Reason, describe_evaluator_change, reason_of
-from evalstore.planning.shared_questions import SharedQuestions, place_of
+from evalstore.planning.shared_questions import QuestionSharing, place_of
 from evalstore.planning.undone_edits import (
     asked_otherwise,
     evaluators_of,
@@ -65,7 +65,7 @@ class Explainer:
         self._versions = VersionReader(project.store, project.reading.contents, project.contents)
         self.find = self._versions.find
         self.was_run = self._known.has
-        self._shared = SharedQuestions(Plan())
+        self._shared = QuestionSharing(Plan())
 
     def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
         """Return every question with its reason."""
@@ -79,7 +79,7 @@ class Explainer:
     def judgements(self, plan: Plan) -> list[tuple[PlannedJudgement, Reason]]:
         """Return every judgement with its reason."""
         failed = failed_judgements(self.project, plan) if plan.judgements else {}
-        self._shared = SharedQuestions(plan)
+        self._shared = QuestionSharing(plan)
         reasons: list[tuple[PlannedJudgement, Reason]] = []
         for batch in in_batches(plan.judgements):
             self._versions.read_ahead(

@@ -14,7 +14,7 @@ _MOST = 5
 """The most cases that are remembered for a question."""
 
 
-class SharedQuestions:
+class QuestionSharing:
     """The questions of a plan with the cases that ask them; read when the first one is needed."""
 
     def __init__(self, plan: Plan) -> None:
