@@ -186,13 +186,16 @@ class Fields:
         document = self.document.at(name) if self.document and mapping is not None else None
         return Fields(document, known, collector=self.collector)
 
-    def entries(self, name: str, known: Iterable[str]) -> list[Fields]:
-        """Return the fields of each mapping in a list; none when the field is not there."""
+    def entries(self, name: str, known: Iterable[str], *, hint: str | None = None) -> list[Fields]:
+        """Return the fields of each mapping in a list; none when the field is not there.
+
+        `hint` says how to write another value.
+        """
         value = self.values.get(name)
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            self._fail(f"'{name}' must be a list of mappings", name)
+            self._fail(f"'{name}' must be a list of mappings", name, hint=hint)
             return []
         assert self.document is not None
         known = tuple(known)

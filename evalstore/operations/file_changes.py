@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstore.operations.planned_rows import PlannedRows, planned_rows
 from evalstore.operations.row_ids import lacks_row_id
 from evalstore.operations.status_report import FileChange
+from evalstore.planning.reason import NEW_ROW
 from evalstore.planning.renames import pair_with_workspace
+from evalstore.planning.row_index import RowIndex
 from evalstore.store.path_trees import read_tree
 from evalstore.values import Case, CaseFile
 
@@ -16,6 +20,10 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan, PlanItem
     from evalstore.planning.project import Project
     from evalstore.runs import Run
+
+
+WasRun = Callable[[str, Case], bool]
+"""Whether an earlier run had a case of a file as it is now."""
 
 
 def all_new(plan: Plan) -> list[FileChange]:
@@ -27,11 +35,18 @@ def all_new(plan: Plan) -> list[FileChange]:
 
 
 def find_file_changes(
-    project: Project, items: list[PlanItem], run: Run, *, narrows: bool
+    project: Project,
+    plan: Plan,
+    items: list[PlanItem],
+    run: Run,
+    was_run: WasRun,
+    *,
+    narrows: bool,
 ) -> list[FileChange]:
     """Return test files that differ from the snapshot of a run, as git shows them.
 
-    With `narrows`, only files in which the command would do something.
+    `items` are those of the plan. With `narrows`, only files in which the command would do
+    something.
     """
     nodes = project.reading.nodes
     root, _ = project.snapshot()
@@ -52,11 +67,13 @@ def find_file_changes(
         FileChange("A ", path, len(project.reading.files[path].cases), 0, 0, "new")
         for path in nodes.keys() - pairs.keys()
     ]
+    rows = planned_rows(plan, changed.keys(), project.settings.verdict)
     for path, old in pairs.items():
         change = None
         if path in changed:
             was, here = old_files[before[old]], by_file.get(path, [])
-            change = _change(path, was, project.reading.files[path], here)
+            now = project.reading.files[path]
+            change = _change(path, was, now, here, rows[path], was_run)
         if change and 0 < change.gone == change.new and lacks_row_id(project.workspace, path):
             change = replace(change, may_be_edited_rows=True)
         if path != old:
@@ -68,7 +85,11 @@ def find_file_changes(
         for path in gone - broken
     ]
     if narrows:
-        changes = [change for change in changes if change.file in by_file]
+        changes = [
+            change
+            for change in changes
+            if change.file in by_file or change.new or change.asked or change.judged
+        ]
     return sorted(changes, key=lambda change: (change.file, change.code))
 
 
@@ -78,8 +99,15 @@ def _as_renamed(change: FileChange, old: str) -> FileChange:
     return replace(change, reason=reason, old_file=old)
 
 
-def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> FileChange | None:
-    """Return how a file differs; `here` are the plan items of the file."""
+def _change(
+    path: str,
+    was: CaseFile,
+    now: CaseFile,
+    here: list[PlanItem],
+    rows: PlannedRows,
+    was_run: WasRun,
+) -> FileChange | None:
+    """Return how a file differs; `here` are the plan items of the file, `rows` its rows."""
     known = {_shown(case) for case in was.cases}
     shown = [case for case in now.cases if _shown(case) not in known]
     fewer = _only_fewer(shown, was)
@@ -95,23 +123,32 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> Fi
     gone = sum(1 for case in was.cases if case.key not in kept and case.row not in kept)
     if not shown and not rejudged and not gone:
         return None
-    new = {item.row for item in here if item.kind != "judge" and item.reason == "new row"}
-    asked_rows = {item.row for item in here if item.kind != "judge"} - new
-    judged = {item.row for item in here if item.kind == "judge"} - asked_rows - new
-    if not here:
-        return FileChange("= ", path, 0, 0, gone, "" if gone else "reverted to a stored version")
-    first = next((item for item in here if item.reason != "new row"), here[0])
+    pending = rows.asked | rows.judged
+    own = {item.row for item in here}
+    old = RowIndex(was)
+    new = {item.row for item in here if item.reason.startswith(NEW_ROW)} | {
+        case.row for case in shown if case.row in pending - own and not old.find(case)
+    }
+    asked, judged = rows.asked - new, rows.judged - new
+    settled = [case for case in (*shown, *rejudged) if case.row not in pending]
+    failing = sum(case.row in rows.failing for case in settled)
+    first = next((item for item in here if not item.reason.startswith(NEW_ROW)), None)
+    is_again = bool(asked or judged)
+    reason = _reason(first, here, judged) if first else rows.shared
     return FileChange(
-        code=("M" if shown or gone else ".") + ("M" if rejudged else "."),
+        code=("M" if shown or gone else ".") + ("M" if rejudged else ".") if pending else "= ",
         file=path,
-        asked=len(asked_rows),
+        asked=len(asked),
         judged=len(judged),
         gone=gone,
-        reason=_reason(first, here, judged) if asked_rows or judged else "",
+        reason=reason if is_again else "",
         new=len(new),
-        was=first.was,
-        now=first.now,
-        also=_also_edited(first, here, judged) if asked_rows or judged else (),
+        was=first.was if first else None,
+        now=first.now if first else None,
+        also=_also_edited(first, here, judged) if first and is_again else (),
+        settled=len(settled),
+        failing=failing,
+        reverted=all(was_run(path, case) for case in settled),
     )
 
 

@@ -11,6 +11,7 @@ from evalstore.errors import EvalstoreError, Problem
 from evalstore.planning import pricing
 from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.workspace.model_files import PRICE_EXAMPLE
 
 if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def describe_unknown_price(model: Model) -> tuple[str, str]:
     """Return the message and the hint for a model whose price is not known."""
     may_report = ", or let the application report its 'cost'" if model.application else ""
-    hint = f"write 'costs' into a model file; 0 is a price too{may_report}"
+    hint = f"write its price into a model file, as in '{PRICE_EXAMPLE}'{may_report}"
     return "its price is not known", hint
 
 

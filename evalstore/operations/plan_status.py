@@ -64,7 +64,9 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
     last = project.store.find_runs(limit=1)
     price = estimate(project, asks, judgements)
     changes = (
-        find_file_changes(project, items, last[0], narrows=selection.narrows)
+        find_file_changes(
+            project, plan, items, last[0], explainer.was_run, narrows=selection.narrows
+        )
         if last
         else all_new(plan)
     )

@@ -12,6 +12,7 @@ from evalstore.errors import RevisionError
 from evalstore.files.fields import suggest_file
 from evalstore.operations.failures import describe_failures, find_question_places
 from evalstore.operations.json_output import to_json
+from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_workspace
@@ -190,7 +191,7 @@ def _evaluator_name(store: Store, id: str) -> str:
     """Return the name of an evaluator: a model, `checks`, a person, or the imported system."""
     content = store.load_any("evaluator", id).content
     if "model" in content:
-        return str(store.load_any("model", content["model"]).content["code"])
+        return name_models(store, [content["model"]])[content["model"]]
     return str(content.get("human") or content.get("system") or "checks")
 
 

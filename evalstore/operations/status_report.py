@@ -43,6 +43,12 @@ class FileChange:
     """The earlier path of a renamed file."""
     also: tuple[str, ...] = field(default=(), metadata={"json_optional": True})
     """The parts of the cases that were edited as well, such as `checks`."""
+    settled: int = 0
+    """The number of edited cases whose answers and judgements are all stored."""
+    failing: int = 0
+    """How many of these cases fail."""
+    reverted: bool = True
+    """Whether these cases all were like this in earlier runs, and not only like other cases."""
 
     @property
     def letters(self) -> str:

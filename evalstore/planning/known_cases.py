@@ -68,6 +68,16 @@ class KnownCases:
             if old:
                 yield KnownCase(old, run)
 
+    def has(self, file: str, case: Case) -> bool:
+        """Return whether an earlier run had a case of a file as it is now."""
+        return any(
+            known.case.evaluation == case.evaluation
+            and known.case.recorded == case.recorded
+            and set(case.tests) <= set(known.case.tests)
+            and set(case.prompts) <= set(known.case.prompts)
+            for known in self.find(file, case)
+        )
+
     def _rows_of(self, node: str) -> RowIndex | None:
         """Return the rows of a stored test file; None when the store does not have it."""
         if node not in self._rows and node in self._files:

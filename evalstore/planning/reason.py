@@ -23,6 +23,9 @@ _NAMED = (
 )
 """Beginnings of differences that are shown as they are."""
 
+NEW_ROW = "new row"
+"""The reason for a row that no earlier run had; a remark may follow."""
+
 
 class Reason(NamedTuple):
     """Why an item is in the plan, with the first difference."""
@@ -34,6 +37,10 @@ class Reason(NamedTuple):
     """Id of the question that is the nearest relative, when there is one."""
     also: tuple[str, ...] = ()
     """The parts of the case that were edited as well, such as `checks`."""
+
+    def followed_by(self, remark: str) -> Reason:
+        """Return the reason with a remark, such as where the answer is."""
+        return self._replace(text=f"{self.text}; {remark}")
 
 
 def describe_evaluator_change(find: Find, was: Json, now: Json, id: str = "") -> Reason:

@@ -15,10 +15,12 @@ from evalstore.planning.age_limit import AT_REQUEST
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.known_cases import KnownCase, KnownCases
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
-from evalstore.planning.reason import Reason, describe_evaluator_change, reason_of
+from evalstore.planning.reason import NEW_ROW, Reason, describe_evaluator_change, reason_of
+from evalstore.planning.shared_questions import QuestionSharing, place_of
 from evalstore.planning.undone_edits import (
     asked_otherwise,
     evaluators_of,
+    first_new,
     is_again,
     takes_part,
 )
@@ -62,6 +64,8 @@ class Explainer:
         self._known = KnownCases(project)
         self._versions = VersionReader(project.store, project.reading.contents, project.contents)
         self.find = self._versions.find
+        self.was_run = self._known.has
+        self._shared = QuestionSharing(Plan())
 
     def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
         """Return every question with its reason."""
@@ -75,6 +79,7 @@ class Explainer:
     def judgements(self, plan: Plan) -> list[tuple[PlannedJudgement, Reason]]:
         """Return every judgement with its reason."""
         failed = failed_judgements(self.project, plan) if plan.judgements else {}
+        self._shared = QuestionSharing(plan)
         reasons: list[tuple[PlannedJudgement, Reason]] = []
         for batch in in_batches(plan.judgements):
             self._versions.read_ahead(
@@ -141,21 +146,31 @@ class Explainer:
             have = total - ask.count
             unit = "attempts" if total == cell.attempts else "answers"
             return Reason(f"{unit} {have} -> {total}", str(have), str(total), ask.question_id)
+        return self._edited(cell, ask.number) or Reason(
+            "not taken yet" if cell.case.recorded else "not answered yet"
+        )
+
+    def _edited(self, cell: Cell, number: int | None = None) -> Reason | None:
+        """Return why a case asks a question that is new to it; None if no earlier run shows it.
+
+        `number` is that of the conversation, without it the first new one counts.
+        """
         is_known = False
         for known in self._known.find(cell.file, cell.case):
             is_known = True
-            reason = self._differences(ask, known)
+            which = first_new(cell.case, known.case) if number is None else number
+            reason = self._differences(cell, which, known)
             if reason:
-                return reason._replace(also=self._also_edited(ask, known))
+                return reason._replace(also=self._also_edited(cell, which, known))
         if is_known:
-            return Reason("not taken yet" if cell.case.recorded else "not answered yet")
+            return None
         if any(self._known.path_in(run.snapshot, cell.file) for run in self._known.runs):
-            return Reason("new row")
+            return Reason(NEW_ROW)
         return Reason("new test")
 
-    def _differences(self, ask: PlannedAsk, known: KnownCase) -> Reason | None:
+    def _differences(self, cell: Cell, number: int, known: KnownCase) -> Reason | None:
         """Return the first difference from a relative; None when there is none."""
-        case, cell, number = known.case, ask.cell, ask.number
+        case = known.case
         model = known.run.find_candidate(cell.candidate.id)
         relative = self._relative(cell, case, model)
         if cell.case.tests[number] not in case.tests:
@@ -199,12 +214,12 @@ class Explainer:
             return Reason(f"model option temperature {was} -> {now}", was, now, relative)
         return None
 
-    def _also_edited(self, ask: PlannedAsk, known: KnownCase) -> tuple[str, ...]:
+    def _also_edited(self, cell: Cell, number: int, known: KnownCase) -> tuple[str, ...]:
         """Return the parts of the case that differ from a relative beside the first difference."""
-        cell, old = ask.cell, known.case
+        old = known.case
         if not (cell.case.recorded or known.run.find_candidate(cell.candidate.id)):
             return ()  # a new candidate is asked everything
-        is_test = cell.case.tests[ask.number] not in old.tests
+        is_test = cell.case.tests[number] not in old.tests
         is_prompt = cell.prompt not in self._prompts_of(old)
         prompt = ("system prompt",) if is_test and is_prompt else ()
         return (*prompt, *judging_changed(old, cell.case, self.find))
@@ -236,7 +251,11 @@ class Explainer:
     ) -> Reason:
         subject = judgement.subject
         if subject is None:
-            return Reason("new answer")
+            other = self._shared.asked_by(judgement.cell)
+            reason = self._edited(judgement.cell) if other else None
+            if other is None or reason is None:
+                return Reason("new answer")
+            return reason.followed_by(f"asked in {place_of(other, judgement.cell)}")
         if judgement.why:
             return Reason(_with_verb("judged", judgement.why))
         evaluation = judgement.cell.case.evaluation
@@ -297,6 +316,8 @@ class Explainer:
         """Return why an answer is judged that has only votes on other evaluation versions."""
         before = self._before(judgement)
         now = judgement.cell.case.evaluation
+        if shared := self._became_equal(judgement.cell, before):
+            return shared
         asked = self._asked_otherwise(before, judgement.cell) if before else ()
         was = before.case.evaluation if before and before.case.evaluation != now else None
         old, new = (self.find("evaluation", id) or {} for id in (was or votes[-1].evaluation, now))
@@ -304,6 +325,8 @@ class Explainer:
         if before and was is None:
             voted = {each.evaluation for each in votes}
             return self._undone(judgement, asked, parts or ("criteria",), voted)
+        if "instructions" in parts:  # the checks are named with what else changed
+            old, new = ({**each, "checks": []} for each in (old, new))
         reason = reason_of(differ_evaluations(old, new, self.find), "evaluation changed")
         return reason._replace(also=(*parts[1:], *asked))
 
@@ -311,6 +334,8 @@ class Explainer:
         """Return why an answer is judged that has only votes by other evaluators."""
         cell, before = judgement.cell, self._before(judgement, judge)
         new = self.find("evaluator", judge.evaluator) or {}
+        if shared := self._became_equal(cell, before):
+            return shared
         judges = evaluators_of(before, self.find) if before else []
         if before and any(old == new for _, old in judges):
             parts = self._asked_otherwise(before, cell)
@@ -322,6 +347,25 @@ class Explainer:
         nearest = [old for name, old in judges if name == judge.id]
         was = next(iter(nearest), None) or self.find("evaluator", vote.evaluator) or {}
         return describe_evaluator_change(self.find, was, new, judge.id)
+
+    def _became_equal(self, cell: Cell, before: KnownCase | None) -> Reason | None:
+        """Return how a case came to ask what others have asked; None if it asked that before."""
+        if before and not self._asked_otherwise(before, cell):
+            return None
+        if any(self._has_asked(known, cell) for known in self._known.find(cell.file, cell.case)):
+            return None
+        reason = self._edited(cell)
+        if reason is None:
+            return None
+        for other in self._shared.others(cell):
+            known_cases = self._known.find(other.file, other.case)
+            if any(self._has_asked(known, other) for known in known_cases):
+                return reason.followed_by(f"answered in {place_of(other, cell)}")
+        return reason.followed_by("the answer is stored")
+
+    def _has_asked(self, known: KnownCase, cell: Cell) -> bool:
+        """Return whether an earlier run asked what a cell asks."""
+        return takes_part(known, cell) and not self._asked_otherwise(known, cell)
 
     def _undone(
         self,
@@ -336,8 +380,7 @@ class Explainer:
         """
         cell = judgement.cell
         for known in self._known.find(cell.file, cell.case):
-            is_judged = known.case.evaluation in voted and takes_part(known, cell)
-            if is_judged and not self._asked_otherwise(known, cell):
+            if known.case.evaluation in voted and self._has_asked(known, cell):
                 return Reason(is_again(parts, judged_by, known.run.id))
         return Reason(is_again(parts, judged_by))
 

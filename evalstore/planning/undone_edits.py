@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import short
-from evalstore.values import RECORDED, Json
+from evalstore.values import RECORDED, Case, Json
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
@@ -46,6 +46,11 @@ def asked_otherwise(
         "temperature": temperature != now,
     }
     return tuple(part for part, differs in parts.items() if differs)
+
+
+def first_new(case: Case, old: Case) -> int:
+    """Return the number of the first conversation that an older version of a case lacks, else 0."""
+    return next((number for number, test in enumerate(case.tests) if test not in old.tests), 0)
 
 
 def evaluators_of(known: KnownCase, find: Find) -> list[tuple[str, Json]]:

@@ -98,6 +98,13 @@ class SessionQueries(NodeQueries):
             samples.sort(key=lambda sample: sample[:2])
         return by_question
 
+    def find_session_times(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return when sessions started, by id; those the store does not have are left out."""
+        statement = "SELECT id, started FROM sessions WHERE id IN"
+        with self._reading() as connection:
+            rows = [(as_digits(id), at) for id, at in select_each(connection, statement, ids)]
+        return {id: as_time(started, "sessions", id) for id, started in rows}
+
     def find_votes(self, subjects: Iterable[str]) -> dict[str, list[Vote]]:
         """Return the evaluations of these subjects, oldest first."""
         statement = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from textual.app import App
+from textual.screen import Screen
 
 from evalstore.display import safe
 
@@ -19,3 +20,21 @@ class MessageApp(App[None]):
         if self.no_color and not is_named:
             message = f"{severity}: {message}"
         super().notify(safe(message, lines=True), **options)
+
+
+class MessageScreen(Screen[None]):
+    """A screen whose messages go when another one covers it: they say nothing about that one."""
+
+    has_told = False
+    """Whether the screen has shown a message since it was covered last."""
+
+    def notify(self, message: str, **options: Any) -> None:
+        """Show a message in passing."""
+        self.has_told = True
+        super().notify(message, **options)
+
+    def on_screen_suspend(self) -> None:
+        """Remove the messages of the screen, unless it is left: then they are about the next."""
+        if self.has_told and self in self.app.screen_stack:
+            self.has_told = False
+            self.app.clear_notifications()

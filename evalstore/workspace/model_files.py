@@ -77,6 +77,8 @@ PROVIDER_FIELDS = (
     "requestsPerMinute",
     "tokensPerMinute",
 )
+PRICE_EXAMPLE = "costs: [{costPerCall: 0}]"
+"""How a model file says that a model is free."""
 CURRENCY_FIELDS = ("code", "name", "symbol", "rates")
 RATE_FIELDS = ("rateInUSD", "validFrom")
 _MOST = 1e9
@@ -372,7 +374,7 @@ def _costs(fields: Fields) -> tuple[ModelPrice, ...]:
             per_cached_prompt_token=entry.number("costPerCachedPromptToken", 0, _MOST),
             line=entry.line(),
         )
-        for entry in fields.entries("costs", COST_FIELDS)
+        for entry in fields.entries("costs", COST_FIELDS, hint=f"as in '{PRICE_EXAMPLE}'")
     ]
     return tuple(sorted(result, key=lambda cost: cost.valid_from))
 

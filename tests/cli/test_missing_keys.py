@@ -229,13 +229,15 @@ def test_check_warns_of_an_unknown_price_if_the_cost_is_limited(
     ran = evalstore("check")
     warning = (
         "warning: models/desk.yaml: model 'desk/m': its price is not known, so a run cannot keep "
-        "to 'maxCost'\nhint: write 'costs' into a model file; 0 is a price too\n"
+        "to 'maxCost'\nhint: write its price into a model file, as in 'costs: [{costPerCall: 0}]'\n"
     )
     assert (ran.exit_code, ran.stderr) == (0, warning if limit else "")
-    (workspace / "models/desk.yaml").write_text(
-        "id: desk/m\nprovider: desk\ncosts: [{costPerCall: 0}]\n"
-    )
+    priced = "id: desk/m\nprovider: desk\ncosts: {}\n"
+    (workspace / "models/desk.yaml").write_text(priced.format("[{costPerCall: 0}]"))
     assert evalstore("check").stderr == ""
+    (workspace / "models/desk.yaml").write_text(priced.format("0"))
+    expected = "'costs' must be a list of mappings\nhint: as in 'costs: [{costPerCall: 0}]'\n"
+    assert expected in evalstore("check").stderr
 
 
 def test_doctor_and_check_use_the_same_words(

@@ -80,6 +80,25 @@ def test_an_answer_that_is_only_judged_again_was_not_asked_again(
     assert rerolls(documents) == (0, 0, 0, 1)
 
 
+def test_an_answer_that_an_undone_edit_brings_back_counts_by_what_came_before_it(
+    answers: dict[str, str], evalstore: Evalstore, documents: Any
+) -> None:
+    file = Path.cwd() / "tests/c.md"
+    documents("run")
+    for was, now, asked, counted in (
+        ("Question c?", "Question d?", 1, (0, 1, 0, 1)),  # fails
+        ("Question d?", "Question c?", 0, (0, 0, 0, 2)),  # passed before anything had failed
+        ("Question c?", "Question d?", 0, (0, 1, 0, 3)),
+        ("Question d?", "Question c, really?", 1, (1, 0, 1, 4)),
+        ("Question c, really?", "Question d?", 0, (0, 1, 0, 5)),
+        ("Question d?", "Question c, really?", 0, (1, 0, 1, 6)),  # was asked after a failure
+    ):
+        edit(file, was, now)
+        assert documents("run")["asked"] == asked
+        assert rerolls(documents) == counted
+    assert printed_words(evalstore).endswith(NOTE.replace("1 of 2", "1 of 1"))
+
+
 def test_only_what_a_query_selects_is_counted(answers: dict[str, str], documents: Any) -> None:
     queries = "\nanalysisQueries:\n  - {description: tagged, requiredTags1: [short]}\n"
     settings = Path.cwd() / "evalstore.yaml"

@@ -214,3 +214,22 @@ def test_a_case_has_one_name_in_every_list(workspace: Path, evalstore: Evalstore
 def _places(shown: str) -> set[str]:
     """The names of cases that lines with a candidate begin or go on with."""
     return set(re.findall(r"(tests/\w+\.md(?: \([\w<> ]+\))?) +scripted/one", shown))
+
+
+def test_models_have_their_names_of_the_settings_everywhere(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    for name in ("one", "judge"):
+        edit(
+            workspace / f"models/{name}.yaml",
+            "responses:",
+            f"providerModelCode: {name}-x\nresponses:",
+        )
+    evalstore("run", "-q")
+    shown = evalstore("show", "tests/weather.md::Oslo").stdout
+    assert shown.startswith("session <short>  scripted/one  <when>\n")
+    assert "\nfail  by scripted/judge  <when>" in shown
+    result = cases(Location(workspace), "@").rows[0].results[0]
+    assert result
+    judgement = documents("show", result.evaluations[0])
+    assert judgement["related"]["by"] == "scripted/judge"

@@ -19,6 +19,7 @@ from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
+from tests.builders import tree
 from tests.tui.conftest import GREETING
 from tests.tui.driving import drive, press, resized, screen, settled
 from tests.tui.screens.test_actions import notified
@@ -168,6 +169,25 @@ def test_a_click_selects_and_a_second_one_opens_however_late(workspace: Path) ->
         assert pilot.app.screen.query("#cases")
 
     drive(scenario)
+
+
+def test_a_message_goes_when_another_screen_covers_its_own(workspace: Path) -> None:
+    for file in (workspace / "tests").glob("*.md"):
+        file.unlink()
+    tree(
+        workspace, {"tests/fine.md": "# User\n\nHi\n\n---\n\n~~~checks\n- length: {min: 1}\n~~~\n"}
+    )
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        for key in ("w", "R"):
+            await press(pilot, "n")
+            assert [each.message for each in pilot.app._notifications] == ["no case failed"]
+            await press(pilot, key)
+            assert not [*pilot.app._notifications]
+            await press(pilot, "escape")
+
+    drive(scenario, revision="@", messages=True)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 12)])

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import deserialize, hashing
-from evalstore.display import short
 from evalstore.errors import EvalstoreError
+from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
 from evalstore.operations.views.answer_images import images_of
@@ -144,7 +144,7 @@ class AnswerView:
     ids: tuple[tuple[str, str], ...]
     """The ids of the session and its versions: pairs of kind and id."""
     model: str = ""
-    """The provider's name for the model of the candidate."""
+    """The name of the candidate."""
     places: tuple[AnswerPlace, ...] = ()
     """The cases to which the answer belongs, the most urgent first."""
     rows: Mapping[str, str] = field(default_factory=dict)
@@ -201,7 +201,7 @@ def read_answer(
             )
             if key
         ),
-        model=str(model.get("code") or short(question.model)),
+        model=cells[0].model if cells else name_models(store, [question.model])[question.model],
         places=tuple(
             AnswerPlace(
                 cell.file, cell.row, names.get(question.prompt, ""), cell.word or "answered"

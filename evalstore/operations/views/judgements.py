@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.checks.difference_locator import flat_checks
 from evalstore.checks.types.judge import without_judge
+from evalstore.operations.model_names import name_models
 from evalstore.planning.plan import decided_first
 from evalstore.store.contents import damaged
 
@@ -215,16 +216,13 @@ def judgement_view(
 def evaluator_names(store: Store, ids: Collection[str]) -> dict[str, tuple[str, bool]]:
     """Return the name of each evaluator, and whether it is a person."""
     contents = store.load_contents("evaluator", ids)
-    models = store.load_contents(
-        "model", {content["model"] for content in contents.values() if "model" in content}
+    models = name_models(
+        store, {content["model"] for content in contents.values() if "model" in content}
     )
     names: dict[str, tuple[str, bool]] = {}
     for id, content in contents.items():
         if "model" in content:
-            names[id] = (
-                str(models.get(content["model"], {}).get("code") or content["model"][:8]),
-                False,
-            )
+            names[id] = (models[content["model"]], False)
         else:
             person = content.get("human")
             names[id] = (str(person or content.get("system") or "checks"), bool(person))

@@ -172,14 +172,28 @@ def change_text(change: FileChange) -> str:
         return f"{plural(change.gone, 'case')} removed"
     if code == "R":
         return reason_text(change)
+    settled = settled_text(change)
+    if code == "=" and change.settled and not change.gone:
+        return settled
     counts = (
         (change.new, "new"),
         (change.gone, "removed"),
         (change.asked, "asked again"),
         (change.judged, "judged again"),
     )
-    parts = ", ".join(f"{plural(count, 'case')} {word}" for count, word in counts if count)
+    listed = [f"{plural(count, 'case')} {word}" for count, word in counts if count]
+    if change.settled:
+        listed.append(f"{change.settled:,} {settled}" if listed else settled)
+    parts = ", ".join(listed)
     return ": ".join(part for part in (parts, reason_text(change)) if part)
+
+
+def settled_text(change: FileChange) -> str:
+    """Return what became of edited cases that need nothing, and which of them fail."""
+    text = "reverted to a stored version" if change.reverted else "answered and judged already"
+    if not change.failing:
+        return text
+    return f"{text} (now {'fails' if change.settled == 1 else f'{change.failing:,} fail'})"
 
 
 def reason_text(item: FileChange | OtherReason | PlanItem) -> str:

@@ -78,6 +78,14 @@ def file_of_pairs(pairs: Sequence[ListedPair]) -> str:
     return only_file(listed.place[0] for listed in pairs)
 
 
+def title_of_files(diff: Diff, pairs: Sequence[ListedPair]) -> str:
+    """Return the file of all listed pairs for the title; `listed: ` where others are compared."""
+    file = file_of_pairs(pairs)
+    others = (pair for change in (*CHANGES, "unchanged") for pair in listed_pairs(diff, change))
+    is_all = not file or all(pair.either.file == file for pair in others)
+    return file if is_all else f"listed: {file}"
+
+
 def pair_columns(
     diff: Diff, pairs: Sequence[ListedPair], labels: LabelIndex, *, with_history: bool = False
 ) -> list[Column]:

@@ -12,12 +12,12 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Static
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from evalstore.display import clip, pad, safe
 from evalstore.errors import EvalstoreError
+from evalstore.tui.messages import MessageScreen
 from evalstore.tui.render.reading import READING, problem_text
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class TitleLine(Static):
 HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
 
 
-class Page(Screen[None]):
+class Page(MessageScreen):
     """A screen that reads in threads and shows what comes.
 
     Workers only post messages; handlers own every change of a widget. Texts of files and

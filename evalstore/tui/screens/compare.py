@@ -14,11 +14,11 @@ from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
     edited_lines,
-    file_of_pairs,
     list_pairs,
     other_edits,
     pair_cells,
     pair_columns,
+    title_of_files,
 )
 from evalstore.tui.render.pair import pair_lines
 from evalstore.tui.render.reading import READING
@@ -188,7 +188,7 @@ class ComparePage(DatedPage):
         self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
         within = f"run {diff.was[:8]}" if diff.models and diff.was != "workspace" else ""
-        self.set_title("compare", within, _title_of_sides(diff), file_of_pairs(self._pairs))
+        self.set_title("compare", within, _title_of_sides(diff), title_of_files(diff, self._pairs))
         rates = self.query_one("#rates", TextView)
         edits = other_edits(diff, self._pairs)
         edited = edits if self._pairs else ()

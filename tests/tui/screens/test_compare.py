@@ -49,7 +49,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "d")
         lines = screen(pilot).splitlines()
-        assert lines[0] == " compare › ######## -> ######## › tests/weather.md"
+        assert lines[0] == " compare › ######## -> ######## › listed: tests/weather.md"
         assert lines[1] == " 1 broke, 1 fixed, 4 unchanged (= shows them)"
         assert lines[2] == " pass rate 50.0% -> 50.0% (6 results in 2 files, judged on both sides)"
         assert lines[3] == (

@@ -1,0 +1,59 @@
+"""Sorts the rows of test files by what a plan does about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.planning.plan import Plan
+from evalstore.planning.results import compute_results
+
+if TYPE_CHECKING:
+    from evalstore.planning.cells import Cell
+
+
+@dataclass
+class PlannedRows:
+    """The labels of the rows of a test file that a plan is about."""
+
+    asked: set[str] = field(default_factory=set)
+    """Rows that need a new answer, even if another case asks the same question for them."""
+    judged: set[str] = field(default_factory=set)
+    """Rows that need judgements alone."""
+    failing: set[str] = field(default_factory=set)
+    """Rows that need nothing and fail, by what is stored."""
+    shared: str = ""
+    """Where the first row that needs something gets it with another case, as a remark."""
+
+
+def planned_rows(plan: Plan, files: Collection[str], rule: str) -> dict[str, PlannedRows]:
+    """Return the rows of these files; `rule` is how votes become a verdict."""
+    rows = {file: PlannedRows() for file in files}
+    asks = {ask.question_id: ask.cell.file for ask in plan.asks}
+    judgements = {
+        (planned.cell.questions, planned.cell.case.evaluation): planned.cell.file
+        for planned in plan.judgements
+    }
+    settled: list[Cell] = []
+    for cell in plan.cells:
+        here = rows.get(cell.file)
+        if here is None:
+            continue
+        asking = next((asks[question] for question in cell.questions if question in asks), None)
+        judging = judgements.get((cell.questions, cell.case.evaluation))
+        if asking:
+            here.asked.add(cell.case.row)
+            here.shared = here.shared or f"asked in {asking}"
+        elif judging:
+            here.judged.add(cell.case.row)
+            here.shared = here.shared or f"judged in {judging}"
+        else:
+            settled.append(cell)
+    for result in compute_results(Plan(settled, sessions=plan.sessions, votes=plan.votes), rule):
+        if result.verdict == "fail":
+            rows[result.cell.file].failing.add(result.cell.case.row)
+    for each in rows.values():
+        each.judged.difference_update(each.asked)
+        each.failing.difference_update(each.asked, each.judged)
+    return rows

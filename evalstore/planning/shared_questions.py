@@ -1,0 +1,58 @@
+"""Finds the other cases of a plan that ask the same question, and so share its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalstore.planning.cells import Cell
+    from evalstore.planning.plan import Plan, PlannedAsk
+
+_MOST = 5
+"""The most cases that are remembered for a question."""
+
+
+class QuestionSharing:
+    """The questions of a plan with the cases that ask them; read when the first one is needed."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    @cached_property
+    def _cells(self) -> dict[str, list[Cell]]:
+        cells: dict[str, list[Cell]] = {}
+        for cell in self._plan.cells:
+            for question in dict.fromkeys(cell.questions):
+                known = cells.setdefault(question, [])
+                if len(known) < _MOST:
+                    known.append(cell)
+        return cells
+
+    @cached_property
+    def _asks(self) -> dict[str, PlannedAsk]:
+        return {ask.question_id: ask for ask in self._plan.asks}
+
+    def others(self, cell: Cell) -> Iterator[Cell]:
+        """Yield other cases that ask a question of a cell."""
+        for question in cell.questions:
+            for other in self._cells.get(question, ()):
+                if not _is_same_case(cell, other):
+                    yield other
+
+    def asked_by(self, cell: Cell) -> Cell | None:
+        """Return the other case with which a run asks the questions of a cell; None if its own."""
+        asks = [self._asks[question] for question in cell.questions if question in self._asks]
+        if not asks or any(_is_same_case(cell, ask.cell) for ask in asks):
+            return None
+        return asks[0].cell
+
+
+def place_of(other: Cell, cell: Cell) -> str:
+    """Return where another case is: its file, or that it is a row of the same file."""
+    return other.file if other.file != cell.file else "another row"
+
+
+def _is_same_case(cell: Cell, other: Cell) -> bool:
+    return (cell.file, cell.index) == (other.file, other.index)
