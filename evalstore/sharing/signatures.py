@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -139,14 +140,13 @@ def _run(arguments: Sequence[str], data: bytes) -> subprocess.CompletedProcess[b
     """Run `ssh-keygen -Y`; times are those of UTC, so that all machines agree."""
     environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC", "SSH_ASKPASS_REQUIRE": "never"}
     try:
-        return subprocess.run(
+        process = subprocess.Popen(
             ["ssh-keygen", "-Y", *arguments],
-            input=data,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=environment,
             start_new_session=True,  # no terminal to ask for a passphrase
-            timeout=PATIENCE,
-            check=False,
         )
     except FileNotFoundError:
         raise RemoteError(
@@ -155,5 +155,13 @@ def _run(arguments: Sequence[str], data: bytes) -> subprocess.CompletedProcess[b
         ) from None
     except OSError as error:
         raise RemoteError(f"ssh-keygen cannot be started: {error.strerror or error}") from None
-    except subprocess.TimeoutExpired:
-        raise RemoteError(f"ssh-keygen did not end within {PATIENCE:g} seconds") from None
+    with process:
+        try:
+            output, errors = process.communicate(data, PATIENCE)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the helpers of hardware keys
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise RemoteError(f"ssh-keygen did not end within {PATIENCE:g} seconds") from None
+            raise
+    return subprocess.CompletedProcess(arguments, process.returncode, output, errors)

@@ -360,3 +360,15 @@ def test_a_file_that_is_no_key_or_a_missing_program_is_reported(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RemoteError, match="ssh-keygen, which is not installed"):
         keys.signed_by(tmp_path / "key")(b"data")
+
+
+def test_a_program_that_does_not_end_is_ended_with_what_it_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = tmp_path / "ssh-keygen"
+    endless.write_text("#!/bin/sh\ntail -f /dev/null &\nwait\n")
+    endless.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("evalstore.sharing.signatures.PATIENCE", 0.05)
+    with pytest.raises(RemoteError, match=r"^ssh-keygen did not end within 0\.05 seconds$"):
+        keys.signed_by(tmp_path / "key")(b"data")
