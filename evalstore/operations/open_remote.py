@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.sharing.buckets import open_bucket
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
+from evalstore.sharing.known_runs import cache_path
 from evalstore.sharing.sftp import open_sftp
 from evalstore.workspace.remote_names import is_folder, path_of
 from evalstore.workspace.remote_urls import BUCKETS, RemoteUrl, read_url
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from evalstore.sharing.remote_files import RemoteFiles
     from evalstore.store import Store
     from evalstore.workspace.folder import WorkspaceFolder
-
-CACHES = "remotes"
-"""The folder in `.evalstore` with copies of the indexes of remotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,7 @@ def open_remote(
     workspace = open_workspace(location)
     name, address = find_remote(workspace, name)
     files = open_files(workspace, name, address)
-    cache = cache_path(workspace, name, files)
+    cache = cache_path(workspace, name, files.address)
     with (
         open_store(location, create=create) as store,
         IndexCache.open(cache, files.address) as indexes,
@@ -66,12 +63,6 @@ def locate_remote(location: Location, name: str | None) -> tuple[str, RemoteFile
     workspace = open_workspace(location)
     name, address = find_remote(workspace, name)
     return name, open_files(workspace, name, address)
-
-
-def cache_path(workspace: WorkspaceFolder, name: str, files: RemoteFiles) -> Path:
-    """Return the path of the copy of the indexes of a remote."""
-    digest = hashlib.sha256(files.address.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-    return workspace.private / CACHES / f"{name}-{digest}.db"
 
 
 def open_files(workspace: WorkspaceFolder, name: str, address: str) -> RemoteFiles:

@@ -209,6 +209,12 @@ class IndexCache:
         whole = (id for lookup, id in runs if lookup[8:9] == b"\1")
         return {id for _, id in runs[:1]} | {id for id in (next(whole, None),) if id is not None}
 
+    def list_runs(self) -> list[str]:
+        """Return the ids of the runs of the remote, newest first, as the store orders them."""
+        query = "SELECT id FROM records WHERE kind = ? ORDER BY substr(lookup, 1, 8) DESC, id DESC"
+        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
+        return [id.hex() for (id,) in rows]
+
     def count(self, table: str) -> int:
         """Return how many records of a table the remote has."""
         query = "SELECT count(*) FROM records WHERE kind = ?"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Evalstore
+from tests.sharing import stores
 
 COPIED = "1 run, 2 answers, 2 judgements, 12 other versions"
 
@@ -272,3 +273,53 @@ def test_settings_that_cannot_be_edited_are_left_alone(
         "hint: edit the file yourself: remotes: {x: y}\n"
     )
     assert settings.read_text() == "remotes: {a: b}\n"
+
+
+def test_a_run_is_named_among_those_of_a_remote(
+    shared: Path, clone: Path, evalstore: Evalstore
+) -> None:
+    unread = evalstore("show", "origin/@")
+    assert (unread.exit_code, unread.stderr) == (
+        2,
+        "error: it is not known which runs 'origin' has\nhint: 'evalstore fetch origin' reads it\n",
+    )
+    evalstore("push")
+    with stores.opened(shared / ".evalstore/store.db") as store:
+        [first] = [run.id for run in store.find_runs()]
+    evalstore("-C", str(clone), "--allow-outside", "pull")
+    evalstore("-C", str(clone), "run", "--fail-on", "none", "-q")
+    evalstore("-C", str(clone), "push")
+    assert evalstore("stats", "origin/@", "--json").stdout == evalstore("stats", "--json").stdout
+    evalstore("fetch")
+    missing = evalstore("diff", "origin/@", "@")
+    assert (missing.exit_code, missing.stderr) == (
+        2,
+        "error: the run <short> of 'origin' is not in the store\n"
+        "hint: 'evalstore pull origin' copies it\n",
+    )
+    known = evalstore("diff", f"origin/{first[:6]}", "origin/@~1")
+    assert (known.exit_code, known.stdout) == (0, evalstore("diff", "@", "@").stdout)
+    evalstore("pull")
+    for command in ("show", "stats", "diff", "report --markdown", "export"):
+        of_remote, by_id = (
+            evalstore(*command.split(), revision) for revision in ("origin/@~1", first)
+        )
+        assert (of_remote.exit_code, of_remote.stderr) == (0, by_id.stderr)
+        assert of_remote.stdout == by_id.stdout
+
+
+@pytest.mark.parametrize(
+    ("revision", "error"),
+    [
+        ("origin/@~5", "there is no run 'origin/@~5'"),
+        ("origin/0000000", "'origin' had no run that starts with '0000000' when it was last read"),
+        ("orgin/@", "there is no remote 'orgin'"),
+        ("origin/@work", "'origin/@work' is not a revision"),
+    ],
+)
+def test_a_run_that_a_remote_lacks_is_an_error(
+    shared: Path, evalstore: Evalstore, revision: str, error: str
+) -> None:
+    evalstore("push")
+    shown = evalstore("show", revision)
+    assert (shown.exit_code, shown.stderr.splitlines()[0]) == (2, f"error: {error}")
