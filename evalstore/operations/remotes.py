@@ -151,3 +151,10 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
                 for push in opened.cache.list_pushes()
             ],
         )
+
+
+def read_remote(location: Location, name: str) -> None:
+    """Read which results a remote has; raises `EvalstoreError`."""
+    with open_remote(location, name, create=True) as opened:
+        require_remote(opened.files)
+        opened.cache.refresh(opened.files)

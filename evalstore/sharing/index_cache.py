@@ -192,13 +192,17 @@ class IndexCache:
 
     def find_keyed(self, table: str, keys: Sequence[bytes]) -> set[bytes]:
         """Return the ids of the records of a table with one of these lookup keys."""
-        query = "SELECT id FROM records WHERE kind = ? AND lookup IN"
-        found: set[bytes] = set()
+        return set(self.find_keys(table, keys))
+
+    def find_keys(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the ids of the records of a table with one of these lookup keys -> the key."""
+        query = "SELECT id, lookup FROM records WHERE kind = ? AND lookup IN"
+        found: dict[bytes, bytes] = {}
         for begin in range(0, len(keys), _AT_ONCE):
             batch = keys[begin : begin + _AT_ONCE]
             places = ", ".join("?" * len(batch))
             rows = self._connection.execute(f"{query} ({places})", (TABLE_NUMBERS[table], *batch))
-            found |= {id for (id,) in rows}
+            found.update(rows)
         return found
 
     def find_newest_runs(self) -> set[bytes]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.sharing.index_cache import IndexCache
-from evalstore.workspace.remote_names import is_folder, path_of
+from evalstore.workspace.remote_names import CACHES, is_folder, path_of
 from evalstore.workspace.remote_urls import read_url
 from evalstore.workspace.remotes import find_remote, folder_of
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.workspace.folder import WorkspaceFolder
-
-CACHES = "remotes"
-"""The folder in `.evalstore` with copies of the indexes of remotes."""
 
 
 def cache_path(workspace: WorkspaceFolder, name: str, address: str) -> Path:

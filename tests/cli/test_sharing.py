@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.operations.views.dashboard import read_dashboard
+from evalstore.planning.options import Location
+from evalstore.tui.render.dashboard import dashboard_lines
 from tests.cli.conftest import Evalstore
+from tests.cli.test_run import edit
 from tests.sharing import stores
 
 COPIED = "1 run, 2 answers, 2 judgements, 12 other versions"
@@ -323,3 +327,29 @@ def test_a_run_that_a_remote_lacks_is_an_error(
     evalstore("push")
     shown = evalstore("show", revision)
     assert (shown.exit_code, shown.stderr.splitlines()[0]) == (2, f"error: {error}")
+
+
+def test_status_says_which_answers_a_remote_has(
+    shared: Path, clone: Path, evalstore: Evalstore
+) -> None:
+    evalstore("push")
+    here = ("-C", str(clone), "--allow-outside", "status")
+    assert "origin has" not in evalstore(*here).stdout  # it was never read
+    saved = "origin has 2 of the 3 answers: 'evalstore pull origin --for-plan' saves about $0.8400"
+    edit(clone / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Riga]")
+    assert evalstore(*here, "--remote", "origin").stdout.splitlines()[-1] == saved
+    shutil.move(shared / "shared", shared / "away")
+    assert evalstore(*here).stdout.splitlines()[-1] == saved  # nothing is connected to
+    remotes = json.loads(evalstore(*here, "--json").stdout)["remotes"]
+    assert remotes == [{"remote": "origin", "answers": 2, "cost": 0.84}]
+    lines = dashboard_lines(read_dashboard(Location(clone)), (), 100, 4)
+    assert [line.text for line in lines][1].endswith("; origin has 2 of the 3 answers")
+    free = (clone / "models/one.yaml").read_text().partition("costs:")[0]
+    (clone / "models/one.yaml").write_text(free)
+    without = evalstore(*here).stdout.splitlines()[-1]
+    assert without == saved.replace("saves about $0.8400", "copies them")
+    refreshed = json.loads(evalstore(*here[:-1], "run", "-n", "--refresh", "--json").stdout)
+    assert "remotes" not in refreshed  # what is asked again is asked
+    shutil.move(shared / "away", shared / "shared")
+    evalstore(*here[:-1], "pull", "--for-plan")
+    assert "remotes" not in json.loads(evalstore(*here, "--json").stdout)
