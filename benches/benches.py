@@ -19,6 +19,7 @@ from benches.exports import exports
 from benches.measure import KIB, Cost, compare, program, repeat, run
 from benches.pytest_sessions import pytest_sessions
 from benches.report import report
+from benches.sharing import sharing
 from benches.statistics import statistics
 from benches.table import Figure, figure
 from benches.workspaces import ROWS
@@ -280,5 +281,6 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "pytest": pytest_sessions,
     "browser": browser,
     "report": report,
+    "sharing": sharing,
     "statistics": statistics,
 }

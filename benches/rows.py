@@ -27,9 +27,15 @@ _COLUMNS = (
 )
 
 
-def make_rows(root: Path, rows: int) -> None:
-    """Write a workspace with one test file and this many rows of data; each row has a check."""
-    lines = "".join(json.dumps(_row(number)) + "\n" for number in range(rows))
+def make_rows(root: Path, rows: int, changed: int = 0, edition: int = 0) -> None:
+    """Write a workspace with one test file and this many rows of data; each row has a check.
+
+    Every edition asks other questions in the rows that are changed.
+    """
+    lines = "".join(
+        json.dumps(_row(number, edition if number < changed else 0)) + "\n"
+        for number in range(rows)
+    )
     write_check(root)
     _write(root, "tests/data/capitals.jsonl", lines)
     _write(root, "evalstore.yaml", "candidates: [candidate]\n")
@@ -37,10 +43,11 @@ def make_rows(root: Path, rows: int) -> None:
     settle()
 
 
-def _row(number: int) -> dict[str, str | int]:
+def _row(number: int, edition: int = 0) -> dict[str, str | int]:
+    again = f" (edition {edition})" * bool(edition)
     return {
         "id": number,
-        "question": f"What is the capital of the country with the number {number}, and why?",
+        "question": f"What is the capital of the country with the number {number}, and why?{again}",
         "wrong": f"Paris {number}",
         "level": "easy",
     }

@@ -46,9 +46,22 @@ def tags(ctx: Any, incomplete: str) -> list[str]:
 
 
 def runs(ctx: Any, incomplete: str) -> list[str]:
-    """Complete runs: `@`, `@~1`, `@work`, and the ids of the newest."""
+    """Complete runs: `@`, `@~1`, `@work`, the ids of the newest, and the runs of remotes."""
+    if "/" in incomplete:
+        return _starting(_runs_of_remote(ctx, incomplete.partition("/")[0]), incomplete)
     ids = [row["run"][:8] for row in _rows(ctx, "runs")[:_MOST_RUN_IDS]]
-    return _starting(["@", "@~1", "@work", *ids], incomplete)
+    newest = [f"{name}/@" for name in remotes(ctx, "")]
+    return _starting(["@", "@~1", "@work", *ids, *newest], incomplete)
+
+
+def _runs_of_remote(ctx: Any, remote: str) -> list[str]:
+    from evalstore.planning.open_project import open_workspace
+    from evalstore.sharing.known_runs import find_known_runs
+
+    with suppress(EvalstoreError, OSError):
+        ids = find_known_runs(open_workspace(_location(ctx)), remote)[:_MOST_RUN_IDS]
+        return [f"{remote}/{name}" for name in ("@", "@~1", *(id[:8] for id in ids))]
+    return []
 
 
 def revisions_and_places(ctx: Any, incomplete: str) -> list[str]:

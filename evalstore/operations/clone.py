@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import temporary_folder
 from evalstore.operations.init import init
-from evalstore.operations.open_remote import OpenRemote, cache_path, open_typed
+from evalstore.operations.open_remote import OpenRemote, open_typed
 from evalstore.operations.pull import PullReport, pull_missing
 from evalstore.operations.remotes import absolute_address, allow_address
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.sharing.index_cache import IndexCache
+from evalstore.sharing.known_runs import cache_path
 from evalstore.sharing.layout import require_remote
 from evalstore.workspace.remote_names import DEFAULT_REMOTE
 from evalstore.workspace.remotes import write_remote
@@ -100,7 +101,7 @@ def _fill(
     inside = Location(folder, warn=location.warn)
     workspace = open_workspace(inside)
     write_remote(workspace, DEFAULT_REMOTE, address)
-    cache = cache_path(workspace, DEFAULT_REMOTE, files)
+    cache = cache_path(workspace, DEFAULT_REMOTE, files.address)
     with open_store(inside) as store, IndexCache.open(cache, files.address) as indexes:
         opened = OpenRemote(DEFAULT_REMOTE, address, files, indexes, store)
         return pull_missing(opened, dry_run=False, listener=listener)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from collections.abc import Iterator
@@ -12,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.operations.label import name_of_person
-from evalstore.operations.remote_acceptance import acceptance_of, signing_key_of
 from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.sharing.acceptance import EVERYTHING, Acceptance
 from evalstore.sharing.buckets import open_bucket
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
+from evalstore.sharing.known_runs import cache_path
+from evalstore.sharing.remote_acceptance import acceptance_of, signing_key_of
 from evalstore.sharing.sftp import open_sftp
 from evalstore.workspace.remote_names import is_folder, path_of
 from evalstore.workspace.remote_urls import BUCKETS, RemoteUrl, read_url
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from evalstore.sharing.signatures import SigningKey
     from evalstore.store import Store
     from evalstore.workspace.folder import WorkspaceFolder
-
-CACHES = "remotes"
-"""The folder in `.evalstore` with copies of the indexes of remotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ def open_remote(
     files = open_files(workspace, name, remote.address)
     rules = acceptance_of(workspace, name, remote)
     sign = signing_key_of(workspace, name, remote) if to_push else None
-    cache = cache_path(workspace, name, files, rules)
+    cache = cache_path(workspace, name, files.address, rules)
     with (
         open_store(location, create=create) as store,
         IndexCache.open(cache, files.address, rules) as indexes,
@@ -74,15 +70,6 @@ def locate_remote(location: Location, name: str | None) -> tuple[str, RemoteFile
     workspace = open_workspace(location)
     name, remote = find_remote(workspace, name)
     return name, open_files(workspace, name, remote.address)
-
-
-def cache_path(
-    workspace: WorkspaceFolder, name: str, files: RemoteFiles, rules: Acceptance = EVERYTHING
-) -> Path:
-    """Return the path of the copy of the indexes of a remote; other rules have another one."""
-    address = files.address.encode("utf-8", "surrogateescape")
-    digest = hashlib.sha256(address + rules.identity.encode()).hexdigest()[:8]
-    return workspace.private / CACHES / f"{name}-{digest}.db"
 
 
 def open_files(workspace: WorkspaceFolder, name: str, address: str) -> RemoteFiles:

@@ -12,10 +12,11 @@ from evalstore.operations.push import count_kinds
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.layout import require_remote
 from evalstore.sharing.progress import CopyListener
-from evalstore.sharing.pull import pull_records
+from evalstore.sharing.pull import MissingPackError, pull_records
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.sharing.differences import MissingIds
     from evalstore.sharing.index_cache import IndexCache
 
 
@@ -76,13 +77,28 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
         dry_run=dry_run,
         left_out=count_left_out(opened.cache),
     )
-    if not dry_run and missing:
-        pulled = pull_records(
-            opened.store, opened.files, opened.cache, missing, listener or CopyListener()
-        )
-        report.bytes_received += pulled.bytes_received
-        report.newer = pulled.unknown
+    if dry_run or not missing:
+        return report
+    listener = listener or CopyListener()
+    try:
+        _copy(opened, missing, report, listener)
+    except MissingPackError:
+        received = opened.cache.refresh(opened.files)
+        if not received:
+            raise
+        report.bytes_received += received  # somebody has replaced packs meanwhile
+        with opened.store.snapshot_ids() as ids:
+            missing = find_missing(opened.cache, ids)
+        _copy(opened, missing, report, listener)
     return report
+
+
+def _copy(
+    opened: OpenRemote, missing: MissingIds, report: PullReport, listener: CopyListener
+) -> None:
+    pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
+    report.bytes_received += pulled.bytes_received
+    report.newer = pulled.unknown
 
 
 def count_left_out(cache: IndexCache) -> list[LeftOut]:

@@ -8,6 +8,7 @@ about all cases first: they tell what broke.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.sharing.layout import require_remote
 from evalstore.sharing.progress import CopyListener
+from evalstore.sharing.pull import MissingPackError
 from evalstore.sharing.pull_referenced import ReferencedPull
 from evalstore.values import RECORDED
 
@@ -41,13 +43,27 @@ def pull_for_plan(
     with open_remote(location, remote, create=True) as opened:
         require_remote(opened.files)
         received = opened.cache.refresh(opened.files)
-        pull = ReferencedPull(opened.store, opened.files, opened.cache, listener or CopyListener())
-        _pull(location, selection or SelectionOptions(), pull)
+        listener = listener or CopyListener()
+        selection = selection or SelectionOptions()
+        copied: Counter[str] = Counter()
+        for is_last in (False, True):
+            pull = ReferencedPull(opened.store, opened.files, opened.cache, listener)
+            try:
+                _pull(location, selection, pull)
+                break
+            except MissingPackError:
+                again = opened.cache.refresh(opened.files)
+                if is_last or not again:
+                    raise
+                received += again  # somebody has replaced packs meanwhile
+            finally:
+                copied.update(pull.by_table)
+                received += pull.pulled.bytes_received
         return PullReport(
             opened.name,
             opened.address,
-            count_kinds(pull.by_table),
-            bytes_received=received + pull.pulled.bytes_received,
+            count_kinds(copied),
+            bytes_received=received,
             newer=pull.pulled.unknown,
             left_out=count_left_out(opened.cache),
         )

@@ -164,3 +164,10 @@ def _list_pushes(cache: IndexCache) -> list[RemotePush]:
         shown = RemotePush(iso(refused.created), refused.writer, refused.records, refused.reason)
         pushes.append((refused.created, shown))
     return [push for _, push in sorted(pushes, key=itemgetter(0))]
+
+
+def read_remote(location: Location, name: str) -> None:
+    """Read which results a remote has; raises `EvalstoreError`."""
+    with open_remote(location, name, create=True) as opened:
+        require_remote(opened.files)
+        opened.cache.refresh(opened.files)

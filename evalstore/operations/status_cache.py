@@ -23,10 +23,11 @@ from evalstore import __version__
 from evalstore.clock import now, today
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
-from evalstore.operations.status_report import FileChange, OtherReason, Status
+from evalstore.operations.status_report import FileChange, OtherReason, RemoteAnswers, Status
 from evalstore.planning.options import SelectionOptions
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, file_stamp, read_cache, scan_files
+from evalstore.workspace.remote_names import CACHES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [12, __version__]
+_FORMAT = [13, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -45,7 +46,7 @@ _REMEMBERED = (
     *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
     *("may_judge_less", "by_checks", "known_cost", "unpriced"),
-    *("labels", "has_recorded", "lost_labels"),
+    *("labels", "has_recorded", "lost_labels", "remotes"),
 )
 """Fields of a status that are stored as they are."""
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
@@ -76,6 +77,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         reasons = [OtherReason(**_with_also(each)) for each in content.pop("other_reasons")]
         skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
         content["lost_labels"] = [(file, row) for file, row in content["lost_labels"]]
+        content["remotes"] = tuple(RemoteAnswers(*each) for each in content["remotes"])
         status = Status(
             items=[], changes=changes, other_reasons=reasons, skipped=skipped, **content
         )
@@ -132,12 +134,15 @@ def look(
     folders: Mapping[str, str],
     store: str,
 ) -> None:
-    """Add the stamps of the settings, the files of the workspace and the store as they are now.
+    """Add the stamps of the settings, the workspace, the store and the known remotes as they are.
 
     Raises `EvalstoreError` for a folder that cannot be read, or that is outside.
     """
     real = os.path.realpath(store)
     digest.add([see(name) for name in (config, store, real, f"{real}-wal", f"{real}-journal")])
+    caches = os.path.join(root, ".evalstore", CACHES)
+    for _, files in scan_files(caches, f"{caches}/", (".db", ".db-wal")):
+        digest.add(files)
     for kind, suffixes in {"": (".md",), **SUFFIXES}.items():
         folder = os.path.join(root, folders[kind]) if kind else _PROMPTS
         if kind and not boundary.contains(os.path.realpath(folder)):

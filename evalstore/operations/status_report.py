@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.json_output import FILES, PATHS
 
@@ -80,13 +80,22 @@ class OtherReason:
     """The parts of the cases that were edited as well, such as `checks`."""
 
 
+class RemoteAnswers(NamedTuple):
+    """Answers that a run would ask for, and that a remote has."""
+
+    remote: str
+    answers: int
+    cost: float | None
+    """USD that asking for them would cost; None when a price is not known."""
+
+
 @dataclass
 class Status:
     """The result of `status`."""
 
     JSON_FIELDS = (
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
-        *("cost", "last_run", "changes", "items"),
+        *("cost", "last_run", "changes", "items", "remotes"),
     )
     items: list[PlanItem]
     """The items of the plan; may be missing when only the numbers were requested."""
@@ -138,6 +147,8 @@ class Status:
     """Messages about keys that a run would refuse to send."""
     left_out: list[Problem] = field(default_factory=list, metadata=FILES)
     """Errors of test files that are left out."""
+    remotes: tuple[RemoteAnswers, ...] = field(default=(), metadata={"json_optional": True})
+    """The remotes that have some of the answers, as far as they were last read."""
     stands_until: float = math.inf
     """When the first answer becomes too old, in microseconds since 1970."""
 

@@ -35,6 +35,8 @@ class Estimate(NamedTuple):
     """The part with known prices; the same as `usd` when all are known."""
     unpriced: tuple[str, ...]
     """The models whose price is not known."""
+    answers: tuple[float | None, ...]
+    """USD of one answer for each of the asks; None when its price is not known."""
 
 
 def estimate(
@@ -74,10 +76,12 @@ def estimate(
     )
     total, guessed, count = 0.0, 0, 0
     unpriced: dict[str, None] = {}
+    answers: list[float | None] = []
     for ask, reason in asks:
         price = project.price_of(ask.cell.candidate.id)
         if price is None:
             unpriced[ask.cell.candidate.id] = None
+            answers.append(None)
             continue
         usage = usages.get(reason.relative or "")
         if usage is None:
@@ -85,6 +89,7 @@ def estimate(
             usage = Usage(shown, _guess(shown, ask.cell))
             guessed += ask.count * (usage.output_tokens or 0)
             count += ask.count
+        answers.append(price.cost(usage).usd)
         total += ask.count * price.cost(usage).usd
     for judgement in by_models:
         assert judgement.judge
@@ -103,7 +108,7 @@ def estimate(
             usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), _VERDICT)
         total += judgement.count * price.cost(usage).usd
     known, guess = round(total, 6), round(guessed / count) if count else None
-    return Estimate(None if unpriced else known, guess, known, tuple(unpriced))
+    return Estimate(None if unpriced else known, guess, known, tuple(unpriced), tuple(answers))
 
 
 def _guess(shown: int, cell: Cell) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, StoreError
@@ -86,12 +87,19 @@ def _open(
     path = store_path(workspace, location)
     require_store(path, location)
     store = Store.open(path, create=create or not location.store, inspect=inspect)
+    store.find_remote_runs = partial(_find_remote_runs, workspace)
     if not inspect:
         for extra in store.foreign:
             location.warn(
                 f"{extra.words} in the store '{path}'; 'evalstore fsck' lists what is wrong"
             )
     return store
+
+
+def _find_remote_runs(workspace: WorkspaceFolder, remote: str) -> list[str]:
+    from evalstore.sharing.known_runs import find_known_runs
+
+    return find_known_runs(workspace, remote)
 
 
 def require_store(path: Path, location: Location) -> None:

@@ -283,13 +283,17 @@ class IndexCache:
 
     def find_keyed(self, table: str, keys: Sequence[bytes]) -> set[bytes]:
         """Return the ids of the records of a table with one of these lookup keys."""
-        query = "SELECT id FROM records WHERE kind = ? AND lookup IN"
-        found: set[bytes] = set()
+        return set(self.find_keys(table, keys))
+
+    def find_keys(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the ids of the records of a table with one of these lookup keys -> the key."""
+        query = "SELECT id, lookup FROM records WHERE kind = ? AND lookup IN"
+        found: dict[bytes, bytes] = {}
         for begin in range(0, len(keys), _AT_ONCE):
             batch = keys[begin : begin + _AT_ONCE]
             places = ", ".join("?" * len(batch))
             rows = self._connection.execute(f"{query} ({places})", (TABLE_NUMBERS[table], *batch))
-            found |= {id for (id,) in rows}
+            found.update(rows)
         return found
 
     def find_newest_runs(self) -> set[bytes]:
@@ -299,6 +303,12 @@ class IndexCache:
         runs = sorted(((lookup, id) for id, lookup in rows), reverse=True)
         whole = (id for lookup, id in runs if lookup[8:9] == b"\1")
         return {id for _, id in runs[:1]} | {id for id in (next(whole, None),) if id is not None}
+
+    def list_runs(self) -> list[str]:
+        """Return the ids of the runs of the remote, newest first, as the store orders them."""
+        query = "SELECT id FROM records WHERE kind = ? ORDER BY substr(lookup, 1, 8) DESC, id DESC"
+        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
+        return [id.hex() for (id,) in rows]
 
     def count(self, table: str) -> int:
         """Return how many records of a table the remote has."""

@@ -26,6 +26,10 @@ _ROWS, _BYTES = 5_000, 16 * 2**20
 """The most rows, and roughly the most bytes, that are written in one transaction."""
 
 
+class MissingPackError(RemoteError):
+    """A pack that an index lists is not in the remote, or no longer."""
+
+
 @dataclass(slots=True)
 class Pulled:
     """What a pull has read."""
@@ -49,8 +53,8 @@ def pull_records(
 ) -> Pulled:
     """Store these rows of a remote; runs come last, so that an interrupted pull shows no new run.
 
-    Raises `RemoteError` for a pack that is damaged or gone, and `StoreError` if a stored row has
-    other content.
+    Raises `RemoteError` for a pack that is damaged, `MissingPackError` for one that is gone, and
+    `StoreError` if a stored row has other content.
     """
     pulled = Pulled()
     listener.start(count_ids(missing))
@@ -134,7 +138,7 @@ def _read_pack(
                 begin = place.entry.offset - start
                 yield place, data[begin : begin + place.entry.length]
     except MissingFileError as error:
-        raise RemoteError(
+        raise MissingPackError(
             f"the remote '{files.address}' is damaged: '{name}' is missing",
             hint="try again in a moment; otherwise remove the index that lists it, and push again "
             "from a store that has its rows",

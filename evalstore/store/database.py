@@ -40,6 +40,8 @@ class Database:
         self.path = path
         self.foreign: list[UnexpectedObject] = []
         """Objects in the schema that evalstore has not created, and objects that are missing."""
+        self.find_remote_runs: Callable[[str], Sequence[str]] | None = None
+        """Returns the ids of the runs of a remote, newest first; set where there is a workspace."""
         self._file: tuple[int, int] | None = None
         """Identifies the open file, because its path may be replaced."""
 

@@ -1,11 +1,14 @@
-"""Resolves revisions, such as `@~1` or the first digits of an id."""
+"""Resolves revisions, such as `@~1`, the first digits of an id, or `origin/@`."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from evalstore.display import plural, short
 from evalstore.errors import RevisionError
 from evalstore.runs import Run
+from evalstore.store.ids import as_bytes
 from evalstore.store.store import Store
 
 MIN_PREFIX = 4
@@ -13,6 +16,7 @@ WORK = "@work"
 """The revision for the workspace as it is now, which is not a run."""
 _LATEST = re.compile(r"@(?:~([0-9]{1,9}))?\Z")
 _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
+_OF_REMOTE = re.compile(r"([^/:]+)/(@(?:~[0-9]{1,9})?|[0-9a-fA-F]{4,32})\Z")
 
 
 def _range_hint(count: int) -> str:
@@ -29,8 +33,17 @@ def _range_hint(count: int) -> str:
 def resolve_run(store: Store, text: str) -> Run:
     """Return the run that a revision names: `@`, `@~2`, or the start of its id.
 
-    Raises `RevisionError`.
+    `REMOTE/REV` is one of the runs that a remote has. Raises `RevisionError`.
     """
+    of_remote = _OF_REMOTE.match(text)
+    if of_remote and store.find_remote_runs:
+        id = _resolve_remote(store.find_remote_runs(of_remote[1]), *of_remote.groups())
+        if not store.find_present("runs", {as_bytes(id) or b""}):
+            raise RevisionError(
+                f"the run {short(id)} of '{of_remote[1]}' is not in the store",
+                hint=f"'evalstore pull {of_remote[1]}' copies it",
+            )
+        return store.load_run(id)
     latest = _LATEST.match(text)
     if latest:
         back = int(latest[1] or 0)
@@ -48,7 +61,7 @@ def resolve_run(store: Store, text: str) -> Run:
 
 def resolve(store: Store, text: str) -> tuple[str, str]:
     """Return the kind and the full id of what a revision names; raises `RevisionError`."""
-    if _LATEST.match(text):
+    if _LATEST.match(text) or (_OF_REMOTE.match(text) and store.find_remote_runs):
         return "run", resolve_run(store, text).id
     if text == WORK:
         raise RevisionError(
@@ -75,3 +88,27 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
         listed = ", ".join(f"{id[:12]} ({kind})" for kind, id in matches[:8])
         raise RevisionError(f"'{text}' is ambiguous", hint=f"it could be {listed}")
     return matches[0]
+
+
+def _resolve_remote(ids: Sequence[str], remote: str, text: str) -> str:
+    """Return one of the runs of a remote, of which the newest is the first."""
+    latest = _LATEST.match(text)
+    if latest:
+        back = int(latest[1] or 0)
+        if back < len(ids):
+            return ids[back]
+        oldest = f"; the oldest is {remote}/@~{len(ids) - 1}" if ids else ""
+        raise RevisionError(
+            f"there is no run '{remote}/{text}'",
+            hint=f"'{remote}' had {plural(len(ids), 'run')} when it was last read{oldest}",
+        )
+    matches = [id for id in ids if id.startswith(text.lower())]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        listed = ", ".join(id[:12] for id in matches[:8])
+        raise RevisionError(f"'{remote}/{text}' is ambiguous", hint=f"it could be {listed}")
+    raise RevisionError(
+        f"'{remote}' had no run that starts with '{text}' when it was last read",
+        hint=f"'evalstore fetch {remote}' reads it again",
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 DEFAULT_REMOTE = "origin"
+CACHES = "remotes"
+"""The folder in `.evalstore` with copies of the indexes of remotes."""
 REMOTE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}"
 _NAME = re.compile(REMOTE_NAME + r"\Z")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")

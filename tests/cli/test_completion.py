@@ -131,11 +131,15 @@ def test_completion_uses_the_workspace_that_the_line_names(workspace: Path, line
 def test_completion_uses_the_store_that_the_line_names(
     workspace: Path, evalstore: Evalstore
 ) -> None:
+    evalstore("remote", "add", "origin", "shared")
     evalstore("--store", "other.db", "run")
+    evalstore("--store", "other.db", "push")
     names = completed("evalstore show ", workspace)
-    assert names == ["@", "@~1", "@work", "tests/weather.md"]
+    assert names == ["@", "@~1", "@work", "origin/@", "tests/weather.md"]
     [run] = set(completed("evalstore show --store=other.db ", workspace)) - set(names)
     assert re.fullmatch("[0-9a-f]{8}", run)
+    of_remote = completed("evalstore diff origin/", workspace)
+    assert of_remote == ["origin/@", "origin/@~1", f"origin/{run}"]
 
 
 def test_completion_expands_the_home_of_the_user(

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.operations.views.dashboard import read_dashboard
+from evalstore.planning.options import Location
+from evalstore.tui.render.dashboard import dashboard_lines
 from tests.cli.conftest import Evalstore
+from tests.cli.test_run import edit
+from tests.sharing import stores
 
 COPIED = "1 run, 2 answers, 2 judgements, 12 other versions"
 
@@ -277,3 +282,79 @@ def test_settings_that_cannot_be_edited_are_left_alone(
         "hint: edit the file yourself: remotes: {x: y}\n"
     )
     assert settings.read_text() == "remotes: {a: b}\n"
+
+
+def test_a_run_is_named_among_those_of_a_remote(
+    shared: Path, clone: Path, evalstore: Evalstore
+) -> None:
+    unread = evalstore("show", "origin/@")
+    assert (unread.exit_code, unread.stderr) == (
+        2,
+        "error: it is not known which runs 'origin' has\nhint: 'evalstore fetch origin' reads it\n",
+    )
+    evalstore("push")
+    with stores.opened(shared / ".evalstore/store.db") as store:
+        [first] = [run.id for run in store.find_runs()]
+    evalstore("-C", str(clone), "--allow-outside", "pull")
+    evalstore("-C", str(clone), "run", "--fail-on", "none", "-q")
+    evalstore("-C", str(clone), "push")
+    assert evalstore("stats", "origin/@", "--json").stdout == evalstore("stats", "--json").stdout
+    evalstore("fetch")
+    missing = evalstore("diff", "origin/@", "@")
+    assert (missing.exit_code, missing.stderr) == (
+        2,
+        "error: the run <short> of 'origin' is not in the store\n"
+        "hint: 'evalstore pull origin' copies it\n",
+    )
+    known = evalstore("diff", f"origin/{first[:6]}", "origin/@~1")
+    assert (known.exit_code, known.stdout) == (0, evalstore("diff", "@", "@").stdout)
+    evalstore("pull")
+    for command in ("show", "stats", "diff", "report --markdown", "export"):
+        of_remote, by_id = (
+            evalstore(*command.split(), revision) for revision in ("origin/@~1", first)
+        )
+        assert (of_remote.exit_code, of_remote.stderr) == (0, by_id.stderr)
+        assert of_remote.stdout == by_id.stdout
+
+
+@pytest.mark.parametrize(
+    ("revision", "error"),
+    [
+        ("origin/@~5", "there is no run 'origin/@~5'"),
+        ("origin/0000000", "'origin' had no run that starts with '0000000' when it was last read"),
+        ("orgin/@", "there is no remote 'orgin'"),
+        ("origin/@work", "'origin/@work' is not a revision"),
+    ],
+)
+def test_a_run_that_a_remote_lacks_is_an_error(
+    shared: Path, evalstore: Evalstore, revision: str, error: str
+) -> None:
+    evalstore("push")
+    shown = evalstore("show", revision)
+    assert (shown.exit_code, shown.stderr.splitlines()[0]) == (2, f"error: {error}")
+
+
+def test_status_says_which_answers_a_remote_has(
+    shared: Path, clone: Path, evalstore: Evalstore
+) -> None:
+    evalstore("push")
+    here = ("-C", str(clone), "--allow-outside", "status")
+    assert "origin has" not in evalstore(*here).stdout  # it was never read
+    saved = "origin has 2 of the 3 answers: 'evalstore pull origin --for-plan' saves about $0.8400"
+    edit(clone / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Riga]")
+    assert evalstore(*here, "--remote", "origin").stdout.splitlines()[-1] == saved
+    shutil.move(shared / "shared", shared / "away")
+    assert evalstore(*here).stdout.splitlines()[-1] == saved  # nothing is connected to
+    remotes = json.loads(evalstore(*here, "--json").stdout)["remotes"]
+    assert remotes == [{"remote": "origin", "answers": 2, "cost": 0.84}]
+    lines = dashboard_lines(read_dashboard(Location(clone)), (), 100, 4)
+    assert [line.text for line in lines][1].endswith("; origin has 2 of the 3 answers")
+    free = (clone / "models/one.yaml").read_text().partition("costs:")[0]
+    (clone / "models/one.yaml").write_text(free)
+    without = evalstore(*here).stdout.splitlines()[-1]
+    assert without == saved.replace("saves about $0.8400", "copies them")
+    refreshed = json.loads(evalstore(*here[:-1], "run", "-n", "--refresh", "--json").stdout)
+    assert "remotes" not in refreshed  # what is asked again is asked
+    shutil.move(shared / "away", shared / "shared")
+    evalstore(*here[:-1], "pull", "--for-plan")
+    assert "remotes" not in json.loads(evalstore(*here, "--json").stdout)

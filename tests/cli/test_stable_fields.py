@@ -26,7 +26,7 @@ OPTIONAL = {
     *(f"{name}.cases[].promptName" for name in ("run", "judge")),
     *("show.related", "show.failedChecks", "show.history", "show.others"),
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
-    "ls runs.runs[].gitCommit",
+    *("ls runs.runs[].gitCommit", "status.remotes"),
     *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
     *(
         f"{name}.{field}"
@@ -261,8 +261,8 @@ def test_every_field_is_printed(
     show("ls", "cases", "--full")
     show("new", "tests/template.md")
     _ask_without_a_price(workspace, show, evalstore)
-    _import(workspace, show)
     _share(workspace, show)
+    _import(workspace, show)
     _trust(workspace, show, evalstore)
     tree(workspace, {"tests/bad.md": "---\na: [\n---\n# 👤\n\nx\n\n---\n\ny\n"})
     show("check")
@@ -300,6 +300,7 @@ def _import(workspace: Path, show: Callable[..., Any]) -> None:
 def _share(workspace: Path, show: Callable[..., Any]) -> None:
     show("remote", "add", "origin", "shared")
     show("push")
+    show("run", "-n", "--store", "empty.db")
     settings = workspace / "evalstore.yaml"
     signed = "origin: {address: shared, allowedSigners: signers}"
     settings.write_text(settings.read_text().replace("origin: shared", signed))

@@ -91,6 +91,24 @@ def test_a_change_of_the_store_is_seen(settled: Path, monkeypatch: pytest.Monkey
     assert not is_recalled(settled, monkeypatch)
 
 
+def test_what_a_remote_has_is_seen(
+    settled: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("remote", "add", "origin", "shared")
+    (settled / "spare").mkdir()
+    evalstore("--store", "spare/store.db", "run", "-q")
+    edit(settled / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Riga]")
+    evalstore("--store", "spare/store.db", "run", "-q")
+    evalstore("status")
+    assert is_recalled(settled, monkeypatch, whole=False)
+    evalstore("--store", "spare/store.db", "push")
+    assert not is_recalled(settled, monkeypatch, whole=False)
+    line = "origin has 1 of the 1 answer: 'evalstore pull origin --for-plan' saves "
+    for _ in ("computed", "recalled"):
+        assert line in evalstore("status").stdout
+    assert is_recalled(settled, monkeypatch, whole=False)
+
+
 def test_another_run_is_seen(
     settled: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

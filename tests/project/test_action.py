@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import yaml
 
 from evalstore.cli.main import main
 from evalstore.operations.exports.columns import COLUMNS
+from tests.builders import tree
 
 pytestmark = pytest.mark.extended
 
@@ -21,6 +23,17 @@ ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
 STEPS: dict[str, Any] = {step["name"]: step for step in ACTION["runs"]["steps"] if "name" in step}
+JOBS = {
+    text.split("\n", 1)[0]: yaml.safe_load(text)
+    for text in re.findall(
+        r"^```yaml\n(# \.git.*?)^```$",
+        (ROOT / "docs/recipes/ci.md")
+        .read_text(encoding="utf-8")
+        .partition("\n## A remote instead of a cache\n")[2],
+        re.DOTALL | re.MULTILINE,
+    )
+}
+"""The workflows of the page that share a remote, by their first line."""
 SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 """As GitHub starts it."""
 
@@ -131,6 +144,74 @@ def test_the_action_has_what_github_requires() -> None:
     named = {f"inputs.{name}" for name in ACTION["inputs"]}
     text = (ROOT / "action.yml").read_text(encoding="utf-8")
     assert all(f"${{{{ {name} }}}}" in text for name in named)
+
+
+def _github() -> tuple[list[tuple[str, dict[str, str]]], str]:
+    """The shell of the shards on GitHub, each with its variables, and that of the last job."""
+    jobs = JOBS["# .github/workflows/evals.yml"]["jobs"]
+    shard, evals = (
+        "\n".join(
+            step["run"] for step in jobs[name]["steps"] if "pip" not in step.get("run", "pip")
+        )
+        for name in ("shard", "evals")
+    )
+    return [
+        (shard, {"SHARD": part}) for part in jobs["shard"]["strategy"]["matrix"]["shard"]
+    ], evals
+
+
+def _gitlab() -> tuple[list[tuple[str, dict[str, str]]], str]:
+    """The same on GitLab."""
+    jobs = JOBS["# .gitlab-ci.yml"]
+    script = "\n".join(jobs["shard"]["script"])
+    count = jobs["shard"]["parallel"]
+    shards = [
+        (script, {"CI_NODE_INDEX": str(index), "CI_NODE_TOTAL": str(count)})
+        for index in range(1, count + 1)
+    ]
+    return shards, "\n".join([*jobs["evals"]["script"], *jobs["evals"]["after_script"]])
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+@pytest.mark.parametrize(
+    ("service", "comment", "posted"),
+    [
+        (_github, "evalstore-comment.md", "gh pr comment 7 --edit-last --create-if-none -F "),
+        (_gitlab, "report.md", "curl -sSf -H PRIVATE-TOKEN: t --data-urlencode body@"),
+    ],
+)
+def test_the_jobs_of_the_page_share_a_remote(
+    workspace: Path, service: Any, comment: str, posted: str
+) -> None:
+    base = workspace.parent
+    for name in ("gh", "curl", "apt-get"):
+        program = base / "bin" / name
+        program.write_text(f'#!/bin/sh\necho {name} "$@" >> "$HOME/called"\n', encoding="utf-8")
+        program.chmod(0o755)
+    settings = (workspace / "evalstore.yaml").read_text("utf-8") + "remotes: {origin: ../team}\n"
+    tree(workspace, {"evalstore.yaml": settings})
+    variables = {"EVALSTORE_ALLOW_OUTSIDE": "true", "NUMBER": "7", "REPORT_TOKEN": "t"}
+    variables |= {"CI_API_V4_URL": "u", "CI_PROJECT_ID": "1", "CI_MERGE_REQUEST_IID": "7"}
+    clone = shutil.copytree(workspace, base / "clone")
+    filled = _bash("evalstore run -q --fail-on none && evalstore push", workspace, variables)
+    assert filled.returncode == 0, filled.stderr
+    late = (clone / "tests/late.md").read_text(encoding="utf-8")
+    edited = late.replace('must say "20 euros"', 'must say "20 euros" and must give a reason')
+    (clone / "tests/late.md").write_text(edited, encoding="utf-8")
+    shards, script = service()
+    assert len(shards) == 2
+    for command, part in shards:
+        machine = shutil.copytree(clone, base / "-".join(part.values()).replace("/", "-"))
+        asked = _bash(command, machine, variables | part)
+        assert asked.returncode == 0, asked.stderr
+        assert " 0 new answers, " in asked.stdout  # they are those of the first checkout
+    decided = _bash(script.replace(" -o evalstore.junit.xml", " || true"), clone, variables)
+    assert decided.returncode == 0, decided.stderr
+    assert "0 new answers, 71 reused, 0 new judgements, $0;" in decided.stdout
+    assert "gate failed: 3 regressions" in decided.stdout
+    assert (clone / comment).read_text("utf-8").startswith("### evalstore: 3 broke\n")
+    assert (base / "called").read_text("utf-8").splitlines()[-1].startswith(posted + comment)
+    assert len(list((base / "team/indexes").iterdir())) == 4
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: str(hook["id"]))

@@ -32,13 +32,14 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, block in enumerate(BLOCK.findall(page)):
         text = block.replace("OWNER/evalstore@main", "./")
         if "# .gitlab-ci.yml" in text:
-            (root / ".gitlab-ci.yml").write_text(text, encoding="utf-8")
+            (root / f"{number}.gitlab-ci.yml").write_text(text, encoding="utf-8")
         elif text.lstrip().startswith("- "):
             steps = textwrap.indent(textwrap.dedent(text), "      ")
             (workflows / f"{number}.yml").write_text(AROUND_STEPS + steps, encoding="utf-8")
         elif "\njobs:" in text:
             (workflows / f"{number}.yml").write_text(text, encoding="utf-8")
-    assert len(list(workflows.iterdir())) == 3
+    assert len(list(workflows.iterdir())) == 4
+    assert len(list(root.glob("*.gitlab-ci.yml"))) == 2
     return root
 
 
@@ -47,7 +48,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("github-workflows", ".github/workflows/*.yml"),
         ("github-actions", "action.yml"),
-        ("gitlab-ci", ".gitlab-ci.yml"),
+        ("gitlab-ci", "*.gitlab-ci.yml"),
     ],
 )
 def test_the_files_follow_the_schemas_of_their_services(

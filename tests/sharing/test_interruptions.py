@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from evalstore.operations.pull import PullReport
+from evalstore.operations.pull import pull as pull_all
+from evalstore.operations.pull_for_plan import pull_for_plan
+from evalstore.planning.options import Location
 from evalstore.sharing import packs, pull
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.remote_files import ListedFile
@@ -161,3 +166,42 @@ def test_rows_that_are_written_during_a_push_come_with_the_next(
             stores.push(store, FolderFiles(root))
             assert _copy_of(root, tmp_path, f"copy-{at}") == stores.rows(store)
     assert at > 6
+
+
+@pytest.mark.parametrize("copy", [pull_all, pull_for_plan], ids=["all", "for-plan"])
+def test_packs_that_are_replaced_during_a_pull_are_found_again(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy: Callable[..., PullReport]
+) -> None:
+    first, whole = (FolderFiles(tmp_path / name) for name in ("first", "whole"))
+    with stores.opened(finished.parent / "first.db") as store:
+        stores.push(store, first)
+    with stores.opened(finished / ".evalstore/store.db") as store:
+        stores.push(store, first)
+        stores.push(store, whole)
+        expected = stores.rows(store)
+    complete = 0
+    for at in range(MOST):
+        workspace, remote = tmp_path / f"w{at}", tmp_path / f"remote{at}"
+        shutil.copytree(finished, workspace, ignore=shutil.ignore_patterns(".evalstore"))
+        with (workspace / "evalstore.yaml").open("a") as settings:
+            settings.write("remotes: {origin: shared}\n")
+        shutil.copytree(tmp_path / "first", remote)
+
+        def replace(remote: Path = remote) -> None:
+            shutil.rmtree(remote)
+            shutil.copytree(tmp_path / "whole", remote)
+
+        files = Scheduled(remote, at, replace)
+        monkeypatch.setattr("evalstore.operations.open_remote.open_files", lambda *_, it=files: it)
+        copied = copy(Location(workspace))
+        if not files.reached:
+            break
+        complete += copied.records["runs"] > 0
+        if not copied.records["runs"]:  # it was replaced before anything was known of it
+            copy(Location(workspace))
+        with stores.opened(workspace / ".evalstore/store.db") as store:
+            rows = stores.rows(store)
+        assert rows.items() <= expected.items()
+        assert len(rows) == len(expected) or copy is pull_for_plan
+    assert 0 < at < MOST - 1
+    assert complete > at // 2

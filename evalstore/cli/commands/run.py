@@ -146,6 +146,15 @@ def status(
             rich_help_panel=help.OUTPUT,
         ),
     ] = False,
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="First read which of the answers this remote has.",
+            rich_help_panel=help.REUSE,
+            autocompletion=completions.remotes,
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Show what changed, and what a run would do and cost.
@@ -157,6 +166,10 @@ def status(
     from evalstore.cli.render.run import print_status
     from evalstore.operations.status import status as operation
 
+    if remote is not None:
+        from evalstore.operations.remotes import read_remote
+
+        read_remote(here(), remote)
     report = operation(here(), selection, whole=json or explain)
     if json:
         output.document(report)

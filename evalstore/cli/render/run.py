@@ -32,6 +32,7 @@ from evalstore.operations.views.status_text import (
     plan_text,
     reason_text,
     reason_value_lines,
+    remote_texts,
     skipped_text,
     trust_hint,
     waiting_text,
@@ -90,6 +91,8 @@ def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> Non
         output.line(
             '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)'
         )
+    for text in remote_texts(status):
+        output.line(text)
 
 
 def _print_changes(status: Status) -> None:

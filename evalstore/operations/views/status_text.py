@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.display import likely_price, planned_judgements, plural, safe, short
+from evalstore.display import likely_price, money, planned_judgements, plural, safe, short
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.reports.focused_lines import focus
@@ -94,6 +94,23 @@ def plan_text(status: Status) -> str:
     models = _candidates_text(status)
     reused = f"; {plural(status.reuse, 'answer')} reused" if status.reuse else ""
     return f"A run would {work_text(status)} ({models}), {price}{reused}."
+
+
+def remote_texts(status: Status, *, brief: bool = False) -> list[str]:
+    """Return for each remote with some of the answers how many, and what a pull would save.
+
+    With `brief` only how many: `origin has 60 of the 68 answers`.
+    """
+    if brief:
+        return [
+            f"{each.remote} has {each.answers:,} of the {plural(status.ask, 'answer')}"
+            for each in status.remotes
+        ]
+    return [
+        f"{text}: 'evalstore pull {each.remote} --for-plan' "
+        + (f"saves about {money(each.cost)}" if each.cost else "copies them")
+        for each, text in zip(status.remotes, remote_texts(status, brief=True), strict=True)
+    ]
 
 
 def _candidates_text(status: Status) -> str:

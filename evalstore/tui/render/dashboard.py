@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, columns_of, interval_bar, percent, plural, safe
-from evalstore.operations.views.status_text import pending_text
+from evalstore.operations.views.status_text import pending_text, remote_texts
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.render.plot import Series, beside, series_line, series_lines
 from evalstore.tui.render.reading import READING, problem_text
@@ -125,9 +125,10 @@ def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
     if status is None:
         return ()
     has_work = status.is_any or bool(status.untrusted or status.labels)
-    text = pending_text(status)
-    if columns_of(text) > room:
-        text = pending_text(status, brief=True)
+    long, brief = pending_text(status), pending_text(status, brief=True)
+    remotes = remote_texts(status, brief=True)
+    texts = ("; ".join([long, *remotes]), "; ".join([brief, *remotes]), long)
+    text = next((text for text in texts if columns_of(text) <= room), brief)
     return (StyledSpan(clip(text, room), "pending" if has_work else ""),)
 
 

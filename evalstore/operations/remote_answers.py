@@ -1,0 +1,56 @@
+"""What `pull --for-plan` would save: the answers of a plan that remotes have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.operations.status_report import RemoteAnswers
+from evalstore.values import RECORDED
+
+if TYPE_CHECKING:
+    from evalstore.planning.plan import PlannedAsk
+    from evalstore.planning.project import Project
+    from evalstore.sharing.index_cache import IndexCache
+    from evalstore.store import Store
+
+
+def find_remote_answers(
+    project: Project, asks: Sequence[PlannedAsk], prices: Sequence[float | None]
+) -> tuple[RemoteAnswers, ...]:
+    """Return the remotes that have answers to these asks, as far as they were last read.
+
+    `prices` are those of one answer to each. Nothing is connected to.
+    """
+    wanted = [
+        (ask, price)
+        for ask, price in zip(asks, prices, strict=True)
+        if ask.cell.candidate.id != RECORDED
+    ]
+    if not wanted or not project.settings.remotes:
+        return ()
+    from evalstore.sharing.known_runs import open_known
+
+    found = []
+    for name in project.settings.remotes:
+        with suppress(EvalstoreError), open_known(project.workspace, name) as cache:
+            if cache is None:
+                continue
+            there = _count(project.store, cache, {ask.question_id for ask, _ in wanted})
+            counted = [(min(there[ask.question_id], ask.count), price) for ask, price in wanted]
+            counted = [(count, price) for count, price in counted if count]
+            if counted:
+                costs = [count * price for count, price in counted if price is not None]
+                cost = round(sum(costs), 6) if len(costs) == len(counted) else None
+                found.append(RemoteAnswers(name, sum(count for count, _ in counted), cost))
+    return tuple(found)
+
+
+def _count(store: Store, cache: IndexCache, questions: set[str]) -> Counter[str]:
+    """Return how many answers to each question a remote has and the store lacks."""
+    places = cache.find_keys("sessions", [bytes.fromhex(question) for question in questions])
+    stored = store.find_present("sessions", places.keys())
+    return Counter(key.hex() for id, key in places.items() if id not in stored)

@@ -1,0 +1,66 @@
+"""What is known of a remote without asking it: the copy of its indexes on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.sharing.acceptance import EVERYTHING, Acceptance
+from evalstore.sharing.index_cache import IndexCache
+from evalstore.sharing.remote_acceptance import acceptance_of
+from evalstore.workspace.remote_names import CACHES, is_folder, path_of
+from evalstore.workspace.remote_urls import read_url
+from evalstore.workspace.remotes import find_remote, folder_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.workspace.folder import WorkspaceFolder
+
+
+def cache_path(
+    workspace: WorkspaceFolder, name: str, address: str, rules: Acceptance = EVERYTHING
+) -> Path:
+    """Return the path of the copy of the indexes of a remote; other rules have another one."""
+    named = address.encode("utf-8", "surrogateescape") + rules.identity.encode()
+    digest = hashlib.sha256(named).hexdigest()[:8]
+    return workspace.private / CACHES / f"{name}-{digest}.db"
+
+
+@contextmanager
+def open_known(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCache | None]:
+    """Open what is known of a remote; None when it was never read.
+
+    Raises `EvalstoreError` for a remote that is not set.
+    """
+    name, settings = find_remote(workspace, remote)
+    address, rules = settings.address, acceptance_of(workspace, name, settings)
+    if is_folder(address):
+        address = str(folder_of(workspace.root, path_of(address)))
+    else:
+        address = read_url(address).address
+    path = cache_path(workspace, name, address, rules)
+    if not path.is_file():
+        yield None
+        return
+    with IndexCache.open(path, address, rules) as cache:
+        yield cache
+
+
+def find_known_runs(workspace: WorkspaceFolder, remote: str) -> list[str]:
+    """Return the ids of the runs that a remote had when it was last read, newest first.
+
+    Raises `RevisionError` when it is not set or was never read.
+    """
+    try:
+        with open_known(workspace, remote) as cache:
+            if cache is not None and cache.list_pushes():
+                return cache.list_runs()
+    except EvalstoreError as error:
+        raise RevisionError(str(error), hint=error.hint) from error
+    raise RevisionError(
+        f"it is not known which runs '{remote}' has", hint=f"'evalstore fetch {remote}' reads it"
+    )
