@@ -175,9 +175,12 @@ def name_gone(comparison: Comparison) -> None:
 
 
 def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
-    """Return the selected results of a side, without cases that the other side did not run."""
+    """Return the selected results of a side, without cases that the other side did not run.
+
+    Results with a system prompt that the case had not on the other side stay: it is new or gone.
+    """
     places = _all_places(other.results)
-    rows: dict[str, frozenset[tuple[str, str]]] = {}
+    rows: dict[str, dict[tuple[str, str], tuple[str | None, ...]]] = {}
 
     def counts(result: Result) -> bool:
         if not selection.covers_file(result.file):
@@ -189,8 +192,12 @@ def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
             return True
         if node not in rows:
             cases = other.files[node].cases
-            rows[node] = frozenset(name for case in cases for name in _names(case))
-        return rows[node].isdisjoint(_names(result))
+            rows[node] = {name: case.prompts for case in cases for name in _names(case)}
+        had = (rows[node].get(name) for name in _names(result))
+        return not any(
+            prompts and (result.prompt in prompts or result.prompt_number < len(prompts))
+            for prompts in had
+        )
 
     return [result for result in side.results if counts(result)]
 

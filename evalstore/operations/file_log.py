@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from evalstore.display import short
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import differ_evaluators
 from evalstore.operations.prompt_names import prompts_of
@@ -22,7 +23,7 @@ from evalstore.store.results import iterate_entries, results_of
 from evalstore.values import CaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from evalstore.operations.file_edits import Name
     from evalstore.operations.prompt_names import PromptNames
@@ -103,9 +104,14 @@ def find_logged_changes(
             changes.append(LoggedChange(version.run, Counter(), differences, is_covered=False))
         judged_by_models = any("models" in case.judged_by for case in files[version.node].cases)
         has_temperature = any(case.temperature is None for case in files[version.node].cases)
+        judged: set[str] = set()
         for number, (run, leaf) in enumerate(version.results):
             now = words[leaf]
             edited = () if number else differences
+            if number and differences:
+                late = {model for _, _, model in now} & models - judged
+                edited = tuple(_late_edits(late, version.results[0][0]))
+            judged |= {model for _, _, model in now}
             if now:
                 was, candidates = candidates, _candidates_as_of(candidates, run)
                 models |= {model for _, _, model in now}
@@ -123,6 +129,12 @@ def find_logged_changes(
                 changes.append(LoggedChange(run, Counter(now.values()), edited))
             known |= now
     return changes[::-1]
+
+
+def _late_edits(candidates: Collection[str], first: Run) -> Iterator[Difference]:
+    """Yield the candidates whose results of an edited file come after those of others."""
+    for model in sorted(candidates):
+        yield Difference(f"first results of {model} since the edit in run {short(first.id)}")
 
 
 def _evaluator_edits(was: Run, now: Run, find: Find, file: CaseFile) -> Iterator[Difference]:
