@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from operator import eq, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.normalization import preparer
@@ -21,6 +21,9 @@ _MOST_STEPS = 5 * 10**9
 """The most steps of such a search: the square of the shorter length, times the longer one."""
 _LONGEST_WORD = 40
 """The most characters by which a passage is extended to a whole word."""
+_IN_PLACE = 0.1
+"""How much more a passage is worth whose words are all in the same places: '105 euros' is more
+like '94 euros' than 'euros.' is, although more letters differ."""
 _LEAST_SCORE = 70
 """How similar a passage must be to be called the nearest one: 0..100."""
 _LEAST_SCORE_OF_PART = 80
@@ -190,16 +193,23 @@ def _align(part: str, text: str) -> tuple[str, int, int, float]:
     from rapidfuzz.distance import Indel
 
     words = [match.span() for match in re.finditer(_WORD, text)]
-    count = len(re.findall(_WORD, part))
+    wanted = re.findall(_WORD, part)
+    count = len(wanted)
     if not words or not count:
         return part, 0, 0, 0.0
     best = (0, 0, 0.0)
+    highest = 0.0
     sizes = [count, count + 1, count + 2, *([count - 1] if count >= _MANY_WORDS else [])]
     for size in dict.fromkeys(min(size, len(words)) for size in sizes):
         for (start, _), (_, end) in zip(words, words[size - 1 :], strict=False):
-            score = Indel.normalized_similarity(part, text[start:end], score_cutoff=best[2])
-            if score > best[2]:
-                best = (start, end, score)
+            least = max(0.0, highest - _IN_PLACE)
+            score = Indel.normalized_similarity(part, text[start:end], score_cutoff=least)
+            if score <= least:
+                continue
+            found = re.findall(_WORD, text[start:end])
+            in_place = sum(map(eq, wanted, found)) / count
+            if score + _IN_PLACE * in_place > highest:
+                best, highest = (start, end, score), score + _IN_PLACE * in_place
     start, end, score = best
     if score * 100 < _LEAST_SCORE and count == 1:
         return part, *_part_of_word(part, text)

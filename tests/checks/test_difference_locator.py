@@ -40,6 +40,13 @@ def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifferenc
         ({"containsAny": ["zzz", "20 Euros"]}, LONG, "20 Euros", "20 euros", "line 1, column 12"),
         ({"containsAll": ["euros", "Pay at"]}, LONG, "Pay at", "pay at", "line 2, column 8"),
         ({"contains": "3.00 euros"}, FEE, "3.00 euros", "10.00 euros", "line 1, column 4"),
+        (
+            {"contains": "94 euros"},
+            "It costs 105 euros.",
+            "94 euros",
+            "105 euros",
+            "line 1, column 10",
+        ),
         ({"contains": "0.80 euros"}, FEE, "0.80 euros", "10.00 euros", "line 1, column 4"),
         (
             {"contains": "1.00 euros"},
