@@ -98,7 +98,7 @@ def _copy(
 ) -> None:
     pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
     report.bytes_received += pulled.bytes_received
-    report.newer = pulled.unknown
+    report.newer = opened.cache.count_unknown()
 
 
 def count_left_out(cache: IndexCache) -> list[LeftOut]:

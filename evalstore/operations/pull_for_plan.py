@@ -64,7 +64,7 @@ def pull_for_plan(
             opened.address,
             count_kinds(copied),
             bytes_received=received,
-            newer=pull.pulled.unknown,
+            newer=opened.cache.count_unknown(),
             left_out=count_left_out(opened.cache),
         )
 

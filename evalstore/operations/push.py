@@ -12,6 +12,7 @@ from evalstore.display import plural, short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.open_remote import OpenRemote, name_of_writer, open_remote
 from evalstore.operations.since import choose_since
+from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.indexes import IndexHeader
 from evalstore.sharing.layout import is_remote, make_remote
@@ -20,6 +21,7 @@ from evalstore.sharing.push import Pushed, SecretsError, push_records
 from evalstore.sharing.secret_scan import FoundSecret, SecretScan
 from evalstore.store.records import COPIED_TABLES
 from evalstore.store.table_columns import FAILURES
+from evalstore.workspace.env_files import read_env_files
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -104,7 +106,7 @@ def write_missing(
     `verb` is what the message says that was not done.
     """
     header = IndexHeader(name_of_writer(location), now(), ())
-    scan = None if allow_keys else SecretScan(os.environ)
+    scan = None if allow_keys else SecretScan({**_variables_of_files(location), **os.environ})
     try:
         return push_records(
             opened.store,
@@ -118,6 +120,12 @@ def write_missing(
         )
     except SecretsError as error:
         raise _refusal(error.secrets, verb) from error
+
+
+def _variables_of_files(location: Location) -> dict[str, str]:
+    """Return the variables of the `.env` files of the workspace."""
+    files = read_env_files(open_workspace(location).root)
+    return {name: value for file in files.values() for name, value in file.values.items()}
 
 
 def count_kinds(by_table: Mapping[str, int]) -> dict[str, int]:

@@ -25,7 +25,7 @@ from evalstore.sharing.indexes import (
     read_index,
 )
 from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, sha256
-from evalstore.sharing.packs import TABLE_NUMBERS, PackEntry
+from evalstore.sharing.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
 from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
 from evalstore.store.connection import harden
@@ -124,9 +124,9 @@ class IndexCache:
         One that was refused is read again when it has a signature of another size. Raises
         `RemoteError` for an index that is damaged, unless it is refused.
         """
+        known, refused = self._load_names()  # first: another program may push meanwhile
         sizes = {file.name: file.size for file in files.iterate(INDEXES)}
         listed = {name for name in sizes if digest_of_index(name) is not None}
-        known, refused = self._load_names()
         if (known | set(refused)) - listed:  # the remote was emptied, or cleaned up
             self._clear()
             known, refused = set(), {}
@@ -315,6 +315,12 @@ class IndexCache:
         query = "SELECT count(*) FROM records WHERE kind = ?"
         return int(self._connection.execute(query, (TABLE_NUMBERS[table],)).fetchone()[0])
 
+    def count_unknown(self) -> int:
+        """Return how many records are of tables that only a newer program knows."""
+        numbers = ", ".join(map(str, TABLE_NAMES))
+        query = f"SELECT count(*) FROM records WHERE kind NOT IN ({numbers})"
+        return int(self._connection.execute(query).fetchone()[0])
+
     def count_bytes(self) -> int:
         """Return the bytes of all packs of the remote."""
         query = "SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT digest, size FROM packs)"
@@ -348,6 +354,9 @@ def _open(path: Path, origin: _Origin) -> sqlite3.Connection | None:
             connection.execute("PRAGMA synchronous = NORMAL")
             if _is_usable(connection, origin):
                 return connection
+        except sqlite3.OperationalError:  # another program uses it
+            connection.close()
+            return None
         except sqlite3.DatabaseError:
             pass
         with suppress(sqlite3.Error):

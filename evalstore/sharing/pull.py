@@ -37,8 +37,6 @@ class Pulled:
     records: int = 0
     bytes_received: int = 0
     """Of packs, or parts of them."""
-    unknown: int = 0
-    """Records of a newer program, which stay where they are."""
     last_pack: tuple[str, bytes] = ("", b"")
     """The SHA-256 and the bytes of the whole pack that was read last: rows of several tables are
     in one."""
@@ -62,7 +60,9 @@ def pull_records(
         batch: list[CheckedRecord] = []
         size = 0
         for ids in split_ids(missing[table], _AT_ONCE):
-            for checked in read_records(files, cache, table, ids, pulled, listener):
+            for checked in read_records(
+                files, cache, table, ids, pulled, listener, is_complete=True
+            ):
                 batch.append(checked)
                 size += checked.record.size
                 if len(batch) >= _ROWS or size >= _BYTES:
@@ -85,22 +85,28 @@ def read_records(
     ids: Sequence[bytes],
     pulled: Pulled,
     listener: CopyListener,
+    *,
+    is_complete: bool = False,
 ) -> Iterator[CheckedRecord]:
-    """Yield the checked records of a table with these ids; those the remote lacks are left out."""
+    """Yield the checked records of a table with these ids; those the remote lacks are left out.
+
+    With `is_complete`, it is an error if it lacks one.
+    """
     by_pack: dict[int, list[RecordPlace]] = {}
     for place in cache.find_places(table, ids):
         by_pack.setdefault(place.pack, []).append(place)
+    if is_complete and sum(map(len, by_pack.values())) < len(ids):
+        raise RemoteError(
+            f"what is known of the remote '{files.address}' changed during the pull",
+            hint="another program has read it at the same time; pull again",
+        )
     for number, places in by_pack.items():
         pack = cache.find_pack(number)
         places.sort(key=lambda place: place.entry.offset)
         before = pulled.bytes_received
         whole = cache.rules.requires_signatures
         for place, data in _read_pack(files, pack, places, pulled, whole=whole):
-            checked = _check(files, pack, place, data)
-            if checked is None:
-                pulled.unknown += 1
-            else:
-                yield checked
+            yield _check(files, pack, place, data)
         listener.advance(len(places), pulled.bytes_received - before)
 
 
@@ -167,14 +173,14 @@ def _neighbours(places: Sequence[RecordPlace]) -> Iterator[list[RecordPlace]]:
         yield group
 
 
-def _check(
-    files: RemoteFiles, pack: IndexedPack, place: RecordPlace, data: bytes
-) -> CheckedRecord | None:
-    """Return a checked record; None for one of a newer program."""
+def _check(files: RemoteFiles, pack: IndexedPack, place: RecordPlace, data: bytes) -> CheckedRecord:
+    """Return a checked record."""
     name = pack_name(pack.digest)
     try:
         record = read_record(data, place.entry)
-        return None if record is None else check_record(record)
+        if record is None:
+            raise DamagedPackError("its table is not known")
+        return check_record(record)
     except DamagedPackError as error:
         raise _damaged(files, name, f"the record {place.entry.id.hex()}: {error}") from error
     except StoreError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.sharing.pull import Pulled, read_records
-from evalstore.store.records import COPIED_TABLES
+from evalstore.store.records import COPIED_TABLES, check_record
 
 if TYPE_CHECKING:
     from evalstore.sharing.index_cache import IndexCache
@@ -32,6 +32,8 @@ class ReferencedPull:
         self._cache = cache
         self._listener = listener
         self._seen: set[bytes] = set()
+        self._walked: set[bytes] = set()
+        """The nodes of the store whose references were followed."""
         self.pulled = Pulled()
         self.by_table: dict[str, int] = {}
         """How many rows were stored in each table."""
@@ -52,26 +54,36 @@ class ReferencedPull:
 
     def copy(self, table: str, ids: Iterable[bytes]) -> None:
         """Copy rows of a table; raises `RemoteError` and `StoreError` as `pull_records`."""
-        waiting = sorted(set(ids) - self._seen)
-        self._seen.update(waiting)
+        waiting = sorted(set(ids))
         for start in range(0, len(waiting), _ROWS):
+            wanted = [id for id in waiting[start : start + _ROWS] if id not in self._seen]
+            self._seen.update(wanted)
             batch = list(
-                read_records(
-                    self._files,
-                    self._cache,
-                    table,
-                    waiting[start : start + _ROWS],
-                    self.pulled,
-                    self._listener,
-                )
+                read_records(self._files, self._cache, table, wanted, self.pulled, self._listener)
             )
             references = {bytes.fromhex(id) for checked in batch for id in checked.references}
+            references |= self._find_below(references)
             for other, others in self._locate(references - self._seen):
                 self.copy(other, others)
             if batch:
                 self._store.ensure_records(batch)
                 self.pulled.records += len(batch)
                 self.by_table[table] = self.by_table.get(table, 0) + len(batch)
+
+    def _find_below(self, ids: set[bytes]) -> set[bytes]:
+        """Return what the nodes of the store among these ids refer to, at any depth.
+
+        An interrupted pull may have stored a node without the nodes below it.
+        """
+        below: set[bytes] = set()
+        waiting = self._store.find_present("nodes", ids - self._walked)
+        while waiting:
+            self._walked |= waiting
+            nodes = self._store.load_records("nodes", [id.hex() for id in waiting])
+            found = {bytes.fromhex(id) for node in nodes for id in check_record(node).references}
+            below |= found
+            waiting = self._store.find_present("nodes", found - self._walked)
+        return below
 
     def _locate(self, ids: set[bytes]) -> Iterator[tuple[str, set[bytes]]]:
         """Yield the tables in which the remote has these ids, without those of the store."""

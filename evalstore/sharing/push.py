@@ -93,7 +93,6 @@ class _Push:
         self._listener = listener
         self._scan = scan
         self._sign = sign
-        self._secrets: list[FoundSecret] = []
         self._pushed = Pushed()
         self._pack = PackWriter()
         self._keys: list[bytes] = []
@@ -103,17 +102,24 @@ class _Push:
 
     def run(self, missing: MissingIds) -> Pushed:
         self._listener.start(count_ids(missing))
+        if self._scan:  # before anything is written
+            found = map(self._scan.find, iterate_records(self._store, missing))
+            secrets = [secret for secret in found if secret]
+            if secrets:
+                raise SecretsError(secrets)
         for record in iterate_records(self._store, missing):
-            secret = self._scan.find(record) if self._scan else None
-            if secret:
-                self._secrets.append(secret)
-            elif not self._secrets:  # otherwise nothing is written any more
-                self._add(record)
-        if self._secrets:
-            raise SecretsError(self._secrets)
+            self._add(record)
         self._finish_pack()
         self._finish_index()
         return self._pushed
+
+    def _require_whole(self, name: str, data: bytes) -> None:
+        """Raise `RemoteError` if a file that is there is shorter or longer than it should be."""
+        if self._files.read_range(name, len(data) - 1, 2) != data[-1:]:
+            raise RemoteError(
+                f"the remote '{self._files.address}' is damaged: '{name}' is not whole",
+                hint="remove this file from the remote, and push again",
+            )
 
     def _add(self, record: StoredRecord) -> None:
         checked = check_record(record)
@@ -131,6 +137,8 @@ class _Push:
             return
         digest, data = self._pack.finish()
         sent = len(data) if self._files.create(pack_name(digest), data) else 0
+        if not sent:
+            self._require_whole(pack_name(digest), data)
         number = len(self._packs)
         self._packs.append(IndexedPack(digest, len(data)))
         self._records += [

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.canonical_json import canonical_json
+
 if TYPE_CHECKING:
     from evalstore.store.records import StoredRecord
 
@@ -22,7 +24,11 @@ _SHAPES: tuple[tuple[str, str, str], ...] = (
     ("a Slack token", "xox", r"\bxox[abprs]-[A-Za-z0-9-]{20,}"),
     ("a private key", "PRIVATE KEY-----", r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----"),
 )
-_PATTERNS = tuple((name, text, re.compile(pattern)) for name, text, pattern in _SHAPES)
+_START = r"(?:(?<=\\[bfnrt])|\b)"
+"""The start of a word, also after a line break or a tab, which JSON writes with a letter."""
+_PATTERNS = tuple(
+    (name, text, re.compile(pattern.replace(r"\b", _START, 1))) for name, text, pattern in _SHAPES
+)
 _VARIABLE = re.compile(r"(_|\A)(KEY|TOKEN|SECRET|PASSWORD)\Z")
 _SHORTEST = 12
 """Characters of a value that is looked for; shorter ones may be words."""
@@ -43,8 +49,9 @@ class SecretScan:
     def __init__(self, variables: Mapping[str, str]) -> None:
         """`variables` are those of the environment and of `.env`, by name."""
         self._values = tuple(
-            (name, value)
+            (name, form)
             for name, value in variables.items()
+            for form in dict.fromkeys((value, canonical_json(value)[1:-1]))
             if _VARIABLE.search(name.upper()) and len(value) >= _SHORTEST
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 ID_BYTES = 16
+_ID = re.compile("[0-9a-f]{32}")
 COPIED_TABLES = tuple(
     dict.fromkeys(
         {**VERSIONS, **EVENTS}[kind].name
@@ -99,6 +101,8 @@ def check_record(record: StoredRecord) -> CheckedRecord:
             if hashing.describe_file(version) != content:
                 raise damaged(table, id, "its bytes do not match its id")
         columns = derive_columns(kind, content)
+        if not all(map(_ID.fullmatch, iterate_references(kind, content))):
+            raise ValueError("it refers to something that has no id")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise damaged(table, id, f"its content is not that of a {kind}") from error
     for name in {"started", "at"} & columns.keys():

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.canonical_json import canonical_json
 from evalstore.errors import EvalstoreError, RemoteError, StoreError
+from evalstore.hashing import hash_content
 from evalstore.sharing import packs
 from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.indexes import (
     NO_KEY,
     IndexedPack,
@@ -248,6 +251,9 @@ def test_records_of_a_newer_program_stay_where_they_are(
     _publish(remote, pack, entries)
     assert stores.pull(empty, remote).records == 1
     assert stores.pull(empty, remote).records == 0
+    with IndexCache.open(None, remote.address) as cache:
+        cache.refresh(remote)
+        assert cache.count_unknown() == 1
 
 
 @pytest.mark.parametrize(
@@ -339,3 +345,33 @@ def test_errors_have_hints(full: Store, empty: Store, remote: FolderFiles, tmp_p
     with pytest.raises(EvalstoreError) as damaged:
         stores.pull(empty, remote)
     assert damaged.value.hint
+
+
+def test_a_pack_that_is_not_whole_is_an_error_of_the_next_push(
+    full: Store, remote: FolderFiles, tmp_path: Path
+) -> None:
+    stores.push(full, remote)
+    (index,) = (tmp_path / "remote/indexes").iterdir()
+    index.unlink()
+    (pack,) = (tmp_path / "remote/packs").rglob("*.pack")
+    whole = pack.read_bytes()
+    for data in (whole[:-1], whole + b".", b""):
+        pack.write_bytes(data)
+        with pytest.raises(RemoteError, match="is not whole"):
+            stores.push(full, remote)
+        assert not list((tmp_path / "remote/indexes").iterdir())
+    pack.unlink()
+    stores.push(full, remote)
+    assert pack.read_bytes() == whole
+
+
+@pytest.mark.parametrize("id", ["z" * 32, "ab", "A" * 32, "é" * 32])
+def test_a_reference_that_is_not_an_id_is_refused(
+    whole_records: list[CheckedRecord], empty: Store, remote: FolderFiles, id: str
+) -> None:
+    session = next(checked for checked in whole_records if checked.kind == "session")
+    content = canonical_json({**session.content, "model": id})
+    _publish(remote, *_pack(StoredRecord("sessions", hash_content(content), content)))
+    with pytest.raises(RemoteError, match="is damaged"):
+        stores.pull(empty, remote)
+    assert stores.rows(empty) == {}
