@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -78,6 +79,7 @@ def create_bundle(
     """
     path = location.directory / file
     require_writable(path, file)
+    _require_bundle_or_nothing(path, file)
     with open_store(location) as store:
         presumes: list[str] = []
         if since is None:
@@ -102,6 +104,15 @@ def create_bundle(
             write_missing(location, opened, rows, listener, allow_keys=allow_keys, verb="written")
     counts = count_kinds(count_by_table(rows))
     return BundleReport(str(file), counts, path.stat().st_size, presumes)
+
+
+def _require_bundle_or_nothing(path: Path, file: Path) -> None:
+    """Raise `RemoteError` if another file, such as a store, would be replaced."""
+    if path.exists() and path.stat().st_size and not zipfile.is_zipfile(path):
+        raise RemoteError(
+            f"'{file}' is another file, not a bundle, so it is not replaced",
+            hint="name a file that does not exist yet, such as results.bundle",
+        )
 
 
 def verify_bundle(

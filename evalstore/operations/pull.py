@@ -42,6 +42,8 @@ class PullReport:
     bytes_received: int = field(default=0, metadata={"json_name": "bytesReceived"})
     newer: int = 0
     """Rows of a newer program, which were left in the remote."""
+    waiting: int = 0
+    """Runs that were left in the remote, because it lacks rows that they refer to."""
     dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
     left_out: Sequence[LeftOut] = field(default=(), metadata={"json_name": "leftOut"})
     """Pushes that do not count, of which nothing is copied."""
@@ -99,6 +101,8 @@ def _copy(
     pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
     report.bytes_received += pulled.bytes_received
     report.newer = opened.cache.count_unknown()
+    report.waiting = pulled.waiting
+    report.records = {**report.records, "runs": report.records["runs"] - pulled.waiting}
 
 
 def count_left_out(cache: IndexCache) -> list[LeftOut]:

@@ -65,6 +65,7 @@ def pull_for_plan(
             count_kinds(copied),
             bytes_received=received,
             newer=opened.cache.count_unknown(),
+            waiting=pull.pulled.waiting,
             left_out=count_left_out(opened.cache),
         )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from evalstore.errors import RemoteError
@@ -38,16 +40,17 @@ class FolderFiles:
                     if entry.name.startswith("."):
                         continue
                     name = f"{current}/{entry.name}" if current else entry.name
-                    if entry.is_dir():
+                    # Links may lead anywhere, and round in circles.
+                    if entry.is_dir(follow_symlinks=False):
                         waiting.append(name)
-                    else:
+                    elif entry.is_file(follow_symlinks=False):
                         with suppress(FileNotFoundError):  # removed meanwhile
                             yield ListedFile(name, entry.stat().st_size)
 
     def read(self, name: str, most: int) -> bytes:
         """Return a whole file of at most `most` bytes."""
         with self._explained(name):
-            path = self._root / name
+            path = self._place(name)
             data = _read(path, 0, most + 1)
         if len(data) > most:
             raise RemoteError(f"'{path}' has more than {most:,} bytes")
@@ -56,12 +59,13 @@ class FolderFiles:
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """Return a part of a file."""
         with self._explained(name):
-            return _read(self._root / name, start, length)
+            return _read(self._place(name), start, length)
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a file in one step, unless it exists."""
         path = self._root / name
         with self._explained(name, writing=True):
+            self._place(name)
             if path.exists():
                 return False
             self._make_folder(path.parent)
@@ -70,6 +74,18 @@ class FolderFiles:
             except FileExistsError:
                 return False
         return True
+
+    def _place(self, name: str) -> Path:
+        """Return the path of a file; raises `RemoteError` when a link is on the way to it."""
+        path = self._root
+        for part in name.split("/"):
+            path = path / part
+            if path.is_symlink():
+                raise RemoteError(
+                    f"the remote '{self.address}' cannot be used: '{path}' is a symbolic link",
+                    hint="replace it by what it leads to",
+                )
+        return path
 
     def _make_folder(self, folder: Path) -> None:
         """Make a folder of the remote, but no folder above the remote."""
@@ -97,6 +113,9 @@ class FolderFiles:
 
 
 def _read(path: Path, start: int, length: int) -> bytes:
-    with path.open("rb") as file:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path
+        if not S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
         file.seek(start)
         return file.read(length)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.errors import RemoteError, StoreError
+from evalstore.sharing.completeness import Completeness
 from evalstore.sharing.differences import MissingIds, count_ids, split_ids
 from evalstore.sharing.layout import pack_name, sha256
 from evalstore.sharing.packs import DamagedPackError, read_record
@@ -37,6 +38,8 @@ class Pulled:
     records: int = 0
     bytes_received: int = 0
     """Of packs, or parts of them."""
+    waiting: int = 0
+    """Runs that were left in the remote, because it lacks rows that they refer to."""
     last_pack: tuple[str, bytes] = ("", b"")
     """The SHA-256 and the bytes of the whole pack that was read last: rows of several tables are
     in one."""
@@ -50,6 +53,8 @@ def pull_records(
     listener: CopyListener,
 ) -> Pulled:
     """Store these rows of a remote; runs come last, so that an interrupted pull shows no new run.
+
+    A run that refers to rows which the remote does not have yet is left there.
 
     Raises `RemoteError` for a pack that is damaged, `MissingPackError` for one that is gone, and
     `StoreError` if a stored row has other content.
@@ -73,6 +78,9 @@ def pull_records(
 
 
 def _store(store: Store, batch: Sequence[CheckedRecord], pulled: Pulled) -> None:
+    if batch and batch[0].kind == "run":
+        batch, waiting = Completeness(store).split(batch)
+        pulled.waiting += len(waiting)
     if batch:
         store.ensure_records(batch)
         pulled.records += len(batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from evalstore.sharing.completeness import Completeness
 from evalstore.sharing.pull import Pulled, read_records
 from evalstore.store.records import COPIED_TABLES, check_record
 
@@ -65,6 +66,9 @@ class ReferencedPull:
             references |= self._find_below(references)
             for other, others in self._locate(references - self._seen):
                 self.copy(other, others)
+            if table == "runs":
+                batch, incomplete = Completeness(self._store).split(batch)
+                self.pulled.waiting += len(incomplete)
             if batch:
                 self._store.ensure_records(batch)
                 self.pulled.records += len(batch)

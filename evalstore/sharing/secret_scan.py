@@ -61,7 +61,7 @@ class SecretScan:
         if record.data:
             text += record.data.decode("latin-1")
         for name, value in self._values:
-            if value in text:
+            if value in text or value.encode(errors="replace") in (record.data or b""):
                 return FoundSecret(record.table, record.id, f"the value of {name}")
         for name, part, pattern in _PATTERNS:
             if part in text and pattern.search(text):

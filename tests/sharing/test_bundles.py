@@ -149,7 +149,8 @@ def test_a_push_since_a_run_that_is_not_there_makes_no_remote(
 
 def test_a_bundle_that_cannot_be_written_changes_nothing(finished: Path, tmp_path: Path) -> None:
     file = tmp_path / "all.bundle"
-    file.write_bytes(b"what was there")
+    create_bundle(Location(finished), file)
+    before = file.read_bytes()
     with pytest.raises(EvalstoreError, match="there is no run after '@'"):
         create_bundle(Location(finished), file, since="@")
     workspace = shutil.copytree(finished, tmp_path / "w")
@@ -157,8 +158,19 @@ def test_a_bundle_that_cannot_be_written_changes_nothing(finished: Path, tmp_pat
         connection.execute("UPDATE sessions SET content = replace(content, 'Warm', 'Cold')")
     with pytest.raises(EvalstoreError, match="does not match its id"):
         create_bundle(Location(workspace), file)
-    assert file.read_bytes() == b"what was there"
+    assert file.read_bytes() == before
     assert {path.name for path in tmp_path.iterdir()} == {"all.bundle", "w"}
+
+
+@pytest.mark.parametrize("name", [".evalstore/store.db", "evalstore.yaml", "tests/weather.md"])
+def test_another_file_is_never_replaced_by_a_bundle(
+    finished: Path, tmp_path: Path, name: str
+) -> None:
+    workspace = shutil.copytree(finished, tmp_path / "w")
+    before = (workspace / name).read_bytes()
+    with pytest.raises(EvalstoreError, match="is another file, not a bundle"):
+        create_bundle(Location(workspace), Path(name))
+    assert (workspace / name).read_bytes() == before
 
 
 def test_a_key_is_not_written_to_a_bundle(

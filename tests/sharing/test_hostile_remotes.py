@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from evalstore.sharing.indexes import (
 from evalstore.sharing.layout import index_name, make_remote, pack_name, sha256
 from evalstore.sharing.packs import PackEntry, PackWriter
 from evalstore.store import Store
+from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, StoredRecord
 from tests.sharing import stores
 
@@ -375,3 +377,35 @@ def test_a_reference_that_is_not_an_id_is_refused(
     with pytest.raises(RemoteError, match="is damaged"):
         stores.pull(empty, remote)
     assert stores.rows(empty) == {}
+
+
+def test_a_run_whose_rows_have_not_come_yet_stays_in_the_remote(
+    whole_records: list[CheckedRecord], empty: Store, remote: FolderFiles, tmp_path: Path
+) -> None:
+    late = next(checked.record for checked in whole_records if checked.kind == "session")
+    others = [checked.record for checked in whole_records if checked.record != late]
+    _publish(remote, *_pack(*others))
+    pulled = stores.pull(empty, remote)
+    runs = sum(checked.kind == "run" for checked in whole_records)
+    assert (pulled.waiting, empty.count_runs()) == (runs, 0)
+    _publish(remote, *_pack(late))
+    assert stores.pull(empty, remote).waiting == 0
+    assert empty.count_runs() == runs
+    assert check_store(empty)[1] == []
+
+
+def test_links_in_a_remote_are_not_followed(full: Store, empty: Store, tmp_path: Path) -> None:
+    root, outside = tmp_path / "remote", tmp_path / "outside"
+    outside.mkdir()
+    make_remote(FolderFiles(root))
+    (root / "packs").symlink_to(outside)
+    with pytest.raises(RemoteError, match="is a symbolic link"):
+        stores.push(full, FolderFiles(root))
+    assert list(outside.iterdir()) == []
+    (root / "packs").unlink()
+    stores.push(full, FolderFiles(root))
+    (root / "indexes/loop").symlink_to(root)
+    (root / "indexes/all").symlink_to("/")
+    (index,) = (root / "indexes").glob("*.idx")
+    os.mkfifo(index.with_name(f"20260101T000000Z-{'a' * 64}.idx"))
+    assert stores.pull(empty, FolderFiles(root)).records == len(stores.rows(full))

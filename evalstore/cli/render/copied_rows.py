@@ -82,6 +82,12 @@ def print_sentence(text: str, label: str = "") -> None:
 def warn_of_left_out(report: PullReport) -> None:
     """Warn of rows that this program does not know, and of pushes that do not count."""
     warn_of_newer(report.newer)
+    if report.waiting:
+        runs = output.plural(report.waiting, "run")
+        output.warn(
+            f"{runs} stayed in the remote, which lacks rows of "
+            f"{'it' if report.waiting == 1 else 'them'}; pull again when they have been pushed"
+        )
     for left_out in report.left_out[:_WRITERS]:
         pushes = output.plural(left_out.pushes, "push")
         writer = left_out.writer or "an unknown writer"
