@@ -28,6 +28,7 @@ class KnownCases:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._runs: list[Run] | None = None
+        self._candidates: set[str] | None = None
         self._trees: dict[str, dict[str, str]] = {}
         self._pairs: dict[str, dict[str, str]] = {}
         """The path that each test file had, by snapshot."""
@@ -42,6 +43,12 @@ class KnownCases:
         if self._runs is None:
             self._runs = list(self._project.store.find_recent_runs())
         return self._runs
+
+    def ever_had(self, candidate: str) -> bool:
+        """Return whether a candidate took part in one of the newest runs."""
+        if self._candidates is None:
+            self._candidates = {each.id for run in self.runs for each in run.candidates}
+        return candidate in self._candidates
 
     def _tree(self, root: str) -> dict[str, str]:
         """Return the entries of a snapshot."""

@@ -57,8 +57,6 @@ class Explainer:
     project: Project
     _prompts: dict[int, tuple[Case, Collection[str | None]]] = field(default_factory=dict)
     """By the `id()` of a case with many: the case, which keeps the id in use, and its prompts."""
-    _took_part: dict[str, bool] = field(default_factory=dict)
-    """Whether a candidate took part in one of the newest runs."""
 
     def __post_init__(self) -> None:
         """Prepare the readers of versions and of earlier cases."""
@@ -158,7 +156,7 @@ class Explainer:
         `number` is that of the conversation, without it the first new one counts.
         """
         is_known = False
-        is_new = not self._ever_took_part(cell.candidate.id)
+        is_new = not self._known.ever_had(cell.candidate.id)
         for known in self._known.find(cell.file, cell.case):
             is_known = True
             if not (is_new or takes_part(known, cell)):
@@ -172,14 +170,6 @@ class Explainer:
         if any(self._known.path_in(run.snapshot, cell.file) for run in self._known.runs):
             return Reason(NEW_ROW)
         return Reason("new test")
-
-    def _ever_took_part(self, candidate: str) -> bool:
-        """Return whether a candidate took part in one of the runs that are searched."""
-        if candidate not in self._took_part:
-            self._took_part[candidate] = any(
-                run.find_candidate(candidate) for run in self._known.runs
-            )
-        return self._took_part[candidate]
 
     def _differences(self, cell: Cell, number: int, known: KnownCase) -> Reason | None:
         """Return the first difference from a relative; None when there is none."""

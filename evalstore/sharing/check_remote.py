@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, short
 from evalstore.errors import RemoteError, StoreError
-from evalstore.sharing.indexes import LARGEST_INDEX, DamagedIndexError, read_index
+from evalstore.sharing.indexes import LARGEST_INDEX, NO_KEY, DamagedIndexError, read_index
 from evalstore.sharing.layout import (
     INDEXES,
     PACKS,
@@ -37,7 +37,7 @@ CREATE TABLE packs (
 );
 CREATE TABLE entries (
     pack INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, kind INTEGER NOT NULL,
-    id BLOB NOT NULL, PRIMARY KEY (pack, start, length, kind, id)
+    id BLOB NOT NULL, lookup BLOB NOT NULL, PRIMARY KEY (pack, start, length, kind, id, lookup)
 ) WITHOUT ROWID;
 CREATE TABLE targets (
     id BLOB PRIMARY KEY, kind TEXT NOT NULL, source BLOB NOT NULL, pack INTEGER NOT NULL
@@ -125,10 +125,10 @@ class _Check:
         try:
             numbers = [self._number(name, *pack) for pack in header.packs]
             connection.executemany(
-                "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?, ?)",
                 (
-                    (numbers[pack], entry.offset, entry.length, entry.table, entry.id)
-                    for pack, entry, _ in records
+                    (numbers[pack], entry.offset, entry.length, entry.table, entry.id, key)
+                    for pack, entry, key in records
                 ),
             )
         except BaseException:
@@ -167,9 +167,9 @@ class _Check:
 
     def _check_pack(self, number: int, name: str, digest: str, data: bytes) -> None:
         checked, damaged = 0, list[tuple[PackEntry, str]]()
-        for entry in self._entries(number):
+        for entry, key in self._entries(number):
             checked += 1
-            problem = self._check_record(number, entry, data)
+            problem = self._check_record(number, entry, key, data)
             if problem:
                 damaged.append((entry, problem))
         self._listener.advance(checked, len(data))
@@ -183,12 +183,13 @@ class _Check:
             table = TABLE_NAMES.get(entry.table, "unknown")
             self._report(name, f"row {entry.id.hex()} ({table}): {problem}")
 
-    def _entries(self, number: int) -> Iterator[PackEntry]:
-        query = "SELECT kind, id, start, length FROM entries WHERE pack = ? ORDER BY start"
-        for row in self._connection.execute(query, (number,)):
-            yield PackEntry(*row)
+    def _entries(self, number: int) -> Iterator[tuple[PackEntry, bytes]]:
+        """Yield the rows of a pack with their lookup keys."""
+        query = "SELECT lookup, kind, id, start, length FROM entries WHERE pack = ? ORDER BY start"
+        for key, *row in self._connection.execute(query, (number,)):
+            yield PackEntry(*row), key
 
-    def _check_record(self, number: int, entry: PackEntry, data: bytes) -> str | None:
+    def _check_record(self, number: int, entry: PackEntry, key: bytes, data: bytes) -> str | None:
         """Check a row, and note what it refers to; returns what is wrong with it."""
         try:
             record = read_record(data[entry.offset : entry.offset + entry.length], entry)
@@ -199,6 +200,8 @@ class _Check:
             targets = [
                 (bytes.fromhex(id), checked.kind, entry.id, number) for id in checked.references
             ]
+            if key != (bytes.fromhex(checked.key) if checked.key else NO_KEY):
+                return "its index has another lookup key"
         except DamagedPackError as error:
             return str(error)
         except StoreError as error:

@@ -68,6 +68,8 @@ class RecordPlace(NamedTuple):
     pack: int
     """The number of the pack in the cache."""
     entry: PackEntry
+    key: bytes
+    """The lookup key that the index gives."""
 
 
 class Push(NamedTuple):
@@ -273,13 +275,13 @@ class IndexCache:
     def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[RecordPlace]:
         """Yield where the remote has these records of a table; those it lacks are left out."""
         number = TABLE_NUMBERS[table]
-        query = "SELECT pack, id, start, length FROM records WHERE kind = ? AND id IN"
+        query = "SELECT pack, id, start, length, lookup FROM records WHERE kind = ? AND id IN"
         for begin in range(0, len(ids), _AT_ONCE):
             batch = ids[begin : begin + _AT_ONCE]
             places = ", ".join("?" * len(batch))
             rows = self._connection.execute(f"{query} ({places})", (number, *batch))
-            for pack, id, start, length in rows:
-                yield RecordPlace(pack, PackEntry(number, id, start, length))
+            for pack, id, start, length, key in rows:
+                yield RecordPlace(pack, PackEntry(number, id, start, length), key or NO_KEY)
 
     def find_keyed(self, table: str, keys: Sequence[bytes]) -> set[bytes]:
         """Return the ids of the records of a table with one of these lookup keys."""
@@ -297,8 +299,11 @@ class IndexCache:
         return found
 
     def find_newest_runs(self) -> set[bytes]:
-        """Return the ids of the newest run, and of the newest that was about all cases."""
-        query = "SELECT id, lookup FROM records WHERE kind = ? AND lookup IS NOT NULL"
+        """Return the ids of the newest run, and of the newest that was about all cases.
+
+        Runs without a lookup key are returned, too: whoever reads them finds that it is wrong.
+        """
+        query = "SELECT id, coalesce(lookup, x'ff') FROM records WHERE kind = ?"
         rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
         runs = sorted(((lookup, id) for id, lookup in rows), reverse=True)
         whole = (id for lookup, id in runs if lookup[8:9] == b"\1")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import RemoteError, StoreError
 from evalstore.sharing.completeness import Completeness
 from evalstore.sharing.differences import MissingIds, count_ids, split_ids
+from evalstore.sharing.indexes import NO_KEY
 from evalstore.sharing.layout import pack_name, sha256
 from evalstore.sharing.packs import DamagedPackError, read_record
 from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
@@ -188,7 +189,10 @@ def _check(files: RemoteFiles, pack: IndexedPack, place: RecordPlace, data: byte
         record = read_record(data, place.entry)
         if record is None:
             raise DamagedPackError("its table is not known")
-        return check_record(record)
+        checked = check_record(record)
+        if place.key != (bytes.fromhex(checked.key) if checked.key else NO_KEY):
+            raise DamagedPackError("its index has another lookup key")
+        return checked
     except DamagedPackError as error:
         raise _damaged(files, name, f"the record {place.entry.id.hex()}: {error}") from error
     except StoreError as error:

@@ -13,6 +13,7 @@ from evalstore.canonical_json import canonical_json
 from evalstore.errors import EvalstoreError, RemoteError, StoreError
 from evalstore.hashing import hash_content
 from evalstore.sharing import packs
+from evalstore.sharing.check_remote import check_remote
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.indexes import (
@@ -24,9 +25,11 @@ from evalstore.sharing.indexes import (
 )
 from evalstore.sharing.layout import index_name, make_remote, pack_name, sha256
 from evalstore.sharing.packs import PackEntry, PackWriter
+from evalstore.sharing.progress import CopyListener
+from evalstore.sharing.pull_referenced import ReferencedPull
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.records import CheckedRecord, StoredRecord
+from evalstore.store.records import CheckedRecord, StoredRecord, check_record
 from tests.sharing import stores
 
 NOW = stores.CREATED
@@ -39,14 +42,28 @@ def _publish(
     *,
     digest: str | None = None,
     size: int | None = None,
+    keyed: bool = True,
 ) -> None:
     """Write a pack and an index of its entries."""
     make_remote(files)
     digest = digest or sha256(pack)
     files.create(pack_name(sha256(pack)), pack)
     header = IndexHeader("Eve@nowhere", NOW, [IndexedPack(digest, size or len(pack))])
-    index = write_index(header, [IndexedRecord(0, entry, NO_KEY) for entry in entries])
+    keys = [_key_of(pack, entry) if keyed else NO_KEY for entry in entries]
+    index = write_index(
+        header, [IndexedRecord(0, entry, key) for entry, key in zip(entries, keys, strict=True)]
+    )
     files.create(index_name(NOW, sha256(index)), index)
+
+
+def _key_of(pack: bytes, entry: PackEntry) -> bytes:
+    """Return the lookup key of a record; none for one that is not sound."""
+    try:
+        record = packs.read_record(pack[entry.offset : entry.offset + entry.length], entry)
+        key = record and check_record(record).key
+    except (packs.DamagedPackError, StoreError):
+        key = None
+    return bytes.fromhex(key) if key else NO_KEY
 
 
 def _pack(*records: StoredRecord) -> tuple[bytes, list[PackEntry]]:
@@ -409,3 +426,22 @@ def test_links_in_a_remote_are_not_followed(full: Store, empty: Store, tmp_path:
     (index,) = (root / "indexes").glob("*.idx")
     os.mkfifo(index.with_name(f"20260101T000000Z-{'a' * 64}.idx"))
     assert stores.pull(empty, FolderFiles(root)).records == len(stores.rows(full))
+
+
+def test_a_lookup_key_that_is_not_that_of_the_row_is_refused(
+    whole_records: list[CheckedRecord], empty: Store, remote: FolderFiles
+) -> None:
+    """Otherwise a remote could hide its newest run, and with it what broke since."""
+    _publish(remote, *_pack(*(checked.record for checked in whole_records)), keyed=False)
+    with pytest.raises(RemoteError, match="its index has another lookup key"):
+        stores.pull(empty, remote)
+    with IndexCache.open(None, remote.address) as cache:
+        cache.refresh(remote)
+        pull = ReferencedPull(empty, remote, cache, CopyListener())
+        with pytest.raises(RemoteError, match="its index has another lookup key"):
+            pull.copy("runs", pull.find_newest_runs())
+    problems = check_remote(remote, CopyListener()).problems
+    assert {problem.message.rpartition(": ")[2] for problem in problems} == {
+        "its index has another lookup key"
+    }
+    assert empty.count_runs() == 0
