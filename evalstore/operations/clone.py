@@ -52,7 +52,7 @@ def clone(
     """Make a workspace without tests, and pull all rows of a remote into its store.
 
     `directory` is a folder that does not exist yet or is empty (default: one with the last name
-    of the address). Raises `EvalstoreError`, and then there is no new folder.
+    of the address). Raises `EvalstoreError`, and then no folder is created.
     """
     address = absolute_address(location, address)
     directory = directory or Path(Path(address).name or "results")

@@ -352,7 +352,7 @@ class Explainer:
         return describe_evaluator_change(self.find, was, new, judge.id)
 
     def _became_equal(self, cell: Cell, before: KnownCase | None) -> Reason | None:
-        """Return how a case came to ask what others have asked; None if it asked that before."""
+        """Return why a case asks a question of other cases; None if it asked it before."""
         if before and not self._asked_otherwise(before, cell):
             return None
         if any(self._has_asked(known, cell) for known in self._known.find(cell.file, cell.case)):
