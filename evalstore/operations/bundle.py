@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import iso, now
 from evalstore.display import plural, short
-from evalstore.errors import RemoteError
+from evalstore.errors import EvalstoreError, RemoteError
 from evalstore.operations.open_remote import OpenRemote, name_of_writer
 from evalstore.operations.output_paths import require_writable
 from evalstore.operations.pull import PullReport, pull_missing
-from evalstore.operations.push import count_kinds, pushed_tables, write_missing
+from evalstore.operations.push import count_kinds, write_missing
+from evalstore.operations.pushed_rows import find_untagged_rows, pushed_tables
 from evalstore.operations.since import choose_since
 from evalstore.planning.open_project import open_store
 from evalstore.sharing.bundle_files import BundleDescription, BundleFiles
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.planning.options import Location
+    from evalstore.sharing.differences import MissingIds
     from evalstore.store import Store
 
 NAME = "bundle"
@@ -48,6 +50,8 @@ class BundleReport:
     """Bytes."""
     presumes: Sequence[str]
     """The ids of the runs that a store must have already."""
+    excluded_runs: int = field(default=0, metadata={"json_name": "excludedRuns"})
+    """How many runs are left out, because their workspace has cases with an excluded tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +72,33 @@ def create_bundle(
     file: Path,
     *,
     since: str | None = None,
+    exclude_tags: Sequence[str] = (),
     with_failures: bool = False,
     allow_keys: bool = False,
     listener: CopyListener | None = None,
 ) -> BundleReport:
     """Write all rows of the store to a bundle; failed calls only `with_failures`.
 
-    With `since`, a revision, only the runs after it, without what it and earlier runs reach. A
-    file at the path is replaced. Raises `EvalstoreError`, and then no bundle is written.
+    With `since`, a revision, only the runs after it, without what it and earlier runs reach; with
+    `exclude_tags`, nothing that has to do with cases with these tags. A file at the path is
+    replaced. Raises `EvalstoreError`, and then no bundle is written.
     """
     path = location.directory / file
     require_writable(path, file)
     _require_bundle_or_nothing(path, file)
     with open_store(location) as store:
         presumes: list[str] = []
-        if since is None:
+        excluded_runs = 0
+        if exclude_tags:
+            if since is not None:
+                raise EvalstoreError(
+                    "'--since' cannot be combined with '--exclude-tag' in a bundle",
+                    hint="the earlier runs, which the bundle would presume, may have such cases",
+                )
+            shared = find_untagged_rows(location, exclude_tags, with_failures=with_failures)
+            rows: MissingIds = shared.ids.joined()
+            excluded_runs = shared.excluded_runs
+        elif since is None:
             with store.snapshot_ids() as ids, IndexCache.open(None, "") as nothing:
                 rows = find_missing(ids, nothing, pushed_tables(with_failures=with_failures))
         else:
@@ -103,7 +119,7 @@ def create_bundle(
             opened = OpenRemote(NAME, str(path), files, cache, store)
             write_missing(location, opened, rows, listener, allow_keys=allow_keys, verb="written")
     counts = count_kinds(count_by_table(rows))
-    return BundleReport(str(file), counts, path.stat().st_size, presumes)
+    return BundleReport(str(file), counts, path.stat().st_size, presumes, excluded_runs)
 
 
 def _require_bundle_or_nothing(path: Path, file: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +41,8 @@ class OpenRemote:
     store: Store
     sign: SigningKey | None = None
     """Signs pushes; only where the remote was opened for one."""
+    exclude_tags: Sequence[str] = ()
+    """The results of cases with these tags are not pushed."""
 
 
 @contextmanager
@@ -62,7 +64,7 @@ def open_remote(
         open_store(location, create=create) as store,
         IndexCache.open(cache, files.address, rules) as indexes,
     ):
-        yield OpenRemote(name, remote.address, files, indexes, store, sign)
+        yield OpenRemote(name, remote.address, files, indexes, store, sign, remote.exclude_tags)
 
 
 def locate_remote(location: Location, name: str | None) -> tuple[str, RemoteFiles]:

@@ -11,16 +11,14 @@ from evalstore.clock import now
 from evalstore.display import plural, short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.open_remote import OpenRemote, name_of_writer, open_remote
-from evalstore.operations.since import choose_since
+from evalstore.operations.pushed_rows import choose_rows, find_missing_rows
 from evalstore.planning.open_project import open_workspace
-from evalstore.sharing.differences import count_by_table, find_missing
+from evalstore.sharing.differences import count_by_table
 from evalstore.sharing.indexes import IndexHeader
 from evalstore.sharing.layout import is_remote, make_remote
 from evalstore.sharing.progress import CopyListener
 from evalstore.sharing.push import Pushed, SecretsError, push_records
 from evalstore.sharing.secret_scan import FoundSecret, SecretScan
-from evalstore.store.records import COPIED_TABLES
-from evalstore.store.table_columns import FAILURES
 from evalstore.workspace.env_files import read_env_files
 
 if TYPE_CHECKING:
@@ -43,6 +41,8 @@ class PushReport:
     """How many runs, answers, judgements and versions."""
     bytes_sent: int = field(default=0, metadata={"json_name": "bytesSent"})
     dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
+    excluded_runs: int = field(default=0, metadata={"json_name": "excludedRuns"})
+    """How many runs stay here, because their workspace has cases with an excluded tag."""
 
 
 def push(
@@ -50,6 +50,7 @@ def push(
     remote: str | None = None,
     *,
     since: str | None = None,
+    exclude_tags: Sequence[str] = (),
     dry_run: bool = False,
     with_failures: bool = False,
     allow_keys: bool = False,
@@ -57,39 +58,35 @@ def push(
 ) -> PushReport:
     """Copy all rows to a remote that it does not have; failed calls only `with_failures`.
 
-    With `since`, a revision, only the runs after it and what belongs to them. An empty or missing
+    With `since`, a revision, only the runs after it and what belongs to them. What has to do with
+    cases with excluded tags stays here, with all runs that have such cases. An empty or missing
     folder becomes a remote. Raises `EvalstoreError`, also when there are keys in what would be
     pushed, unless `allow_keys`.
     """
     with open_remote(location, remote, to_push=not dry_run) as opened:
-        chosen = (
-            choose_since(opened.store, since, with_failures=with_failures)
-            if since is not None
-            else None
+        chosen = choose_rows(
+            location,
+            opened,
+            since=since,
+            exclude_tags=exclude_tags,
+            with_failures=with_failures,
         )
         if not dry_run:
             make_remote(opened.files)
         if not dry_run or is_remote(opened.files):
             opened.cache.refresh(opened.files)
-        if chosen:
-            missing = find_missing(chosen.reach(), opened.cache)
-        else:
-            with opened.store.snapshot_ids() as ids:
-                missing = find_missing(
-                    ids, opened.cache, pushed_tables(with_failures=with_failures)
-                )
+        missing = find_missing_rows(opened, chosen, with_failures=with_failures)
         report = PushReport(
-            opened.name, opened.address, count_kinds(count_by_table(missing)), dry_run=dry_run
+            opened.name,
+            opened.address,
+            count_kinds(count_by_table(missing)),
+            dry_run=dry_run,
+            excluded_runs=chosen.excluded_runs,
         )
         if not dry_run and missing:
             pushed = write_missing(location, opened, missing, listener, allow_keys=allow_keys)
             report.bytes_sent = pushed.bytes_sent
         return report
-
-
-def pushed_tables(*, with_failures: bool) -> list[str]:
-    """Return the tables whose rows are pushed."""
-    return [name for name in COPIED_TABLES if with_failures or name != FAILURES.name]
 
 
 def write_missing(

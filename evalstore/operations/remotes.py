@@ -13,11 +13,11 @@ from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
 from evalstore.operations.open_remote import open_remote
 from evalstore.operations.push import count_kinds
+from evalstore.operations.pushed_rows import choose_rows, find_missing_rows
 from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.layout import require_remote
 from evalstore.store.records import COPIED_TABLES
-from evalstore.store.table_columns import FAILURES
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.remote_names import is_folder, is_remote_name, path_of
 from evalstore.workspace.remote_urls import read_url
@@ -139,9 +139,7 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
         opened.cache.refresh(opened.files)
         with opened.store.snapshot_ids() as ids:
             to_pull = find_missing(opened.cache, ids)
-            to_push = find_missing(
-                ids, opened.cache, [table for table in COPIED_TABLES if table != FAILURES.name]
-            )
+        to_push = find_missing_rows(opened, choose_rows(location, opened))
         counts = {table: opened.cache.count(table) for table in COPIED_TABLES}
         return RemoteReport(
             opened.name,

@@ -45,6 +45,7 @@ def find_reached(
     *,
     presumed: Iterable[bytes] = (),
     others: Iterable[bytes] = (),
+    with_judgements: bool = True,
 ) -> ReachedIds:
     """Return what these runs reach, with the judgements of the answers that are reached.
 
@@ -55,7 +56,8 @@ def find_reached(
     walk.reach(presumed)
     before = {table: set(ids) for table, ids in walk.reached.items()}
     walk.reach(runs)
-    walk.reach_judgements()
+    if with_judgements:
+        walk.reach_judgements()
     walk.reach(others)
     return ReachedIds(
         {table: ids - before.get(table, set()) for table, ids in walk.reached.items()}

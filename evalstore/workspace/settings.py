@@ -77,6 +77,8 @@ class RemoteSettings:
     trust: tuple[str, ...] = ()
     """Only pushes of these writers are pulled: of signers where signatures are required, otherwise
     of those who give themselves these names. Without a list, those of all."""
+    exclude_tags: tuple[str, ...] = ()
+    """The results of cases with these tags are never pushed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 CANDIDATE_FIELDS = ("id", "temperature", "requiredTags", "prohibitedTags")
 BROWSER_FIELDS = ("theme", "keys")
-REMOTE_FIELDS = ("address", "sign", "allowedSigners", "trust")
+REMOTE_FIELDS = ("address", "sign", "allowedSigners", "trust", "excludeTags")
 QUERY_MODEL_FIELDS = ("id", "temperature")
 EVALUATOR_FIELDS = (*CANDIDATE_FIELDS, "prompt")
 _VERDICT = re.compile(r"majority|all|any|>=\s*(?:0(?:\.\d+)?|1(?:\.0+)?)")
@@ -315,6 +315,7 @@ def _remote(address: str, fields: Fields) -> RemoteSettings:
         _path(fields, "sign"),
         _path(fields, "allowedSigners"),
         tuple(fields.names("trust")),
+        tuple(fields.names("excludeTags")),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,11 +10,12 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import Globals, app, here
-from evalstore.cli.commands.sharing import Since, progress
+from evalstore.cli.commands.sharing import ExcludeTags, Since, progress
 from evalstore.cli.render.copied_rows import (
     copied_line,
     counts_text,
     print_sentence,
+    tell_of_excluded,
     warn_of_newer,
 )
 from evalstore.cli.render.remote_check import print_check
@@ -32,6 +34,7 @@ def bundle(
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The bundle.")],
     since: Since = None,
+    exclude_tag: ExcludeTags = None,
     with_failures: Annotated[
         bool,
         typer.Option(
@@ -60,16 +63,24 @@ def bundle(
     """
     given = {
         "--since": since is not None,
+        "--exclude-tag": bool(exclude_tag),
         "--with-failures": with_failures,
         "--allow-keys": allow_keys,
         "--dry-run": dry_run,
     }
-    allowed = {"create": tuple(given)[:3], "unbundle": ("--dry-run",)}.get(action, ())
+    allowed = {"create": tuple(given)[:4], "unbundle": ("--dry-run",)}.get(action, ())
     for option, is_given in given.items():
         if is_given and option not in allowed:
             raise EvalstoreError(f"'bundle {action}' has no option '{option}'")
     if action == "create":
-        _create(file, since, with_failures=with_failures, allow_keys=allow_keys, json=json)
+        _create(
+            file,
+            since,
+            exclude_tag or (),
+            with_failures=with_failures,
+            allow_keys=allow_keys,
+            json=json,
+        )
     elif action == "verify":
         _verify(file, json=json)
     else:
@@ -77,7 +88,13 @@ def bundle(
 
 
 def _create(
-    file: Path, since: str | None, *, with_failures: bool, allow_keys: bool, json: bool
+    file: Path,
+    since: str | None,
+    exclude_tags: Sequence[str],
+    *,
+    with_failures: bool,
+    allow_keys: bool,
+    json: bool,
 ) -> None:
     from evalstore.display import bytes_text
     from evalstore.operations.bundle import create_bundle
@@ -87,6 +104,7 @@ def _create(
             here(),
             file,
             since=since,
+            exclude_tags=exclude_tags,
             with_failures=with_failures,
             allow_keys=allow_keys,
             listener=listener,
@@ -99,6 +117,7 @@ def _create(
     if report.presumes:
         runs = output.plural(len(report.presumes), "earlier run")
         print_sentence(f"it presumes {runs}, which the store that unbundles it must have")
+    tell_of_excluded(report.excluded_runs)
 
 
 def _verify(file: Path, *, json: bool) -> None:

@@ -268,12 +268,14 @@ def _pull(remote: str, selection: SelectionOptions) -> None:
 def _push(remote: str, exit_code: int) -> int:
     """Push the results of a run that is stored; return the exit code of both."""
     from evalstore.cli.copy_progress import CopyProgress
-    from evalstore.cli.render.copied_rows import push_line
+    from evalstore.cli.render.copied_rows import push_line, tell_of_excluded
     from evalstore.operations.push import push
 
     try:
         with CopyProgress("pushing", Globals.progress) as listener:
-            output.talk(push_line(push(here(), remote, listener=listener)))
+            report = push(here(), remote, listener=listener)
+        output.talk(push_line(report))
+        tell_of_excluded(report.excluded_runs)
     except EvalstoreError as error:
         output.failure(error)
         output.talk("the run is stored here; 'evalstore push' shares it")

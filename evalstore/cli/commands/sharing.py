@@ -14,6 +14,7 @@ from evalstore.cli.render.copied_rows import (
     print_sentence,
     pull_line,
     push_line,
+    tell_of_excluded,
     warn_of_left_out,
 )
 from evalstore.cli.render.table import Table, print_table
@@ -48,6 +49,16 @@ Since = Annotated[
         metavar="REV",
         help="Only the runs after this one, with all that belongs to them.",
         autocompletion=completions.runs,
+    ),
+]
+
+ExcludeTags = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude-tag",
+        metavar="T",
+        help="Nothing of cases with this tag (repeatable).",
+        autocompletion=completions.tags,
     ),
 ]
 
@@ -139,6 +150,7 @@ def _show(name: str | None, *, json: bool) -> None:
 def push(
     remote: Remote = None,
     since: Since = None,
+    exclude_tag: ExcludeTags = None,
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="Only say what would be pushed.")
     ] = False,
@@ -156,6 +168,10 @@ def push(
     before all that belongs to it. An interrupted push is completed by the next one. A folder that
     is empty, or does not exist yet, becomes a remote. Rows with an API key are refused.
 
+    With --exclude-tag, or 'excludeTags' of the remote, nothing of cases with this tag is copied, in
+    all their versions. A run names all cases of the workspace, so runs with such cases stay here;
+    answers and judgements of other cases are copied.
+
     Exit code 6: the remote or the store cannot be used.
     """
     from evalstore.operations.push import push as operation
@@ -165,6 +181,7 @@ def push(
             here(),
             remote,
             since=since,
+            exclude_tags=exclude_tag or (),
             dry_run=dry_run,
             with_failures=with_failures,
             allow_keys=allow_keys,
@@ -174,6 +191,7 @@ def push(
         output.document(report)
         return
     print_sentence(push_line(report))
+    tell_of_excluded(report.excluded_runs)
 
 
 @app.command()

@@ -71,6 +71,14 @@ def copied_line(
     )
 
 
+def tell_of_excluded(runs: int) -> None:
+    """Say how many runs were not copied because of their tags."""
+    if runs:
+        have = "its workspace has" if runs == 1 else "their workspace has"
+        stay = "stays" if runs == 1 else "stay"
+        output.talk(f"{output.plural(runs, 'run')} {stay} here: {have} cases with an excluded tag")
+
+
 def print_sentence(text: str, label: str = "") -> None:
     """Print a text after a label, wrapped between words in a terminal."""
     columns = output.table_width()

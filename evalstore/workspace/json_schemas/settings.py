@@ -110,6 +110,7 @@ def _remote() -> Schema:
         "sign": TEXT,
         "allowedSigners": TEXT,
         "trust": {**NAMES, "minItems": 1},
+        "excludeTags": NAMES,
     }
     names = _with_descriptions(properties, RemoteSettings)
     return mapping(REMOTE_FIELDS, names, ["address"], or_null=False)
