@@ -42,7 +42,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore bundle unbundle results.bundle",
     ),
     "merge": ("evalstore merge ../laptop/.evalstore/store.db", "evalstore merge old.db --dry-run"),
-    "log": ("evalstore log -n 5 --oneline", "evalstore log tests/late.md"),
+    "log": ("evalstore log --oneline --graph", "evalstore log tests/late.md"),
     "show": (
         "evalstore show 7f3c",
         "evalstore show tests/weather.md::city=Oslo",

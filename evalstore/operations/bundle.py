@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso, now
 from evalstore.display import plural, short
 from evalstore.errors import EvalstoreError, RemoteError
-from evalstore.operations.open_remote import OpenRemote, name_of_writer
+from evalstore.operations.open_remote import OpenRemote
 from evalstore.operations.output_paths import require_writable
 from evalstore.operations.pull import PullReport, pull_missing
 from evalstore.operations.push import count_kinds, write_missing
 from evalstore.operations.pushed_rows import find_untagged_rows, pushed_tables
 from evalstore.operations.since import choose_since
+from evalstore.operations.user_name import name_of_writer
 from evalstore.planning.open_project import open_store
 from evalstore.sharing.bundle_files import BundleDescription, BundleFiles
 from evalstore.sharing.bundle_writer import BundleWriter
@@ -110,7 +111,7 @@ def create_bundle(
                 )
             presumes = sorted(id.hex() for id in chosen.earlier)
             rows = chosen.reach_beyond().joined()
-        description = BundleDescription(name_of_writer(location), now(), presumes)
+        description = BundleDescription(name_of_writer(location.directory), now(), presumes)
         with (
             BundleWriter.open(path, description) as files,
             IndexCache.open(None, str(path)) as cache,

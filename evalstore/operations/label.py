@@ -7,9 +7,7 @@ Nothing is deleted: the verdict `none`, which removes a label, is appended as we
 
 from __future__ import annotations
 
-import getpass
 import secrets
-import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from evalstore import hashing
 from evalstore.errors import EvalstoreError
 from evalstore.operations.label_subjects import LabelSubject, find_named, subject_of_result
 from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.user_name import name_of_user
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
@@ -28,7 +27,6 @@ from evalstore.values import Evaluator, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
@@ -103,7 +101,7 @@ def label(
     with open_project(location) as project:
         _require_note(project, note)
         subjects = find_named(project, case, models, prompt, every=every)
-        author = person or name_of_person(location.directory)
+        author = person or name_of_user(location.directory)
         labels = add_labels(project, subjects, verdict, note, author)
         if not labels:
             raise EvalstoreError(
@@ -151,7 +149,7 @@ def label_results(
                 "there is no answer here that could be labelled",
                 hint="'evalstore run' asks for answers; a case that nothing judges has no verdict",
             )
-        author = person or name_of_person(location.directory)
+        author = person or name_of_user(location.directory)
         return add_labels(project, list(dict.fromkeys(subjects)), verdict, note, author)
 
 
@@ -172,7 +170,7 @@ def read_note(location: Location, result: Result, session: str | None = None) ->
             for sessions in (*judged, *single)
             if result.evaluation and (session is None or session in sessions)
         ]
-        last = _last_labels(store, subjects, Evaluator(human=name_of_person(location.directory)))
+        last = _last_labels(store, subjects, Evaluator(human=name_of_user(location.directory)))
         last_label = max((vote for vote in last.values() if vote.verdict != "none"), default=None)
         return store.load_evaluations([last_label.id])[last_label.id].feedback if last_label else ""
 
@@ -313,24 +311,3 @@ def _prompt_of(project: Project, subject: LabelSubject) -> str:
         for id in case.prompts
     }
     return prompt_label(project, subject.prompt) if len({*prompts, subject.prompt}) > 1 else ""
-
-
-def name_of_person(directory: Path) -> str:
-    """Return the name of the user: git's `user.name`, else the login."""
-    try:
-        name = subprocess.run(
-            ["git", "config", "user.name"],
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        name = ""
-    try:
-        return name or getpass.getuser()
-    except (OSError, KeyError) as problem:
-        raise EvalstoreError(
-            "cannot determine your name", hint="give it with '--as NAME'"
-        ) from problem

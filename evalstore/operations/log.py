@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
 from evalstore.operations.file_log import find_logged_changes
+from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import PromptNames
 from evalstore.planning.open_project import open_project, open_store, open_workspace
@@ -17,6 +18,7 @@ from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.renames import name_in_newest_run
 from evalstore.store.path_trees import find_entry, read_tree
+from evalstore.store.table_columns import RUNS
 from evalstore.values import Json, order_counts
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class LogEntry:
     """With a file, its edits that this run was the first to judge."""
     is_covered: bool = True
     """Whether the run has results of the file, or of the row."""
+    push: FirstPush | None = None
+    """Who pushed the run; None for a run of this machine."""
 
     def document(self) -> Json:
         """Return the entry as JSON."""
@@ -58,6 +62,7 @@ class LogEntry:
             "gitDirty": git.dirty if git else None,
             **({"author": run.author} if run.author else {}),
             **({"cases": run.cases._asdict()} if run.cases else {}),
+            **({"push": self.push.document()} if self.push else {}),
             **({"edits": to_json(self.edits)} if self.edits else {}),
         }
 
@@ -82,7 +87,10 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
     with open_store(location) as store:
         if file is None:
             runs = store.find_runs(limit=limit)
-            entries = [LogEntry(run, order_counts(run.verdicts)) for run in runs]
+            pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
+            entries = [
+                LogEntry(run, order_counts(run.verdicts), push=pushes.get(run.id)) for run in runs
+            ]
             return Log(entries, store.count_runs())
         workspace = open_workspace(location)
         file, row = split_row(file)
@@ -91,9 +99,17 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         path = _name_in_runs(location, store, name)
         names = PromptNames(location)
         find_row = None if row is None else partial(find_row_in, path, row)
+        changes = list(find_logged_changes(store, path, folder, names, find_row))
+        pushes = find_first_pushes(location, RUNS.name, [change.run.id for change in changes])
         entries = [
-            LogEntry(change.run, order_counts(change.words), change.edits, change.is_covered)
-            for change in find_logged_changes(store, path, folder, names, find_row)
+            LogEntry(
+                change.run,
+                order_counts(change.words),
+                change.edits,
+                change.is_covered,
+                pushes.get(change.run.id),
+            )
+            for change in changes
         ]
         if not entries:
             newest = next(store.find_recent_runs(limit=1), None)

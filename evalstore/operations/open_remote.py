@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.operations.label import name_of_person
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.sharing.buckets import open_bucket
 from evalstore.sharing.folder import FolderFiles
@@ -97,8 +95,3 @@ def open_typed(address: str) -> RemoteFiles:
 
 def _open_url(url: RemoteUrl) -> RemoteFiles:
     return open_bucket(url, os.environ) if url.scheme in BUCKETS else open_sftp(url)
-
-
-def name_of_writer(location: Location) -> str:
-    """Return who writes to a remote: the user and the machine."""
-    return f"{name_of_person(location.directory)}@{platform.node() or 'unknown'}"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from evalstore.clock import now
 from evalstore.display import plural, short
 from evalstore.errors import EvalstoreError
-from evalstore.operations.open_remote import OpenRemote, name_of_writer, open_remote
+from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.pushed_rows import choose_rows, find_missing_rows
+from evalstore.operations.user_name import name_of_writer
 from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table
 from evalstore.sharing.indexes import IndexHeader
@@ -102,7 +103,7 @@ def write_missing(
 
     `verb` is what the message says that was not done.
     """
-    header = IndexHeader(name_of_writer(location), now(), ())
+    header = IndexHeader(name_of_writer(location.directory), now(), ())
     scan = None if allow_keys else SecretScan({**_variables_of_files(location), **os.environ})
     try:
         return push_records(

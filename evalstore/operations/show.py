@@ -11,6 +11,7 @@ from evalstore.deserialize import restore_case_file, restore_failure
 from evalstore.errors import RevisionError
 from evalstore.files.fields import suggest_file
 from evalstore.operations.failures import describe_failures, find_question_places
+from evalstore.operations.first_pushes import FirstPush, first_push_of
 from evalstore.operations.json_output import to_json
 from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
@@ -50,6 +51,8 @@ class ShownItem:
     """The names of the system prompts of cases with several."""
     references: Mapping[str | None, str] = field(default_factory=dict)
     """The names of the evaluator prompts and schemas that checks refer to, by id."""
+    push: FirstPush | None = None
+    """Who pushed it; None if it is of this machine."""
 
     def document(self) -> Json:
         """Return the stored content as JSON, with kind and id."""
@@ -61,6 +64,7 @@ class ShownItem:
             "id": self.id,
             **content,
             **({"related": self.related} if self.related else {}),
+            **({"push": self.push.document()} if self.push else {}),
         }
 
 
@@ -75,6 +79,7 @@ def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem
     item = ShownItem(kind, id, content, _related(store, kind, id, content))
     item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
     item.references = name_references(location, _evaluations(item))
+    item.push = first_push_of(location, kind, id)
     return item
 
 

@@ -283,6 +283,19 @@ class IndexCache:
             for pack, id, start, length, key in rows:
                 yield RecordPlace(pack, PackEntry(number, id, start, length), key or NO_KEY)
 
+    def find_pushes(self, table: str, ids: Sequence[bytes]) -> Iterator[tuple[bytes, Push]]:
+        """Yield those of these records that the remote has, each with its first push."""
+        query = (
+            "SELECT id, name, writer, created, indexes.records FROM records "
+            "JOIN packs ON packs.number = pack JOIN indexes ON indexes.number = source "
+            "WHERE kind = ? AND id IN"
+        )
+        for begin in range(0, len(ids), _AT_ONCE):
+            batch = ids[begin : begin + _AT_ONCE]
+            places = ", ".join("?" * len(batch))
+            rows = self._connection.execute(f"{query} ({places})", (TABLE_NUMBERS[table], *batch))
+            yield from ((id, Push(*row)) for id, *row in rows)
+
     def find_keyed(self, table: str, keys: Sequence[bytes]) -> set[bytes]:
         """Return the ids of the records of a table with one of these lookup keys."""
         return set(self.find_keys(table, keys))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.operations.views.cases import list_runs
 from evalstore.operations.views.dashboard import read_dashboard
 from evalstore.planning.options import Location
 from evalstore.tui.render.dashboard import dashboard_lines
@@ -16,6 +17,7 @@ from tests.cli.conftest import Evalstore
 from tests.cli.test_run import edit
 from tests.sharing import stores
 
+QUIET = ("--fail-on", "none", "-q")
 COPIED = "1 run, 2 answers, 2 judgements, 12 other versions"
 
 
@@ -96,6 +98,53 @@ def test_a_run_is_pushed_and_pulled(
     assert pulled["records"] == {"runs": 1, "answers": 2, "judgements": 2, "versions": 12}
     assert "Nothing to do" in evalstore("status").stdout
     assert evalstore("log").stdout == evalstore("-C", str(shared), "log").stdout
+
+
+def test_it_is_shown_who_pushed_a_run(
+    shared: Path, clone: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, folder in enumerate((shared, clone)):
+        (folder / ".git").mkdir()
+        (folder / ".git/config").write_text(f"[user]\n\tname = {('Ann', 'Bob')[number]}\n")
+        for name, text in (("HEAD", "ref: refs/heads/main\n"), ("objects", ""), ("refs", "")):
+            (folder / ".git" / name).write_text(text) if text else (folder / ".git" / name).mkdir()
+    monkeypatch.setattr("platform.node", lambda: "desk")
+    before = evalstore("log").stdout
+    evalstore("push")
+    assert evalstore("log").stdout == before  # Ann's own
+    evalstore("-C", str(clone), "--allow-outside", "pull")
+    evalstore("-C", str(clone), "run", *QUIET)
+    evalstore("-C", str(clone), "push")
+    evalstore("pull")
+    evalstore("run", *QUIET)
+    [last, bobs, first] = json.loads(evalstore("log", "--json").stdout)["runs"]
+    assert "push" not in last
+    assert "push" not in first
+    assert (bobs["push"]["remote"], bobs["push"]["writer"]) == ("origin", "Bob@desk")
+    assert evalstore("log", "--oneline").stdout.splitlines()[1].endswith("  from Bob@desk")
+    assert [line[:3] for line in evalstore("log", "--oneline", "--graph").stdout.splitlines()] == [
+        "*  ",
+        "| *",
+        "*  ",
+    ]
+    graph = evalstore("log", "--graph").stdout.splitlines()
+    assert [line[:3].rstrip() for line in graph[:9]] == ["*", "|", "|", "|", "| *", *["|"] * 4]
+    assert "|        from origin, pushed by Bob@desk" in graph
+    assert "    from origin, pushed by Bob@desk\n" in evalstore("show", "@~1").stdout
+    assert [run.push and run.push.writer for run in list_runs(Location(shared))] == [
+        None,
+        "Bob@desk",
+        None,
+    ]
+    with stores.opened(shared / ".evalstore/store.db") as store:
+        session = next(
+            record.record.id for record in stores.records(store) if record.kind == "session"
+        )
+    assert "pushed by" not in evalstore("show", session).stdout
+    there = evalstore("-C", str(clone), "show", session)
+    assert "from origin, pushed by Ann@desk\n" in there.stdout
+    document = json.loads(evalstore("-C", str(clone), "show", session, "--json").stdout)
+    assert document["push"]["writer"] == "Ann@desk"
 
 
 def test_a_machine_of_ci_pulls_what_its_plan_asks_for(

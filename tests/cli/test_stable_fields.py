@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jsonschema
 import pytest
@@ -20,11 +21,11 @@ from tests.importers.lve.repository import definition, instance
 
 OPTIONAL = {
     *("side.attempts", "side.run", "status.changes[].also", "status.items[].also"),
-    *("diff.models", "log.runs[].edits", "log --failures.file"),
+    *("diff.models", "log.runs[].edits", "log.runs[].push", "log --failures.file"),
     *(f"diff.{group}[].answers" for group in ("broke", "fixed", "changed", "new", "gone")),
     *(f"diff.{group}[].promptName" for group in ("broke", "fixed", "changed", "new", "gone")),
     *(f"{name}.cases[].promptName" for name in ("run", "judge")),
-    *("show.related", "show.failedChecks", "show.history", "show.others"),
+    *("show.related", "show.failedChecks", "show.history", "show.others", "show.push"),
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
     *("ls runs.runs[].gitCommit", "status.remotes"),
     *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
@@ -299,7 +300,10 @@ def _import(workspace: Path, show: Callable[..., Any]) -> None:
 
 def _share(workspace: Path, show: Callable[..., Any]) -> None:
     show("remote", "add", "origin", "shared")
-    show("push")
+    with mock.patch("platform.node", return_value="elsewhere"):
+        show("push")
+    for command in ("log", "show"):
+        show(command)
     show("run", "-n", "--store", "empty.db")
     settings = workspace / "evalstore.yaml"
     signed = "origin: {address: shared, allowedSigners: signers}"

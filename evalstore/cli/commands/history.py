@@ -161,6 +161,9 @@ def log(
         typer.Option("-n", metavar="N", min=1, help="At most this many."),
     ] = None,
     oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Draw a lane for each machine that ran them.")
+    ] = False,
     failures: Annotated[
         bool, typer.Option("--failures", help="List failed calls instead of runs.")
     ] = False,
@@ -171,11 +174,15 @@ def log(
 
     With FILE: the runs that first judged an edit of it, with the edits, and those in which only
     its verdicts changed; the verdicts are those of the file. With FILE::ROW: the same of a row.
-    With --failures: failed calls and how to fix them; with FILE, those of its cases.
+    With --failures: failed calls and how to fix them; with FILE, those of its cases. With --graph:
+    the runs that others pushed to a remote have lanes of their own.
     """
     from evalstore.cli.render.history import print_log
 
     limit = limit and min(limit, _MOST_LISTED)
+    if graph and (file is not None or failures):
+        other = "'--failures'" if failures else "a file"
+        raise EvalstoreError(f"'--graph' cannot be combined with {other}")
     if failures:
         _log_failures(file, limit, output_format, oneline=oneline, json=json)
         return
@@ -187,7 +194,7 @@ def log(
     if not runs.entries:
         output.talk("There are no runs yet: 'evalstore run' makes one.")
     else:
-        print_log(runs, oneline=oneline)
+        print_log(runs, oneline=oneline, graph=graph)
 
 
 def _log_failures(

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines, print_wrapped
+from evalstore.cli.render.run_graph import GraphPrefix, draw_lanes
 from evalstore.display import cost_text
 from evalstore.operations.file_edits import by_subject
+from evalstore.operations.first_pushes import push_text
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import (
@@ -29,9 +31,11 @@ from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from evalstore.operations.diff_result import Diff
     from evalstore.operations.failures import FailureEntry, FailureLog
-    from evalstore.operations.log import Log
+    from evalstore.operations.log import Log, LogEntry
     from evalstore.reports.comparison import Pair
 
 _EDITS = 6
@@ -159,58 +163,77 @@ def _resolution(entry: FailureEntry) -> str:
     return "(judged since)" if entry.failure.evaluator else "(answered since)"
 
 
-def print_log(log: Log, *, oneline: bool) -> None:
-    """Print runs as a table."""
+def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
+    """Print runs as a table; with `graph`, after a lane for each writer."""
     now = time.time_ns() // 1000
-    for number, entry in enumerate(log.entries):
-        run = entry.run
-        verdicts = ", ".join(
-            output.paint(f"{count} {word}", word) for word, count in entry.verdicts.items() if count
-        )
-        when = output.ago(run.started, now)
-        message = output.safe(run.message or "")
-        selection = output.safe(scope_text(run))
+    prefixes = [GraphPrefix("", "")] * len(log.entries)
+    if graph:
+        prefixes = draw_lanes([_writer(entry) for entry in log.entries])
+    for number, (entry, prefix) in enumerate(zip(log.entries, prefixes, strict=True)):
         if oneline:
-            output.line(
-                "  ".join(
-                    part
-                    for part in (
-                        output.short(run.id),
-                        when,
-                        verdicts,
-                        f"only {selection}" if selection and is_partial(run) else selection,
-                        f"by {output.safe(run.author)}" if run.author else "",
-                        f"git {run.git.commit[:8]}" if run.git else "",
-                        "; ".join(map(output.safe, map(str, entry.edits))) or message,
-                    )
-                    if part
-                )
-            )
+            output.line(prefix.first + _one_line(entry, now))
             continue
         if number:
-            output.line()
-        output.line(
-            f"{output.paint('run', 'pending')} {run.id}  {when}"
-            + (f"  git {run.git.commit[:8]}{_GIT_CHANGES[run.git.dirty]}" if run.git else "")
-            + (f"  by {output.safe(run.author)}" if run.author else "")
-        )
-        if message:
-            output.line(f"    {message}")
-        if selection:
-            output.line(f"    arguments: {selection}")
-        if log.file is None:
-            output.line(f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}")
-        if verdicts:
-            output.line(f"    {verdicts}")
-        elif not entry.is_covered:
-            what = "file" if log.row is None else "row"
-            output.line(f"    the run did not cover this {what}")
-        if log.file is not None and not entry.edits:
-            output.line("    no edit: only verdicts changed")
+            output.line(prefixes[number - 1].other.rstrip())
+        first, *others = _entry_lines(log, entry, now)
+        output.line(prefix.first + first)
+        for line in others:
+            output.line(prefix.other + line)
         for edit in entry.edits:
             width = None if output.verbose else output.width()
-            first, *values = edit_lines(edit, width=width, indent=10)
+            head, *values = edit_lines(edit, width=width, indent=10)
             label = StyledSpan("edit: ")
-            print_lines([StyledLine((label, *first.spans), 4), *values], output.table_width())
+            print_lines([StyledLine((label, *head.spans), 4), *values], output.table_width())
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries)} older)")
+
+
+def _writer(entry: LogEntry) -> str:
+    """Return whose lane a run belongs to; empty for this machine."""
+    return entry.push.writer if entry.push else ""
+
+
+def _one_line(entry: LogEntry, now: int) -> str:
+    run = entry.run
+    selection = output.safe(scope_text(run))
+    parts = (
+        output.short(run.id),
+        output.ago(run.started, now),
+        _verdicts(entry),
+        f"only {selection}" if selection and is_partial(run) else selection,
+        f"by {output.safe(run.author)}" if run.author else "",
+        f"from {output.safe(entry.push.writer)}" if entry.push else "",
+        f"git {run.git.commit[:8]}" if run.git else "",
+        "; ".join(map(output.safe, map(str, entry.edits))) or output.safe(run.message or ""),
+    )
+    return "  ".join(part for part in parts if part)
+
+
+def _entry_lines(log: Log, entry: LogEntry, now: int) -> Iterator[str]:
+    """Yield the lines of a run without its edits."""
+    run = entry.run
+    yield (
+        f"{output.paint('run', 'pending')} {run.id}  {output.ago(run.started, now)}"
+        + (f"  git {run.git.commit[:8]}{_GIT_CHANGES[run.git.dirty]}" if run.git else "")
+        + (f"  by {output.safe(run.author)}" if run.author else "")
+    )
+    if run.message:
+        yield f"    {output.safe(run.message)}"
+    if entry.push:
+        yield f"    {push_text(entry.push)}"
+    if selection := output.safe(scope_text(run)):
+        yield f"    arguments: {selection}"
+    if log.file is None:
+        yield f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}"
+    if verdicts := _verdicts(entry):
+        yield f"    {verdicts}"
+    elif not entry.is_covered:
+        what = "file" if log.row is None else "row"
+        yield f"    the run did not cover this {what}"
+    if log.file is not None and not entry.edits:
+        yield "    no edit: only verdicts changed"
+
+
+def _verdicts(entry: LogEntry) -> str:
+    counts = entry.verdicts.items()
+    return ", ".join(output.paint(f"{count} {word}", word) for word, count in counts if count)

@@ -15,6 +15,7 @@ from evalstore.cli.render.history import print_log
 from evalstore.cli.render.lines import print_block
 from evalstore.cli.render.table import BESIDE_PLACE, shorten_places
 from evalstore.clock import iso
+from evalstore.operations.first_pushes import push_text
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_yaml, text_of
 from evalstore.operations.show import ShownItem
@@ -59,7 +60,7 @@ def print_shown(
 
 def _print_run(item: ShownItem) -> None:
     run = restore_run(item.id, item.content)
-    entry = LogEntry(run, order_counts(run.verdicts))
+    entry = LogEntry(run, order_counts(run.verdicts), push=item.push)
     print_log(Log([entry], 1), oneline=False)
     _print_results(item)
 
@@ -148,6 +149,8 @@ def _print_judgement(item: ShownItem) -> None:
     for name, check in zip(names, made.checks, strict=True):
         facts = (check.get("verdict"), name, check.get("feedback"))
         _block("check", "  ".join(str(fact) for fact in facts if fact))
+    if item.push:
+        output.line(push_text(item.push))
     output.line("session: " + ", ".join(map(output.short, made.sessions)))
     _print_criteria(instructions, item)
     cost = output.money(made.cost.usd) if made.cost else ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import deserialize, hashing
 from evalstore.errors import EvalstoreError
+from evalstore.operations.first_pushes import first_push_of
 from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
@@ -29,6 +30,7 @@ from evalstore.providers.kinds import SCRIPTED
 from evalstore.values import FileRef, Json, Reply
 
 if TYPE_CHECKING:
+    from evalstore.operations.first_pushes import FirstPush
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.session_details import SessionDetails
     from evalstore.planning.options import Location
@@ -149,6 +151,8 @@ class AnswerView:
     """The cases to which the answer belongs, the most urgent first."""
     rows: Mapping[str, str] = field(default_factory=dict)
     """The row of each judgement that counts, by its id; empty if there is only one place."""
+    push: FirstPush | None = None
+    """Who pushed the answer; None if it was given to this machine."""
 
 
 def session_of(location: Location, id: str, result: Result | None = None) -> AnswerView:
@@ -209,6 +213,7 @@ def read_answer(
             for cell in cells
         ),
         rows=judged.rows if len(cells) > 1 else {},
+        push=first_push_of(location, "session", id),
     )
 
 

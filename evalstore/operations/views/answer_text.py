@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import ago, clip, money, safe, short
+from evalstore.operations.first_pushes import push_text
 from evalstore.operations.views.judgements import EARLIER, ELSEWHERE, FIRST
 from evalstore.operations.views.styled_text import (
     StyledLine,
@@ -252,7 +253,8 @@ def footer_lines(view: AnswerView, now: int) -> Iterator[StyledLine]:
     """Yield the tools and options, the facts of the session, and the ids."""
     ids = ", ".join(f"{kind} {short(id)}" for kind, id in view.ids)
     facts = (facts_text(view.facts, now),) if view.facts else ()
-    for text in (*view.request_settings, *facts, ids):
+    push = (push_text(view.push),) if view.push else ()
+    for text in (*view.request_settings, *facts, *push, ids):
         yield from text_lines(text, "faint")
 
 

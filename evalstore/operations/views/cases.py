@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import cost_text
 from evalstore.operations.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.operations.cost_text import shared_cost_text
+from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
@@ -31,6 +32,7 @@ from evalstore.planning.options import SelectionOptions, describe_selection, is_
 from evalstore.planning.results import as_result
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
+from evalstore.store.table_columns import RUNS
 from evalstore.values import order_counts
 
 if TYPE_CHECKING:
@@ -72,6 +74,10 @@ class RunLine:
     selection: str
     """The options of the run, as on its command line."""
     models: tuple[str, ...]
+    author: str = ""
+    """Who started it; empty if that is not known."""
+    push: FirstPush | None = None
+    """Who pushed it; None for a run of this machine."""
 
     @property
     def counted(self) -> int:
@@ -135,13 +141,15 @@ class StoreStamp:
 def list_runs(location: Location) -> list[RunLine]:
     """Return all runs, newest first."""
     with open_store(location) as store:
-        return [_line(run) for run in store.find_runs()]
+        runs = store.find_runs()
+    pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
+    return [_line(run, pushes.get(run.id)) for run in runs]
 
 
 _CHANGES = {True: "+", False: "", None: "?"}
 
 
-def _line(run: Run) -> RunLine:
+def _line(run: Run, push: FirstPush | None) -> RunLine:
     git = run.git
     return RunLine(
         id=run.id,
@@ -161,6 +169,8 @@ def _line(run: Run) -> RunLine:
         is_partial=is_partial(run),
         selection=describe_selection(run.selection),
         models=tuple(dict.fromkeys(candidate.id for candidate in run.candidates)),
+        author=run.author or "",
+        push=push,
     )
 
 

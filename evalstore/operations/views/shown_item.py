@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import short
 from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.operations.first_pushes import first_push_of
 from evalstore.operations.show import ShownItem, show_file, show_item
 from evalstore.operations.views.case_reference import read_reference
 from evalstore.planning.open_project import open_catalogue, open_store
@@ -59,6 +60,7 @@ def _show(location: Location, revision: str) -> ShownItem:
             item = show_session(store, id, judged)
             explanation = _explain_session(location, store, id, judged)
             item.related |= explanation.document_of_history() if explanation else {}
+            item.push = first_push_of(location, kind, id)
             return item
         return show_item(location, store, kind, id)
 

@@ -28,9 +28,11 @@ _ROOM = {"of": 11, "cost": 13, "asked": 17, "judged": 17, "reused": 17}
 """How much wider than that a long message may be before there is room for these columns."""
 _COST = 8
 """The least columns of the cost."""
+_FROM = 18
+"""The most columns of who pushed a run."""
 _CELLS = (
     *("run", "when", "sign", "state", "passed", "change", "of", "cost", "verdicts"),
-    *("asked", "judged", "reused", "message"),
+    *("asked", "judged", "reused", "from", "message"),
 )
 """The cells of a line."""
 
@@ -38,14 +40,18 @@ _CELLS = (
 def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list[Column]:
     """Return the columns; there is one for the state when a run is not complete.
 
-    It is saved with the others all the same. A narrow table leaves out the message first when all
-    are empty, else the columns at the right of the verdicts; these leave some room for messages.
+    It is saved with the others all the same. There is one for who pushed a run when others have
+    pushed some. A narrow table leaves out the message first when all are empty, else the columns
+    at the right of the verdicts; these leave some room for messages.
     """
     states = [len(run.status) for run in runs if run.status != "complete"]
     counted = max([_OF, len(_state_text(state)), *(len(passed_text(run)) for run in runs)])
     cost = max([_COST, *(len(run.cost) for run in runs)])
     longest = max((columns_of(run.message) for run in runs), default=_MESSAGE)
     widths = {"change": 7, "message": _MESSAGE, "verdicts": STRIP, "of": counted, "cost": cost}
+    writers = [columns_of(run.push.writer) for run in runs if run.push]
+    if writers:
+        widths["from"] = min(max(writers), _FROM)
     widths |= dict.fromkeys(("asked", "judged", "reused"), 6)
     if not longest:
         widths["message"] = widths.pop("message")  # the last one
@@ -65,6 +71,12 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
         *(
             Column(title, widths[title], right=title != "verdicts", since=since[title])
             for title in ("change", "of", "cost", "verdicts", "asked", "judged", "reused")
+        ),
+        Column(
+            "from",
+            widths.get("from", 0),
+            since=since.get("from", NEVER),
+            is_saved="from" in widths,
         ),
         Column("message", _MESSAGE, grows=True, since=since["message"]),
     ]

@@ -9,6 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, short
+from evalstore.operations.first_pushes import push_text
 from evalstore.operations.views.run_text import run_counts_text
 from evalstore.operations.views.styled_text import (
     BLANK,
@@ -199,6 +200,7 @@ previous run, and the workspace with the newest run."""
             StyledCell(f"{run.asked:,}"),
             StyledCell(f"{run.judged:,}"),
             StyledCell(f"{run.reused:,}", "faint"),
+            StyledCell(run.push.writer if run.push else "", "faint"),
             StyledCell(run.message, "faint"),
         )
 
@@ -253,6 +255,9 @@ previous run, and the workspace with the newest run."""
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
             yield from text_lines(f"{why}: {hint}", "pending")
+        if run.push:
+            by = f", run by {run.author}" if run.author else ""
+            yield from text_lines(f"{push_text(run.push)}{by}", "faint")
         yield from text_lines(f"candidates: {', '.join(run.models)}", "faint")
         yield from text_lines(f"cost: {run.shared_cost}; took {seconds:.1f} s", "faint")
         yield from _selection_lines(run)
