@@ -14,7 +14,7 @@ from evalstore.api.answers import JudgedText, judged_text_from
 from evalstore.api.calls import outside_of_a_loop
 from evalstore.api.options import RunSettings, SelectionKeywords, StrPath
 from evalstore.api.progress import CallbackListener, Progress
-from evalstore.api.result_writer import ResultWriter
+from evalstore.api.result_sharing import ResultSharing
 from evalstore.errors import EvalstoreError
 from evalstore.operations.progress import ProgressListener
 from evalstore.results import Result
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
 
 
-class Workspace(ResultWriter):
+class Workspace(ResultSharing):
     """A folder with `evalstore.yaml`, and its store.
 
     It can be shared by threads: between calls it keeps only the location, and each call reads

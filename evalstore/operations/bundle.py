@@ -163,7 +163,7 @@ def unbundle(
     path = location.directory / file
     with (
         BundleFiles.open(path) as files,
-        open_store(location) as store,
+        open_store(location, create=True) as store,
         IndexCache.open(None, files.address) as cache,
     ):
         _require_runs(store, file, files.description.presumes)

@@ -44,7 +44,7 @@ def merge(
     stored until then stay.
     """
     path = location.directory / other
-    with open_store(location) as store:
+    with open_store(location, create=True) as store:
         if path.exists() and path.samefile(store.path):
             raise EvalstoreError(
                 f"'{other}' is the store of this workspace", hint="name the other store"

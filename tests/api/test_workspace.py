@@ -315,3 +315,26 @@ def test_the_example_can_be_made(tmp_path: Path) -> None:
     with evalstore.init(tmp_path / "bikes", example=True) as workspace:
         assert workspace.check().errors == 0
         assert workspace.status(tags=["policy"]).ask > 0
+
+
+def test_results_are_shared(workspace: Workspace, tmp_path: Path) -> None:
+    settings = workspace.root / "evalstore.yaml"
+    settings.write_text(settings.read_text() + "remotes: {origin: shared}\n")
+    workspace.run()
+    assert workspace.push(dry_run=True).records["answers"] == 2
+    pushed = workspace.push()
+    assert (pushed.remote, pushed.records["runs"], pushed.excluded_runs) == ("origin", 1, 0)
+    assert workspace.push(exclude_tags=["greeting"]).excluded_runs == 1
+    bundle = tmp_path / "all.bundle"
+    assert workspace.create_bundle(bundle).records == pushed.records
+
+    others = [Workspace(workspace.root, store=tmp_path / f"{number}.db") for number in range(4)]
+    assert others[0].pull(dry_run=True).records == pushed.records
+    assert others[0].pull().records == others[1].unbundle(bundle).records == pushed.records
+    assert others[2].merge(tmp_path / "0.db").records == pushed.records
+    assert others[3].pull_for_plan("origin", paths=[FRENCH]).records["answers"] == 1
+    with pytest.raises(TypeError, match="unknown"):
+        others[3].pull_for_plan(unknown=1)  # type: ignore[call-arg]
+    for other in others[:3]:
+        assert [run.id for run in other.runs()] == [run.id for run in workspace.runs()]
+        assert not other.status().is_any

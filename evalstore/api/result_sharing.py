@@ -1,0 +1,109 @@
+"""The methods of a workspace that copy results between stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from evalstore.api import options
+from evalstore.api.options import SelectionKeywords, StrPath
+from evalstore.api.result_writer import ResultWriter
+
+if TYPE_CHECKING:
+    from evalstore.operations.bundle import BundleReport
+    from evalstore.operations.merge import MergeReport
+    from evalstore.operations.pull import PullReport
+    from evalstore.operations.push import PushReport
+
+
+class ResultSharing(ResultWriter):
+    """Remotes, bundles and other stores.
+
+    `remote` is the name of a remote of `evalstore.yaml`; None is `origin`, or the only one. Every
+    row is checked before it is stored.
+    """
+
+    def push(
+        self,
+        remote: str | None = None,
+        *,
+        since: str | None = None,
+        exclude_tags: Iterable[str] = (),
+        with_failures: bool = False,
+        allow_keys: bool = False,
+        dry_run: bool = False,
+    ) -> PushReport:
+        """Copy to a remote what it does not have.
+
+        With `since`, a revision, only the runs after it. Raises `EvalstoreError` when there are
+        keys in what would be pushed, unless `allow_keys`.
+        """
+        from evalstore.operations.push import push
+
+        with self._use() as location:
+            return push(
+                location,
+                remote,
+                since=since,
+                exclude_tags=options.texts("exclude_tags", exclude_tags),
+                with_failures=with_failures,
+                allow_keys=allow_keys,
+                dry_run=dry_run,
+            )
+
+    def pull(self, remote: str | None = None, *, dry_run: bool = False) -> PullReport:
+        """Copy from a remote what the store does not have."""
+        from evalstore.operations.pull import pull
+
+        with self._use() as location:
+            return pull(location, remote, dry_run=dry_run)
+
+    def pull_for_plan(
+        self, remote: str | None = None, **selection: Unpack[SelectionKeywords]
+    ) -> PullReport:
+        """Copy only the answers and judgements that a run with this selection would ask for.
+
+        Without a selection, also the newest run, which tells what broke.
+        """
+        from evalstore.operations.pull_for_plan import pull_for_plan
+
+        options.require_known("pull_for_plan", selection, SelectionKeywords.__optional_keys__)
+        with self._use() as location:
+            return pull_for_plan(location, remote, options.selection_of(selection))
+
+    def create_bundle(
+        self,
+        file: StrPath,
+        *,
+        since: str | None = None,
+        exclude_tags: Iterable[str] = (),
+        with_failures: bool = False,
+        allow_keys: bool = False,
+    ) -> BundleReport:
+        """Write all results to one file, or with `since` those of the runs after a revision."""
+        from evalstore.operations.bundle import create_bundle
+
+        with self._use() as location:
+            return create_bundle(
+                location,
+                Path(file).absolute(),
+                since=since,
+                exclude_tags=options.texts("exclude_tags", exclude_tags),
+                with_failures=with_failures,
+                allow_keys=allow_keys,
+            )
+
+    def unbundle(self, file: StrPath, *, dry_run: bool = False) -> PullReport:
+        """Copy from a bundle what the store does not have."""
+        from evalstore.operations.bundle import unbundle
+
+        with self._use() as location:
+            return unbundle(location, Path(file).absolute(), dry_run=dry_run)
+
+    def merge(self, store: StrPath, *, dry_run: bool = False) -> MergeReport:
+        """Copy from another store what this one does not have; the other is never changed."""
+        from evalstore.operations.merge import merge
+
+        with self._use() as location:
+            return merge(location, Path(store).absolute(), dry_run=dry_run)
