@@ -19,7 +19,8 @@ from evalstore.planning.path_history import PathHistory
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.renames import known_ids, same_leaf
 from evalstore.planning.selection import Selection
-from evalstore.reports.comparison import Comparison, Pair, ResultIndex, compare
+from evalstore.reports.case_edits import with_cases
+from evalstore.reports.comparison import CellIndex, Comparison, Pair, compare
 from evalstore.reports.file_pairs import pair_alike, pair_files
 from evalstore.results import Result
 from evalstore.store.path_trees import read_tree
@@ -154,7 +155,10 @@ def _history_between(store: Store, folder: str, was: Side, now: Side) -> PathHis
 
 
 _OTHER = "\0"
-"""Suffix for a file that is gone while another file has its path; no real path contains it."""
+"""Suffix for a file that is gone while another file has its path; no real path contains it.
+
+After a node, the file whose older cases stand in it follows.
+"""
 
 
 def case_files(*sides: Side) -> dict[str, CaseFile]:
@@ -264,6 +268,8 @@ def _fill_older_side(store: Store, folder: str, was: Side, now: Side, selection:
     ]
     filled: dict[Result, str] = {}
     leaves: dict[str, str] = {}
+    older: dict[str, dict[str, Case]] = {}
+    """The cases of the results that are filled into files with results of their own."""
     whole = {result.file for result in missing} - {result.file for result in was.results}
     prompts = _Prompts(now)
     runs = EarlierRuns(store, _history_between(store, folder, was, now))
@@ -272,23 +278,30 @@ def _fill_older_side(store: Store, folder: str, was: Side, now: Side, selection:
         if not missing:
             break
         batches = iterate_entries(store, entries)
-        before = ResultIndex(
-            result for batch in batches for result, _ in batch if not result.is_missing
-        )
+        before = CellIndex(cell for batch in batches for cell in batch if not cell[0].is_missing)
         left = []
         for result in missing:
-            earlier = before.find(result, prompts.of(result))
-            if earlier is None:
+            found = before.find(result, prompts.of(result))
+            if found is None:
                 left.append(result)
                 continue
+            earlier, case = found
             filled[earlier] = past.id
             if result.file in whole:
                 leaves.setdefault(result.file, entries[result.file])
+            else:
+                older.setdefault(result.file, {}).setdefault(case.key, case)
         missing = left
         paths &= {result.file for result in missing}
     roots = store.load_leaves(leaves.values())
     nodes = {path: roots[leaf]["cases"] for path, leaf in leaves.items()}
     files = store.load_case_files(nodes.values())
+    for path in older.keys() & was.nodes.keys():
+        file = was.files[was.nodes[path]]
+        mixed = with_cases(file, older[path].values())
+        if any(old != case for old, case in zip(file.cases, mixed.cases, strict=True)):
+            nodes[path] = f"{was.nodes[path]}{_OTHER}{path}"
+            files[nodes[path]] = mixed
     known = _all_places(filled)
     results = [
         result for result in was.results if not (result.is_missing and known & _places(result))
