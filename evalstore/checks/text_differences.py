@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from operator import eq, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.checks.amounts import find_amount
 from evalstore.checks.normalization import preparer
 from evalstore.display import as_text, first_difference, shorten
 from evalstore.processes.patterns import SECONDS, compiled
@@ -118,6 +119,10 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
         return AnswerDifference(parts[0], "", note=f"not in {len(text):,} characters")
     part, start, end, score = max((_align(part, text) for part in parts), key=itemgetter(3))
     if score < _LEAST_SCORE:
+        for amount in parts:
+            if place := find_amount(amount, text):
+                at = place_in(subject.actual, text, place[0])
+                return AnswerDifference(amount, text[slice(*place)], at, is_text=True)
         note = f"nothing like it in {len(text):,} characters" if text else "the answer is empty"
         return AnswerDifference(part, "", note=note)
     return AnswerDifference(

@@ -205,15 +205,10 @@ def _find_regressions(
     project: Project, run: Run, compared: Diff | None, baseline: str | None
 ) -> list[Regression]:
     """Return the regressions of a stored run that broke in an earlier one."""
-    if compared is None or WORKSPACE in (compared.was, compared.now):
+    if baseline or compared is None or WORKSPACE in (compared.was, compared.now):
         return []
-    return find_open_regressions(
-        project.store,
-        project.settings.paths["tests"],
-        run,
-        compared.broke,
-        project.store.load_run(compared.was) if baseline else None,
-    )
+    folder = project.settings.paths["tests"]
+    return find_open_regressions(project.store, folder, run, compared.broke)
 
 
 def _find_trend(store: Store, run: Run | None) -> list[Run]:

@@ -11,8 +11,7 @@ from evalstore.operations.diff_causes import find_causes
 from evalstore.operations.diff_notes import find_same_answers, question_changes, selection_notes
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_sides import (
-    comparable,
-    fill_older_side,
+    compare_sides,
     find_labels,
     follow_renames,
     name_gone,
@@ -37,8 +36,8 @@ from evalstore.operations.row_ids import has_edited_rows
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
-from evalstore.reports.comparison import compare, compare_models
-from evalstore.store.revisions import WORK
+from evalstore.reports.comparison import compare_models
+from evalstore.store.revisions import WORK, resolve_run
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
@@ -66,19 +65,20 @@ def diff(
             )
         return diff(location, second, selection=selection, answers=answers).swapped()
     with open_sides(location, selection, needs_files=second is None) as project:
-        was = run_side(project, first or "@")
-        now = run_side(project, second) if second else workspace_side(project, selection)
-        was = follow_renames(project, was, now)
+        store, folder = project.store, project.settings.paths["tests"]
+        was = run_side(store, resolve_run(store, first or "@"))
+        now = (
+            run_side(store, resolve_run(store, second))
+            if second
+            else workspace_side(project, selection)
+        )
+        was = follow_renames(store, folder, was, now)
         for model in selection.models:
             require_candidate(model, was, now)
         selected = select_cases(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
-        filled = fill_older_side(project, was, now, selected)
-        comparison = compare(
-            comparable(filled, now, selected),
-            comparable(now, filled, selected),
-            candidate_order(project.settings),
-        )
+        candidates = candidate_order(project.settings)
+        filled, comparison = compare_sides(store, folder, was, now, selected, candidates)
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
         causes = (

@@ -19,7 +19,8 @@ from evalstore.planning.path_history import PathHistory
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.renames import known_ids, same_leaf
 from evalstore.planning.selection import Selection
-from evalstore.reports.comparison import Comparison, Pair, ResultIndex
+from evalstore.reports.case_edits import with_cases
+from evalstore.reports.comparison import CellIndex, Comparison, Pair, compare
 from evalstore.reports.file_pairs import pair_alike, pair_files
 from evalstore.results import Result
 from evalstore.store.path_trees import read_tree
@@ -28,10 +29,12 @@ from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, CaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.runs import Run
+    from evalstore.store import Store
 
 
 @dataclass
@@ -56,15 +59,14 @@ class Side:
     """Results of earlier runs that are filled in -> the id of the run."""
 
 
-def run_side(project: Project, revision: str) -> Side:
-    """Return a run with its cases; raises `RevisionError` for an unknown revision."""
-    run = resolve_run(project.store, revision)
-    nodes = read_tree(run.snapshot, project.store.load_nodes)
-    files = project.store.load_case_files(list(set(nodes.values())))
+def run_side(store: Store, run: Run) -> Side:
+    """Return a run with its cases."""
+    nodes = read_tree(run.snapshot, store.load_nodes)
+    files = store.load_case_files(list(set(nodes.values())))
     restricted = run.selection.get("models")
     candidates = {candidate.id for candidate in run.candidates}
     models = None if restricted else {RECORDED, *candidates}
-    results = read_results(project.store, run)
+    results = read_results(store, run)
     selection = describe_selection(run.selection) if is_partial(run) else ""
     return Side(run.id, results, nodes, files, models, selection, run.verdict_rule)
 
@@ -91,8 +93,8 @@ def side_of_candidates(project: Project, revision: str | None) -> Side:
     """
     if revision is None:
         return workspace_side(project, SelectionOptions())
-    side = run_side(project, revision)
-    run = project.store.load_run(side.name)
+    run = resolve_run(project.store, revision)
+    side = run_side(project.store, run)
     selection = {name: value for name, value in run.selection.items() if name != "models"}
     is_some = is_partial(replace(run, selection=selection))
     return replace(side, selection=describe_selection(selection) if is_some else "")
@@ -105,15 +107,17 @@ def only_models(side: Side, models: tuple[str, ...]) -> Side:
     return replace(side, results=[result for result in side.results if result.model in models])
 
 
-def follow_renames(project: Project, was: Side, now: Side) -> Side:
-    """Return the older side, a run, with the file paths of the newer one."""
+def follow_renames(store: Store, folder: str, was: Side, now: Side) -> Side:
+    """Return the older side, a run, with the file paths of the newer one.
+
+    `folder` is that of the test files.
+    """
     pairs: dict[str, str] = {}
     if was.nodes.keys() != now.nodes.keys():
-        history = _history_between(project, was, now)
+        history = _history_between(store, folder, was, now)
         former = {path: history.name(path) for path in now.nodes}
         pairs = {path: name for path, name in former.items() if name and name != path}
         pairs = {path: name for path, name in pairs.items() if name in was.nodes}
-    folder = project.settings.paths["tests"]
     ids_was, ids_now = (partial(known_ids, side.files, folder) for side in (was, now))
     same = partial(same_leaf, was.files, now.files)
     alike = partial(pair_alike, was.files, now.files)
@@ -133,10 +137,9 @@ def follow_renames(project: Project, was: Side, now: Side) -> Side:
     )
 
 
-def _history_between(project: Project, was: Side, now: Side) -> PathHistory:
+def _history_between(store: Store, folder: str, was: Side, now: Side) -> PathHistory:
     """Return the paths of the files of one side in the other, a run, by way of the runs between."""
-    store = project.store
-    history = PathHistory(store, project.settings.paths["tests"], now.nodes, now.files)
+    history = PathHistory(store, folder, now.nodes, now.files)
     last = store.load_run(was.name)
     first = None if now.name == WORKSPACE else store.load_run(now.name)
     is_older = first is None or (first.started, first.id) > (last.started, last.id)
@@ -152,7 +155,10 @@ def _history_between(project: Project, was: Side, now: Side) -> PathHistory:
 
 
 _OTHER = "\0"
-"""Suffix for a file that is gone while another file has its path; no real path contains it."""
+"""Suffix for a file that is gone while another file has its path; no real path contains it.
+
+After a node, the file whose older cases stand in it follows.
+"""
 
 
 def case_files(*sides: Side) -> dict[str, CaseFile]:
@@ -226,7 +232,24 @@ def _places(result: Result) -> set[_Place]:
 # --- cases that a run of a selection left out
 
 
-def fill_older_side(project: Project, was: Side, now: Side, selection: Selection) -> Side:
+def compare_sides(
+    store: Store,
+    folder: str,
+    was: Side,
+    now: Side,
+    selection: Selection,
+    candidates: Callable[[str], Any] = str,
+) -> tuple[Side, Comparison]:
+    """Return the older side with the verdicts that it lacks, and its comparison with the newer one.
+
+    `was` is what `follow_renames` returns, and `candidates` the sort key of candidates.
+    """
+    filled = _fill_older_side(store, folder, was, now, selection)
+    pair = comparable(filled, now, selection), comparable(now, filled, selection)
+    return filled, compare(*pair, candidates)
+
+
+def _fill_older_side(store: Store, folder: str, was: Side, now: Side, selection: Selection) -> Side:
     """Return the older side with the verdicts that it lacks, from the runs before it.
 
     A run lacks those of cases that its selection left out, and of pending ones. Only judged
@@ -245,31 +268,40 @@ def fill_older_side(project: Project, was: Side, now: Side, selection: Selection
     ]
     filled: dict[Result, str] = {}
     leaves: dict[str, str] = {}
+    older: dict[str, dict[str, Case]] = {}
+    """The cases of the results that are filled into files with results of their own."""
     whole = {result.file for result in missing} - {result.file for result in was.results}
     prompts = _Prompts(now)
-    runs = EarlierRuns(project.store, _history_between(project, was, now))
+    runs = EarlierRuns(store, _history_between(store, folder, was, now))
     paths = {result.file for result in missing}
-    for past, entries in runs.before(project.store.load_run(was.name), paths):
+    for past, entries in runs.before(store.load_run(was.name), paths, limit=store.count_runs()):
         if not missing:
             break
-        batches = iterate_entries(project.store, entries)
-        before = ResultIndex(
-            result for batch in batches for result, _ in batch if not result.is_missing
-        )
+        batches = iterate_entries(store, entries)
+        before = CellIndex(cell for batch in batches for cell in batch if not cell[0].is_missing)
         left = []
         for result in missing:
-            earlier = before.find(result, prompts.of(result))
-            if earlier is None:
+            found = before.find(result, prompts.of(result))
+            if found is None:
                 left.append(result)
                 continue
+            earlier, case = found
             filled[earlier] = past.id
             if result.file in whole:
                 leaves.setdefault(result.file, entries[result.file])
+            else:
+                older.setdefault(result.file, {}).setdefault(case.key, case)
         missing = left
         paths &= {result.file for result in missing}
-    roots = project.store.load_leaves(leaves.values())
+    roots = store.load_leaves(leaves.values())
     nodes = {path: roots[leaf]["cases"] for path, leaf in leaves.items()}
-    files = project.store.load_case_files(nodes.values())
+    files = store.load_case_files(nodes.values())
+    for path in older.keys() & was.nodes.keys():
+        file = was.files[was.nodes[path]]
+        mixed = with_cases(file, older[path].values())
+        if any(old != case for old, case in zip(file.cases, mixed.cases, strict=True)):
+            nodes[path] = f"{was.nodes[path]}{_OTHER}{path}"
+            files[nodes[path]] = mixed
     known = _all_places(filled)
     results = [
         result for result in was.results if not (result.is_missing and known & _places(result))

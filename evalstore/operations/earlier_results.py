@@ -39,15 +39,13 @@ class EarlierRuns:
         self._searched: set[tuple[str, str, int]] = set()
 
     def before(
-        self, run: Run, paths: Set[str], *, limit: int = RUNS_SEARCHED, again: Run | None = None
+        self, run: Run, paths: Set[str], *, limit: int = RUNS_SEARCHED
     ) -> Iterator[EarlierEntries]:
         """Yield the results of these files in each earlier run; `paths` may shrink meanwhile.
 
-        A leaf that a newer run had for the same path is left out, but not from the run `again` on.
+        A leaf that a newer run had for the same path is left out.
         """
         for earlier in self._store.find_recent_runs(before=run, limit=limit):
-            if again and earlier.id == again.id:
-                self.forget()
             self._history.step(earlier.snapshot)
             place = earlier.results, earlier.snapshot, self._history.renames
             entries = {} if place in self._searched else self._find(earlier.results, paths)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.operations.planned_rows import PlannedRows, planned_rows
 from evalstore.operations.row_ids import lacks_row_id
 from evalstore.operations.status_report import FileChange
-from evalstore.planning.reason import NEW_ROW
+from evalstore.planning.reason import NEW_PROMPT, NEW_ROW
 from evalstore.planning.renames import pair_with_workspace
 from evalstore.planning.row_index import RowIndex
 from evalstore.store.path_trees import read_tree
@@ -130,6 +130,8 @@ def _change(
         case.row for case in shown if case.row in pending - own and not old.find(case)
     }
     asked, judged = rows.asked - new, rows.judged - new
+    again = {item.row for item in here if item.kind == "ask" and item.reason != NEW_PROMPT}
+    added = {case.row for case in now.cases if _has_more_prompts(old.find(case), case)} - again
     settled = [case for case in (*shown, *rejudged) if case.row not in pending]
     failing = sum(case.row in rows.failing for case in settled)
     first = next((item for item in here if not item.reason.startswith(NEW_ROW)), None)
@@ -139,6 +141,7 @@ def _change(
         code=("M" if shown or gone else ".") + ("M" if rejudged else ".") if pending else "= ",
         file=path,
         asked=len(asked),
+        added=len(asked & added & own),
         judged=len(judged),
         gone=gone,
         reason=reason if is_again else "",
@@ -149,6 +152,16 @@ def _change(
         settled=len(settled),
         failing=failing,
         reverted=all(was_run(path, case) for case in settled),
+    )
+
+
+def _has_more_prompts(was: Case | None, now: Case) -> bool:
+    """Return whether a case is shown with the system prompts of before and with others."""
+    return (
+        was is not None
+        and was.tests == now.tests
+        and len(was.prompts) < len(now.prompts)
+        and set(was.prompts) <= set(now.prompts)
     )
 
 

@@ -64,10 +64,9 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         listed = [*(pair.now for pair in pairs if pair.now), *failing.results[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
         regressions: list[Regression] = []
-        if compared:
+        if compared and not compare:
             folder = open_workspace(location).settings.paths["tests"]
-            baseline = was if compare else None
-            regressions = find_open_regressions(store, folder, run, compared.broke, baseline)
+            regressions = find_open_regressions(store, folder, run, compared.broke)
         listed = [each.result for each in regressions[:_MOST_PAIRS]]
         feedback = _read_feedback(store, [*listed, *failing.results[:_MOST_PAIRS]])
     totals = stats(location, run.id) if any(run.verdicts.values()) else None

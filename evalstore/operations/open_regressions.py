@@ -24,16 +24,17 @@ _NAMED = 3
 
 
 def find_open_regressions(
-    store: Store, folder: str, run: Run, broke: Iterable[Pair], baseline: Run | None = None
+    store: Store, folder: str, run: Run, broke: Iterable[Pair]
 ) -> list[Regression]:
     """Return the regressions of a run, as its gate counts them, apart from those that broke now.
 
-    Files that reach their own threshold have none. `folder` is that of the test files.
+    Files that reach their own threshold have none. `folder` is that of the test files. With a
+    baseline there are no others, as each regression has broken since.
     """
     known = {cell_of(pair.either) for pair in broke}
     regressions = [
         regression
-        for regression in find_regressions(store, folder, run, baseline)
+        for regression in find_regressions(store, folder, run)
         if cell_of(regression.result) not in known
     ]
     accepted = _find_accepted(store, run, {regression.result.file for regression in regressions})

@@ -91,6 +91,15 @@ def label_prompts(
     return _label(project, prompts, _find_nearest(project, _older(project, prompts)))
 
 
+def name_prompts_of_run(project: Project, prompts: Iterable[str | None]) -> dict[str | None, str]:
+    """Return the names of the system prompts of one run, as `label_prompts` does.
+
+    Two of them never have the same name, as they are different prompts.
+    """
+    ids = dict.fromkeys(prompts)
+    return label_prompts(project, {id: number for number, id in enumerate(ids)})
+
+
 def _older(project: Project, prompts: Iterable[str | None]) -> list[str]:
     """Return the prompts that are not versions of a current one, sorted."""
     return sorted(id for id in prompts if id and not project.place_of_version("prompt", id))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.operations.diff_sides import compare_sides, follow_renames, run_side
 from evalstore.operations.earlier_results import EarlierRuns
 from evalstore.operations.verdict_changes import file_batches
 from evalstore.planning.path_history import PathHistory
+from evalstore.planning.selection import Selection
 from evalstore.reports.comparison import CellIndex
 from evalstore.store.results import iterate_cases, iterate_entries
 
@@ -51,18 +53,19 @@ def find_regressions(
     """Return the results of a run that do not pass and whose cases have passed before.
 
     Without a baseline a pass in any earlier run counts, so a case remains a regression until it
-    passes again. With a baseline only the verdict in that run counts, or for a case that it did
-    not judge the newest one before it. `folder` is that of the test files. Files and rows are
-    followed from run to run, however old, as a gate must not forget.
+    passes again: files and rows are followed from run to run, however old, as a gate must not
+    forget. With a baseline they are the results that broke in the comparison of the two runs.
+    `folder` is that of the test files.
     """
+    if baseline:
+        return _find_broken(store, folder, run, baseline)
     waiting = _find_failures(store, run)
     regressions: list[Regression] = []
     if not waiting:
         return regressions
     runs = EarlierRuns(store, PathHistory(store, folder, run.snapshot, {}))
-    paths, counts = set(waiting), baseline is None
-    for past, entries in runs.before(run, paths, limit=store.count_runs(), again=baseline):
-        counts = counts or past == baseline
+    paths = set(waiting)
+    for past, entries in runs.before(run, paths, limit=store.count_runs()):
         for batch in file_batches(entries):
             cells = (cell for part in iterate_entries(store, batch) for cell in part)
             judged = CellIndex(cell for cell in cells if cell[0].verdict)
@@ -73,9 +76,9 @@ def find_regressions(
                     if was is None:
                         left.append(failure)
                         continue
-                    if counts and was[0].verdict == "pass":
+                    if was[0].verdict == "pass":
                         regressions.append(Regression(failure.result, past.id))
-                    elif not counts or baseline is None:
+                    else:
                         left.append(_Failure(failure.result, *was))
                         if _place(was[0]) != _place(failure.then):
                             runs.forget()
@@ -84,6 +87,18 @@ def find_regressions(
         if not paths:
             break
     return sorted(regressions, key=lambda each: (each.result.file, each.result.row))
+
+
+def _find_broken(store: Store, folder: str, run: Run, baseline: Run) -> list[Regression]:
+    """Return the results that broke since the baseline, as `diff` pairs the two runs."""
+    now = run_side(store, run)
+    was = follow_renames(store, folder, run_side(store, baseline), now)
+    filled, comparison = compare_sides(store, folder, was, now, Selection())
+    return [
+        Regression(pair.now, filled.earlier.get(pair.was, baseline.id))
+        for pair in comparison.broke
+        if pair.was and pair.now
+    ]
 
 
 def _find_failures(store: Store, run: Run) -> dict[str, list[_Failure]]:

@@ -5,7 +5,7 @@ Costs are those of the answers and judgements that count, even if an earlier run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +16,7 @@ from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.measured_results import measure_results
-from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.prompt_names import name_prompts_of_run
 from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.side_names import WORKSPACE, side_name
@@ -171,6 +171,16 @@ class StatsCollector:
         Raises `NothingSelectedError` when nothing was added.
         """
         run, chosen = self._run, self._query
+        prompts = name_prompts_of_run(
+            self._project,
+            (
+                part
+                for by, totals in zip(self._groupings, self._sums, strict=True)
+                for key in totals
+                for name, part in zip(by, key, strict=True)
+                if name == "prompt"
+            ),
+        )
         everything = self._total.group((), "all")
         if not everything.results:
             raise NothingSelectedError(
@@ -196,7 +206,7 @@ class StatsCollector:
                         (
                             group_totals.group(key, _GAP.join(names), names)
                             for key, group_totals in totals.items()
-                            for names in [_names(self._project, by, key)]
+                            for names in [_names(prompts, by, key)]
                         ),
                         key=partial(_group_order, by, candidate_order(self._project.settings)),
                     )
@@ -290,8 +300,8 @@ def _group_order(
     ]
 
 
-def _names(project: Project, by: By, key: _Key) -> tuple[str, ...]:
+def _names(prompts: Mapping[str | None, str], by: By, key: _Key) -> tuple[str, ...]:
     return tuple(
-        prompt_label(project, part) if name == "prompt" else "no tag" if part is None else part
+        prompts[part] if name == "prompt" else "no tag" if part is None else part
         for name, part in zip(by, key, strict=True)
     )

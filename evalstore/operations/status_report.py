@@ -47,6 +47,8 @@ class FileChange:
     """The number of edited cases whose answers and judgements are all stored."""
     failing: int = 0
     """How many of these cases fail."""
+    added: int = 0
+    """The number of asked cases that are shown with further system prompts, and only asked so."""
     reverted: bool = True
     """Whether these cases all were like this in earlier runs, and not only like other cases."""
 

@@ -129,13 +129,12 @@ def _with_row(
     rows = [case.row for case in file.cases] if file else []
     if target.row in rows:
         return target
-    full = [row for row in rows if fits_label(target.row, row)]
-    near = full or [row for row in rows if target.row.casefold() in row.casefold()]
+    near, is_full = _nearest(target.row, rows)
     if len(near) == 1:
         return replace(target, row=near[0])
     if near:
         raise NothingSelectedError(
-            f"'{text}' {'fits' if full else 'is a part of'} {len(near)} rows",
+            f"'{text}' {'fits' if is_full else 'is a part of'} {len(near)} rows",
             hint=f"name one of them: {_listed(near)}",
         )
     if rows == [""]:
@@ -147,6 +146,12 @@ def _with_row(
     else:
         hint = "a row is a part of one test file: 'evalstore ls cases' lists them"
     raise NothingSelectedError(f"no row is called '{text}'", hint=hint)
+
+
+def _nearest(text: str, rows: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the rows whose labels a text fits, or else is a part of, and whether it fits them."""
+    full = [row for row in rows if fits_label(text, row)]
+    return full or [row for row in rows if text.casefold() in row.casefold()], bool(full)
 
 
 def split_row(text: str) -> tuple[str, str | None]:
@@ -161,13 +166,16 @@ def split_row(text: str) -> tuple[str, str | None]:
 def find_row_in(path: str, row: str, versions: Sequence[CaseFile]) -> tuple[str, int]:
     """Return the label of a row in the versions of a file, newest first, and the number of one.
 
-    It is the newest version with this label, else the newest one. Raises `NothingSelectedError`.
+    It is the newest version with this label, else the newest one that the text names a row of.
+    Raises `NothingSelectedError`.
     """
     for number, file in enumerate(versions):
         if any(case.row == row for case in file.cases):
             return row, number
-    target = _with_row(Target(path, row), (path,), {path: versions[0]}, f"{path}::{row}")
-    return target.row or "", 0
+    rows = (_nearest(row, [case.row for case in file.cases])[0] for file in versions)
+    number = next((number for number, near in enumerate(rows) if near), 0)
+    target = _with_row(Target(path, row), (path,), {path: versions[number]}, f"{path}::{row}")
+    return target.row or "", number
 
 
 def _listed(rows: Sequence[str]) -> str:

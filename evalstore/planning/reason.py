@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.reports.version_diff import (
     CODE_CHANGED,
@@ -13,6 +13,9 @@ from evalstore.reports.version_diff import (
     differ_prompts,
 )
 from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
@@ -25,6 +28,10 @@ _NAMED = (
 
 NEW_ROW = "new row"
 """The reason for a row that no earlier run had; a remark may follow."""
+
+
+NEW_PROMPT = "system prompt is new"
+"""The reason for a system prompt in whose place there was none before."""
 
 
 class Reason(NamedTuple):
@@ -41,6 +48,27 @@ class Reason(NamedTuple):
     def followed_by(self, remark: str) -> Reason:
         """Return the reason with a remark, such as where the answer is."""
         return self._replace(text=f"{self.text}; {remark}")
+
+
+def describe_prompt_change(
+    find: Find,
+    was: Sequence[str | None],
+    now: Sequence[str | None],
+    number: int,
+    relative: str | None = None,
+) -> Reason:
+    """Return why a case with other system prompts is shown with this one of its prompts.
+
+    One in the place of a prompt that the case still has is new, and no edit of that one.
+    """
+    prompt = now[number]
+    before = was[number] if number < len(was) else None
+    if prompt is None:
+        return Reason("without a system prompt now", relative=relative)
+    if before is None or before in now:
+        return Reason(NEW_PROMPT, relative=relative)
+    differences = differ_prompts(find("prompt", before) or {}, find("prompt", prompt) or {})
+    return reason_of(differences, "system prompt changed", relative)
 
 
 def describe_evaluator_change(find: Find, was: Json, now: Json, id: str = "") -> Reason:

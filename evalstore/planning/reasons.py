@@ -15,7 +15,13 @@ from evalstore.planning.age_limit import AT_REQUEST
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.known_cases import KnownCase, KnownCases
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
-from evalstore.planning.reason import NEW_ROW, Reason, describe_evaluator_change, reason_of
+from evalstore.planning.reason import (
+    NEW_ROW,
+    Reason,
+    describe_evaluator_change,
+    describe_prompt_change,
+    reason_of,
+)
 from evalstore.planning.shared_questions import QuestionSharing, place_of
 from evalstore.planning.undone_edits import (
     asked_otherwise,
@@ -30,7 +36,6 @@ from evalstore.reports.version_diff import (
     Difference,
     differ_evaluations,
     differ_models,
-    differ_prompts,
     differ_tests,
     evaluation_parts,
     shorten_line,
@@ -188,17 +193,8 @@ class Explainer:
             )
             return reason_of(differences, "test changed", relative)
         if cell.prompt not in self._prompts_of(case):
-            position = cell.prompt_number
-            before = case.prompts[position] if position < len(case.prompts) else None
-            if before is None or cell.prompt is None:
-                return Reason(
-                    "system prompt is new" if cell.prompt else "without a system prompt now",
-                    relative=relative,
-                )
-            differences = differ_prompts(
-                self.find("prompt", before) or {}, self.find("prompt", cell.prompt) or {}
-            )
-            return reason_of(differences, "system prompt changed", relative)
+            prompts, number = cell.case.prompts, cell.prompt_number
+            return describe_prompt_change(self.find, case.prompts, prompts, number, relative)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
                 return None

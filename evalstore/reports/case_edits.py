@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -35,6 +35,17 @@ def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case
     by_row = {case.row: case for case in was.cases}
     for case in now.cases:
         yield by_key.get(case.key) or by_row.get(case.row), case
+
+
+def with_cases(file: CaseFile, others: Iterable[Case]) -> CaseFile:
+    """Return a file with these versions of some of its cases in place of its own."""
+    listed = list(others)
+    by_key = {case.key: case for case in listed}
+    by_row = {case.row: case for case in listed}
+    return replace(
+        file,
+        cases=[by_key.get(case.key) or by_row.get(case.row) or case for case in file.cases],
+    )
 
 
 def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator[Difference]:

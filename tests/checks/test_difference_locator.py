@@ -168,6 +168,46 @@ def test_nothing_like_the_expected_text_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expected", "answer", "found"),
+    [
+        ("45 euros", "It costs 45€ at most.", "45€"),
+        ("45 euros", "In 2 hours it costs EUR 45.00 at most.", "EUR 45.00"),
+        ("45 euros", "It costs €45, not 40 EUR.", "€45"),
+        ("45 euros", "It costs 50€ in all.", "50€"),
+        ("$1,000", "You pay 1000 dollars.", "1000 dollars"),
+        ("5 km", "It is 6km away.", "6km"),
+        ("20%", "A fifth, or 20 percent", "20 percent"),
+        ("45 euros", "Take 45 at most.", "45"),
+        ("45 euros", "There are 40 left, in 45a.", "45a"),
+        ("5 days", "5 of them, 3 weeks in 45day", "45day"),
+    ],
+)
+def test_an_amount_is_found_however_its_unit_is_written(
+    expected: str, answer: str, found: str
+) -> None:
+    difference = located({"contains": expected}, answer)
+    assert difference is not None
+    assert difference[:2] == (expected, found)
+    assert difference.place == f"line 1, column {answer.index(found) + 1}"
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer"),
+    [
+        ("45 euros", "It costs 50 dollars."),
+        ("45 euros", "Version 1.45 of 2045"),
+        ("1 day", "1. Take it back."),
+        ("between 45 and 50 euros", "It costs 45€."),
+        ("45 euros", f"It costs {'4' * 31}€."),
+    ],
+)
+def test_another_amount_is_nothing_like_the_expected_one(expected: str, answer: str) -> None:
+    difference = located({"contains": expected}, answer)
+    assert difference is not None
+    assert difference.note == f"nothing like it in {len(answer)} characters"
+
+
+@pytest.mark.parametrize(
     "expected", ["You pay 30 euros", "".join(f"{number} euros, " for number in range(900))]
 )
 def test_a_long_answer_is_not_searched_for_the_nearest_passage(expected: str) -> None:

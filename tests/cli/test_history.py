@@ -147,6 +147,8 @@ def test_log_of_a_row_lists_the_runs_that_changed_it(workspace: Path, evalstore:
         "1 pass  new",
     ]
     assert evalstore("log", "tests/weather.md::city=Oslo").stdout.count("run <id>") == 4
+    whole = evalstore("log", "tests/weather.md::city=Oslo").stdout
+    assert evalstore("log", "tests/weather.md::Oslo").stdout == whole  # a part of a removed label
     assert evalstore("log", "tests/weather.md::city=Roma").stderr == (
         "error: no row is called 'tests/weather.md::city=Roma'\n"
         "hint: 'tests/weather.md' has one row: leave out '::city=Roma'\n"

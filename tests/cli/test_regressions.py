@@ -252,9 +252,22 @@ def test_a_row_is_followed_from_its_values_to_its_id_and_back(
     evalstore("run", "-q")
     write_rows("no", "yes too", id=True)
     assert evalstore(*GATE).exit_code == 1
-    assert evalstore(*GATE, "--baseline", "@~2").exit_code == 1
     write_rows("no", "yes too", id=False)
-    assert evalstore(*GATE, "--baseline", "@~3").exit_code == 1
+    assert evalstore(*GATE).exit_code == 1
+
+
+def test_the_gate_and_diff_agree_on_what_broke_since_a_baseline(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write_rows("yes", "yes too", id=False)
+    evalstore("run", "-q")
+    write_rows("yes", id=False)
+    evalstore("run", "-q")
+    write_rows("no", id=False)  # the only row, as "yes" was in the run between, but a new one
+    assert documents(*GATE, "--baseline", "@~1")["regressions"] == []
+    assert documents("diff", "@~2", "@")["broke"] == []
+    assert len(documents(*GATE, "--baseline", "@~1")["regressions"]) == 1
+    assert len(documents("diff", "@~2", "@")["broke"]) == 1
 
 
 def test_a_row_is_found_by_its_values_however_far_away_they_were(

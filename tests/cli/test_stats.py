@@ -95,6 +95,9 @@ def test_groups_count_what_belongs_to_them(two: Path, documents: Any) -> None:
     groups = named(documents("stats", "--by", "prompt"))
     assert list(groups) == ["brief", "no prompt"]
     assert groups["no prompt"]["prompt"] is None
+    edit(two / "prompts/brief.md", "Be brief.", "Be very brief.")
+    renamed = named(documents("stats", "--by", "prompt"))
+    assert renamed == groups  # the edited prompt has its name in the run before the edit, too
     groups = named(documents("stats", "--by", "model", "--by", "file"))
     assert groups["scripted/one  tests/weather.md"]["passed"] == 1
     first = named(documents("stats"))["scripted/one"]

@@ -317,15 +317,43 @@ def test_status_names_everything_that_was_edited_together(
     judged = f"{shown}; also changed: checks"
     for _ in range(2):  # the second time from the cache
         assert f"cases judged again: {judged}\n" in evalstore("status").stdout
-    assert evalstore("status", "--explain").stdout.count(f"  {judged}\n") == 4
+    explained = evalstore("status", "--explain").stdout
+    assert (explained.count(f"  {shown}\n"), explained.count(judged)) == (4, 1)
+    assert explained.count("    also changed in each: checks\n") == 1
     edit(workspace / "tests/weather.md", "How is", "How warm is")
     edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
     also = ["system prompt", "instructions", "checks"]
-    asked = f"How warm is Oslo?; also changed: {', '.join(also)}\n"
-    assert evalstore("run", "-n").stdout.count(asked) == 2  # the file and its first row
+    planned = evalstore("run", "-n").stdout
+    assert planned.count(f"How warm is Oslo?; also changed: {', '.join(also)}\n") == 1
+    assert planned.count(f"    also changed in each: {', '.join(also)}\n") == 1
     document = documents("status")
     assert [each["also"] for each in document["changes"]] == [also]
     assert [each.get("also") for each in document["items"]] == [also, also, None, None, None, None]
+
+
+def test_an_added_system_prompt_is_new_and_asks_nothing_again(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    prompts = {"prompts/brief.md": "Be brief.\n", "prompts/kind.md": "Be kind.\n"}
+    page = (
+        "---\nsystemPrompts: [brief]\n---\n\n# 👤\n\nHi\n\n---\n\n~~~checks\n- contains: i\n~~~\n"
+    )
+    tree(Path(), prompts | {"tests/a.md": page, "tests/b.md": page.replace("Hi", "His")})
+    evalstore("run", "-q")
+    for several in ("[kind, brief]", "[brief, kind]"):
+        edit(Path("tests/a.md"), "[brief]", several)
+        status = evalstore("status").stdout
+        assert "tests/a.md  1 case asked: system prompt is new\n" in status
+        edit(Path("tests/a.md"), several, "[brief]")
+    edit(Path("tests/a.md"), "[brief]", "[kind, brief]")
+    edit(Path("tests/a.md"), "Hi", "Ho")
+    edit(Path("tests/b.md"), "[brief]", "[kind]")
+    status = evalstore("status").stdout
+    assert "tests/a.md  1 case asked again: test changed" in status
+    assert (
+        "tests/b.md  1 case asked again: system prompt changed: text line 1: Be brief. -> Be kind."
+        in status
+    )
 
 
 def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_says_so(

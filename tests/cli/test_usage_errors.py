@@ -10,6 +10,7 @@ from evalstore.cli.app import GROUPS
 from evalstore.cli.main import commands
 from tests.builders import tree
 from tests.cli.conftest import Ran
+from tests.cli.test_run import edit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,6 +67,29 @@ def test_no_wrong_value_of_any_option_shows_words_of_the_libraries(
             for word in ("Value error", "Input should", "Usage:", "Error:", "parse"):
                 assert word not in ran.stderr, (name, ran.stderr)
     assert tried >= 20
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong", "instead"),
+    [
+        ("mini big", "'mini' and 'big' are candidates, not runs", "--model mini --vs big"),
+        ("--model mini big", "'big' is a candidate, not a run", "--model mini --vs big"),
+        ("@~1 mini", "'mini' is a candidate, not a run", "@~1 --model mini --vs ID"),
+        ("--model mini --vs big mini", "'mini' is a candidate, not a run", "--model mini --vs big"),
+        ("mini big @", "'mini' and 'big' are candidates, not runs", "@ --model mini --vs big"),
+    ],
+)
+def test_candidates_in_the_place_of_runs_are_told_how_they_are_compared(
+    workspace: Path, evalstore: Evalstore, given: str, wrong: str, instead: str
+) -> None:
+    script = "id: {}\nprovider: scripted\nresponses: [{{answer: yes}}]\n"
+    tree(workspace, {f"models/{id}.yaml": script.format(id) for id in ("mini", "big")})
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[mini, big]")
+    assert evalstore("diff", *given.split()) == Ran(
+        2,
+        "",
+        f"error: {wrong}\nhint: 'evalstore diff {instead}' compares two candidates of one run\n",
+    )
 
 
 USED = "'prompts/shop.md' is a prompt: name a test file that uses it; its edits are shown there"

@@ -68,18 +68,25 @@ def diff(
     from evalstore.cli.render.history import print_diff
     from evalstore.operations import diff as operations
 
-    first, second, paths = _sides(list(revisions or ()))
-    if versus is None:
-        selection = replace(selection, paths=tuple(paths))
-        compared = operations.diff(here(), first, second, selection=selection, answers=answers)
-    else:
-        compared = operations.diff_models(
-            here(),
-            _require_single_run(first, second),
-            (_require_single_model(selection.models), versus),
-            selection=SelectionOptions(paths=tuple(paths)),
-            answers=answers,
-        )
+    sides, paths = _sides(list(revisions or ()))
+    try:
+        first, second = _require_two(sides)
+        if versus is None:
+            selection = replace(selection, paths=tuple(paths))
+            compared = operations.diff(here(), first, second, selection=selection, answers=answers)
+        else:
+            compared = operations.diff_models(
+                here(),
+                _require_single_run(first, second),
+                (_require_single_model(selection.models), versus),
+                selection=SelectionOptions(paths=tuple(paths)),
+                answers=answers,
+            )
+    except EvalstoreError as problem:
+        from evalstore.operations.candidate_arguments import explain_candidates
+
+        models = (*selection.models, *([versus] if versus else []))
+        raise explain_candidates(here(), sides, models) or problem from None
     ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)
     if json or output_format != "table":
@@ -109,7 +116,14 @@ def _require_single_model(models: tuple[str, ...]) -> str:
     return models[0]
 
 
-def _sides(revisions: list[str]) -> tuple[str | None, str | None, list[str]]:
+def _require_two(revisions: list[str]) -> tuple[str | None, str | None]:
+    if len(revisions) > 2:
+        raise EvalstoreError("diff compares two revisions at most", hint="put '--' before paths")
+    first, second = [*revisions, None, None][:2]
+    return first, second
+
+
+def _sides(revisions: list[str]) -> tuple[list[str], list[str]]:
     """Split arguments into revisions and paths: `A..B` is two revisions, paths follow `--`."""
     from evalstore.planning.open_project import open_workspace
 
@@ -135,9 +149,7 @@ def _sides(revisions: list[str]) -> tuple[str | None, str | None, list[str]]:
         raise EvalstoreError(
             "a revision is empty", hint="write @, @~1, @work, or the start of an id"
         )
-    if len(revisions) > 2:
-        raise EvalstoreError("diff compares two revisions at most", hint="put '--' before paths")
-    return revisions[0] if revisions else None, revisions[1] if len(revisions) > 1 else None, paths
+    return revisions, paths
 
 
 def _files(compared: Diff, lists: Sequence[str]) -> list[str]:

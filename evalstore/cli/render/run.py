@@ -33,6 +33,8 @@ from evalstore.operations.views.status_text import (
     reason_text,
     reason_value_lines,
     remote_texts,
+    shared_edits,
+    shared_text,
     skipped_text,
     trust_hint,
     waiting_text,
@@ -100,12 +102,15 @@ def _print_changes(status: Status) -> None:
     output.line(f"Changed since run {output.short(status.last_run or '')} ({when}):")
     output.line('  (use "evalstore diff -- FILE" to see how)')
     width = max(output.columns_of(change.file) for change in status.changes)
+    shared = shared_edits(status.changes)
     for change in status.changes:
         _print_wrapped(
             f"{change.letters}  {output.pad(output.safe(change.file), width)}  "
-            f"{output.safe(change_text(change))}"
+            f"{output.safe(change_text(change, shared))}"
         )
         _print_values(change, 12)
+    if shared:
+        _print_wrapped(shared_text(shared))
     if any(change.may_be_edited_rows for change in status.changes):
         output.talk(f"({ROW_ID_HINT})")
 
@@ -174,17 +179,19 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
     model_width = max(map(output.columns_of, models))
     places = shorten_places(places, model_width + BESIDE_PLACE)
     place_width = max(map(output.columns_of, places))
-    last_reason = None
+    last_reason, shared = None, shared_edits(items)
     for item, place, model in zip(shown, places, models, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""
         output.line(
             f"    {output.pad(place, place_width)}  {output.pad(output.safe(model), model_width)}  "
-            f"{output.safe(reason_text(item))}{count}"
+            f"{output.safe(reason_text(item, shared))}{count}"
         )
         reason = (reason_text(item), item.was, item.now)
         if reason != last_reason:
             _print_values(item, 8)
         last_reason = reason
+    if shared:
+        output.line(f"    {shared_text(shared)}")
 
 
 def _print_cut(count: int) -> None:

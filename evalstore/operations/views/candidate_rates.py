@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 _NONE = Counts()
 
 
-def candidate_rates(cases: Cases) -> tuple[Rate, ...]:
-    """Return the pass rate of each candidate, in the order of `Cases.models`.
+def candidate_rates(cases: Cases, rows: Sequence[CaseRow] | None = None) -> tuple[Rate, ...]:
+    """Return the pass rate of each candidate in some of the cases, in the order of `Cases.models`.
 
-    They are those of `stats`.
+    Without `rows`, which may have any order, they are those of all cases, as in `stats`.
     """
+    by_file = cases.rows if rows is None else sorted(rows, key=attrgetter("file"))
     return tuple(
-        rate_of_files(_count_by_file(cases.rows, number)) for number in range(len(cases.models))
+        rate_of_files(_count_by_file(by_file, number)) for number in range(len(cases.models))
     )
 
 

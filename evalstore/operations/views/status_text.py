@@ -180,29 +180,44 @@ def skipped_text(skipped: Sequence[object]) -> str:
     return f"{plural(len(skipped), 'pair')} skipped for lack of a capability"
 
 
-def change_text(change: FileChange) -> str:
-    """Return the effect of a changed file on its cases; what has the reason comes last."""
+def shared_edits(items: Sequence[FileChange] | Sequence[PlanItem]) -> tuple[str, ...]:
+    """Return what was edited beside the reasons, if it is the same for all of several entries."""
+    edited = [item.also for item in items if item.reason not in ("new", "removed")]
+    return edited[0] if len(edited) > 1 and len(set(edited)) == 1 else ()
+
+
+def shared_text(shared: tuple[str, ...]) -> str:
+    """Return what was edited in all entries of a list: `also changed in each: instructions`."""
+    return f"also changed in each: {', '.join(shared)}"
+
+
+def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
+    """Return the effect of a changed file on its cases; what has the reason comes last.
+
+    `shared` is what `shared_edits` returns, which is left out.
+    """
     code = change.code.strip()
     if code == "A":
         return f"{plural(change.asked, 'case')} new"
     if code == "D":
         return f"{plural(change.gone, 'case')} removed"
     if code == "R":
-        return reason_text(change)
+        return reason_text(change, shared)
     settled = settled_text(change)
     if code == "=" and change.settled and not change.gone:
         return settled
     counts = (
         (change.new, "new"),
         (change.gone, "removed"),
-        (change.asked, "asked again"),
+        (change.added, "asked"),
+        (change.asked - change.added, "asked again"),
         (change.judged, "judged again"),
     )
     listed = [f"{plural(count, 'case')} {word}" for count, word in counts if count]
     if change.settled:
         listed.append(f"{change.settled:,} {settled}" if listed else settled)
     parts = ", ".join(listed)
-    return ": ".join(part for part in (parts, reason_text(change)) if part)
+    return ": ".join(part for part in (parts, reason_text(change, shared)) if part)
 
 
 def settled_text(change: FileChange) -> str:
@@ -213,9 +228,12 @@ def settled_text(change: FileChange) -> str:
     return f"{text} (now {'fails' if change.settled == 1 else f'{change.failing:,} fail'})"
 
 
-def reason_text(item: FileChange | OtherReason | PlanItem) -> str:
-    """Return a reason, and what else was edited: `…; also changed: instructions, checks`."""
-    if not item.also:
+def reason_text(item: FileChange | OtherReason | PlanItem, shared: tuple[str, ...] = ()) -> str:
+    """Return a reason, and what else was edited: `…; also changed: instructions, checks`.
+
+    `shared` is what `shared_edits` returns, which is left out.
+    """
+    if not item.also or item.also == shared:
         return item.reason
     return f"{item.reason}; also changed: {', '.join(item.also)}"
 

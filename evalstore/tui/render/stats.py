@@ -49,11 +49,14 @@ class GroupFigures(NamedTuple):
     """Mean seconds of an answer."""
 
 
+_Place = tuple[str, tuple[str | None, ...]]
+
+
 class RunFigures(NamedTuple):
-    """The figures of all groups of a run, by grouping and key."""
+    """The figures of all groups of a run, by grouping and key; of system prompts, by name."""
 
     run: str
-    groups: Mapping[tuple[str, tuple[str | None, ...]], GroupFigures]
+    groups: Mapping[_Place, GroupFigures]
 
 
 def figures_of(stats: Sequence[Stats]) -> RunFigures:
@@ -61,11 +64,17 @@ def figures_of(stats: Sequence[Stats]) -> RunFigures:
     return RunFigures(
         stats[0].run,
         {
-            (table.by[0], group.key): GroupFigures(group.rate.rate, group.cost, group.latency)
+            _place_of(table, group): GroupFigures(group.rate.rate, group.cost, group.latency)
             for table in stats
             for group in table.groups
         },
     )
+
+
+def _place_of(stats: Stats, group: ResultGroup) -> _Place:
+    """Return by what a group is found in other runs: an edited prompt keeps its name."""
+    by = stats.by[0]
+    return by, (group.name,) if by == "prompt" else group.key
 
 
 # --- the table
@@ -173,7 +182,7 @@ def trend_series(
     stats: Stats, group: ResultGroup, history: Sequence[RunFigures]
 ) -> Iterator[Series]:
     """Yield the pass rate, the cost and the latency of a group in the runs, the oldest first."""
-    place = stats.by[0], group.key
+    place = _place_of(stats, group)
     figures = [run.groups[place] for run in history if place in run.groups]
     count = len(figures) - (stats.is_workspace and bool(figures))
     runs = plural(count, "run") + (" and now" if stats.is_workspace else "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING
 
 from evalstore.tui.render.case_table import case_cells, case_columns
@@ -11,12 +13,18 @@ from evalstore.tui.state.case_groups import CaseGroup
 from evalstore.tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from evalstore.operations.views.cases import Cases
     from evalstore.reports.statistics import Rate
     from evalstore.tui.screens.base import Page
     from evalstore.tui.state.case_listing import CaseListing
     from evalstore.tui.widgets.grid_columns import Column
     from evalstore.tui.widgets.grid_lines import StyledCell
+
+_MANY = 5_000
+"""Listed cases whose rates are read only after a pause in typing."""
+_PAUSE_SECONDS = 0.15
 
 
 class CaseFigures:
@@ -29,7 +37,10 @@ class CaseFigures:
         self._show = show
         self.history = HistoryReader(page, self._show_history)
         self._rates: Sequence[Rate] = ()
-        """The pass rates of the candidates, once they are known."""
+        """The pass rates of the candidates in the listed cases, once they are known."""
+        self._rated: tuple[object, ...] = ()
+        """The cases and the filter that they are about."""
+        self._pause: Timer | None = None
 
     @property
     def _grid(self) -> Grid:
@@ -40,11 +51,26 @@ class CaseFigures:
         self.history.renew(cases.run)
         if len(self._rates) != len(cases.models):
             self._rates = ()
-        self._page.call_after_refresh(self._read_rates, cases)
 
-    def _read_rates(self, cases: Cases) -> None:
-        source = self._page.source
-        self._page.fetch(lambda: source.candidate_rates(cases), self._show_rates, group="rates")
+    def request_rates(self, *about: object) -> None:
+        """Read the pass rates in the listed cases, unless they are `about` the same as before."""
+        listing, now = self._listing, (self._listing.cases, *about)
+        is_same = len(now) == len(self._rated) and all(map(is_, now, self._rated))
+        if listing.cases is None or is_same:
+            return
+        self._rated = now
+        if self._pause:
+            self._pause.stop()
+        if len(listing.matching) > _MANY:
+            self._pause = self._page.set_timer(_PAUSE_SECONDS, self._read_rates)
+        else:
+            self._page.call_after_refresh(self._read_rates)
+
+    def _read_rates(self) -> None:
+        source, cases, rows = self._page.source, self._listing.cases, self._listing.matching
+        if cases is not None:
+            read = partial(source.candidate_rates, cases, rows)
+            self._page.fetch(read, self._show_rates, group="rates")
 
     def _show_rates(self, rates: Sequence[Rate]) -> None:
         self._rates = rates

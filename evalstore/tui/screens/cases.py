@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 _HELP = """\
 A row for each case of a test file, a column for each candidate with the verdict on its answer. The
-line at the top has the pass rate of each candidate in percent, where there is room for all of them
-with its 95 % interval; 'last runs' has the last eight verdicts on the candidate in the selected
-column, which its title names where there is room, the oldest first (✓ pass, ✗ fail), of files with
-up to 3,000 cases. Below the table, or at its right in a
+line at the top has the pass rate of each candidate in the listed cases, in percent, where there is
+room for all of them with its 95 % interval; 'last runs' has the last eight verdicts on the
+candidate in the selected column, which its title names where there is room, the oldest first
+(✓ pass, ✗ fail), of files with up to 3,000 cases. Below the table, or at its right in a
 wide terminal, is the case under the cursor: the last message of the user, the answer of the
 candidate in the selected column, the verdicts on it with their feedback, then those on the other
 candidates. {panel.next} moves the focus between both.
@@ -192,6 +192,7 @@ class CasesPage(DatedPage):
         fit_list(grid, len(listing.lines))
         grid.show(columns, len(listing.lines), cells, cursor=cursor)
         grid.marked = listing.marked
+        self.figures.request_rates(query, self.filter.matches)
         is_empty = not listing.case_count
         self.set_empty(self.filter.why_empty(listing.filtered) if is_empty else "")
         self.query_one("#panels").display = not is_empty

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.operations.views.answer import AnswerView
-    from evalstore.operations.views.cases import Cases, RunLine
+    from evalstore.operations.views.cases import CaseRow, Cases, RunLine
     from evalstore.operations.views.dashboard import Dashboard
     from evalstore.operations.views.edit_place import EditPlace
     from evalstore.operations.views.editable_files import EditableFile
@@ -117,11 +117,11 @@ class WorkspaceSource:
 
         return read_recent_verdicts(self.location, files, run)
 
-    def candidate_rates(self, cases: Cases) -> tuple[Rate, ...]:
-        """Return the pass rate of each candidate, in the order of `Cases.models`."""
+    def candidate_rates(self, cases: Cases, rows: Sequence[CaseRow]) -> tuple[Rate, ...]:
+        """Return the pass rate of each candidate in these cases, in the order of `Cases.models`."""
         from evalstore.operations.views.candidate_rates import candidate_rates
 
-        return candidate_rates(cases)
+        return candidate_rates(cases, rows)
 
     def newer(self, run: str, result: Result | None) -> NewerRun | None:
         """Return the newest run if it is newer; with a result, a newer run that has another one."""

@@ -6,8 +6,9 @@ The block is parsed as YAML first, so data cannot change its structure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from evalstore.checks.parser import read_check, split
 from evalstore.checks.placeholders import templates_in
@@ -22,6 +23,8 @@ WORD = "checks"
 """The first word after the opening fence."""
 BLOCK_FIELDS = ("evaluator", "pass", WORD)
 WHEN = ("on_pass", "on_fail", "always")
+_NEAR = 0.75
+"""How alike a word must be to count as a misspelling, 0..1: `check` and `chekcs`, not `css`."""
 _RULE = re.compile(r">=\s*([0-9.]+)\Z")
 
 
@@ -80,6 +83,30 @@ def take_block(lines: list[SourceLine]) -> tuple[list[SourceLine], CheckList | N
     document = _parse([line.text for line in lines[start + 1 : end - 1]], opened + 1)
     blank = start > 0 and end < len(lines) and not (lines[start - 1].text + lines[end].text).strip()
     return [*lines[:start], *lines[end + blank :]], _read(document)
+
+
+def misspelt_blocks(lines: Sequence[SourceLine], reader: str) -> list[FileProblem]:
+    """Return a warning about each block whose word is nearly `checks`, as `reader` is shown it.
+
+    No usual language has such a name, so other blocks of code are left alone.
+    """
+    return [
+        FileProblem(
+            f"the block '{fence.info}' is text for the {reader}, not a block of checks",
+            fence.opened,
+            severity="warning",
+            hint=f"did you mean '{WORD}'?",
+        )
+        for fence in fences(lines)
+        if _is_misspelt(fence.info)
+    ]
+
+
+def _is_misspelt(info: str) -> bool:
+    """Return whether the first word after a fence is nearly, but not exactly, `checks`."""
+    word = info.split()[0] if info else WORD
+    letters = re.sub("[^a-z]", "", word.lower())
+    return word != WORD and bool(get_close_matches(letters, [WORD], cutoff=_NEAR))
 
 
 def _parse(lines: list[str], first: int) -> Document:

@@ -17,7 +17,7 @@ from evalstore.files.markdown import SPACE, Section, SourceLine, cut, fences, sc
 from evalstore.files.yaml12 import Document, split_frontmatter
 from evalstore.values import Options
 from evalstore.workspace.file_ids import default_id
-from evalstore.workspace.testfiles.check_block import CheckList, take_block
+from evalstore.workspace.testfiles.check_block import CheckList, misspelt_blocks, take_block
 from evalstore.workspace.testfiles.conversations import (
     RepeatedConversation,
     Turn,
@@ -162,6 +162,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     )
     if has_words:
         collector.warnings += text_headings(above)
+    collector.warnings += misspelt_blocks(above, "candidate") + misspelt_blocks(below, "evaluator")
     block = collector.attempt(lambda: take_block(below), None)
     prose, checks = block or ([], None)
     instructions = section(prose, separator or first)

@@ -76,6 +76,8 @@ def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
     tree(workspace, {"prompts/brief.md": "Be brief.\n"})
     edit(workspace / "tests/weather.md", "tags: [weather]", "systemPrompts: [brief]")
     main(["run", "--quiet"])
+    edit(workspace / "prompts/brief.md", "brief", "very brief")
+    main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
         async def cases(*keys: str) -> list[str]:
@@ -99,6 +101,8 @@ def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
         await press(pilot, "y")
         assert pilot.app.clipboard == "tests/weather.md"
         assert await cases("2", "enter") == [run, "city=Oslo", "city=Rome"]
+        assert facts(pilot).startswith("brief\n")
+        assert len(trend(pilot)[0]) == 2  # the run before the edit of the prompt has it, too
         assert await cases("2", "down", "enter") == [run, "tests/greeting.md"]
         await press(pilot, "3")
         assert "enter Open" in screen(pilot)

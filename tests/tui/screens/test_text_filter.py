@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.errors import StoreError
 from evalstore.planning.options import Location
+from evalstore.tui.screens import case_figures
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.case_query import matches_any, read_query
 from evalstore.tui.state.data_source import WorkspaceSource
 from tests.cli.test_run import edit
 from tests.tui.conftest import run_with_hostile_answers
-from tests.tui.driving import drive, press, screen, settled
+from tests.tui.driving import drive, press, screen, settled, until
 
 
 def rows(pilot: Pilot[None]) -> list[str]:
@@ -200,5 +203,27 @@ def test_the_heading_counts_the_candidate_that_is_meant(workspace: Path) -> None
         assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
         await type_filter(pilot, "model:one")
         assert "3 cases › 1 ✓ pass, 2 ✗ fail" in screen(pilot)
+
+    drive(scenario, revision="@")
+
+
+def is_shown(pilot: Pilot[None], text: str) -> bool:
+    return text in screen(pilot)
+
+
+def test_the_line_at_the_top_has_the_rates_of_the_listed_cases(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        everything = screen(pilot).splitlines()[2]
+        assert "one 33% 6-79" in everything
+        for typed, rate in (("Oslo", "one 0% 0-79"), ("-greeting", "one 50% 9-91")):
+            await type_filter(pilot, typed)
+            await until(pilot, partial(is_shown, pilot, rate))
+        await press(pilot, "s")  # by verdict: the same cases
+        assert "one 50% 9-91" in screen(pilot)
+        monkeypatch.setattr(case_figures, "_MANY", 1)  # from here on after a pause
+        await type_filter(pilot, "")
+        await until(pilot, lambda: screen(pilot).splitlines()[2] == everything)
 
     drive(scenario, revision="@")

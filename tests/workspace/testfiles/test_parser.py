@@ -322,6 +322,30 @@ def test_a_field_of_another_system_is_a_warning() -> None:
     ]
 
 
+@pytest.mark.parametrize("word", ["check", "Checks", "chekcs", "check:", "{checks} here"])
+def test_a_block_whose_word_is_nearly_checks_is_text_with_a_warning(word: str) -> None:
+    block = f"~~~{word}\n- contains: Hi\n~~~\n"
+    test, collector = read_test("tests/t.md", f"# 👤\n\n{block}\n---\n\nJudge.\n\n{block}")
+    assert test.checks is None
+    assert [
+        (warning.message, warning.line, warning.severity, warning.hint)
+        for warning in collector.warnings
+    ] == [
+        (f"the block '{word}' is text for the {reader}, not a block of checks", line, *rest)
+        for reader, line, rest in (
+            ("candidate", 3, ("warning", "did you mean 'checks'?")),
+            ("evaluator", 11, ("warning", "did you mean 'checks'?")),
+        )
+    ]
+
+
+@pytest.mark.parametrize("word", ["", "yaml", "c", "css", "chuck", "cs", "text", "checks"])
+def test_other_blocks_of_code_are_no_misspelt_checks(word: str) -> None:
+    block = f"~~~{word}\n- contains: Hi\n~~~\n"
+    _, collector = read_test("tests/t.md", f"# 👤\n\n{block}\n---\n\nJudge.\n\n{block}")
+    assert collector.warnings == []
+
+
 @pytest.mark.parametrize(
     "name", ["tag", "system_prompts", "systemPrompt", "replacement", "dataSet"]
 )
