@@ -70,7 +70,8 @@ class BucketFiles:
             for entry in chunk:
                 name = entry["path"]
                 if not any(part.startswith(".") for part in name.split("/")):
-                    yield ListedFile(name, entry["size"])
+                    version = entry["e_tag"] or entry["last_modified"].isoformat()
+                    yield ListedFile(name, entry["size"], version)
 
     def read(self, name: str, most: int) -> bytes:
         """Return a whole file of at most `most` bytes."""

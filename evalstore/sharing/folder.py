@@ -45,7 +45,9 @@ class FolderFiles:
                         waiting.append(name)
                     elif entry.is_file(follow_symlinks=False):
                         with suppress(FileNotFoundError):  # removed meanwhile
-                            yield ListedFile(name, entry.stat().st_size)
+                            status = entry.stat()
+                            version = f"{status.st_ino}-{status.st_ctime_ns}"
+                            yield ListedFile(name, status.st_size, version)
 
     def read(self, name: str, most: int) -> bytes:
         """Return a whole file of at most `most` bytes."""

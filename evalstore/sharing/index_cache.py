@@ -26,11 +26,11 @@ from evalstore.sharing.indexes import (
 )
 from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, sha256
 from evalstore.sharing.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
-from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
+from evalstore.sharing.remote_files import ListedFile, MissingFileError, RemoteFiles
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
 from evalstore.store.connection import harden
 
-_FORMAT = 2
+_FORMAT = 3
 _BUSY_SECONDS = 10.0
 _SCHEMA = """
 CREATE TABLE origin (format INTEGER NOT NULL, address TEXT NOT NULL, rules TEXT NOT NULL);
@@ -47,7 +47,7 @@ CREATE TABLE records (
 ) WITHOUT ROWID;
 CREATE TABLE refused (
     name TEXT PRIMARY KEY, writer TEXT NOT NULL, created INTEGER NOT NULL, records INTEGER NOT NULL,
-    reason TEXT NOT NULL, signature INTEGER
+    reason TEXT NOT NULL, signature TEXT
 ) WITHOUT ROWID;
 CREATE INDEX lookups ON records (lookup) WHERE lookup IS NOT NULL;
 """
@@ -123,28 +123,31 @@ class IndexCache:
     def refresh(self, files: RemoteFiles) -> int:
         """Read the index files that are not in the cache; returns how many bytes were read.
 
-        One that was refused is read again when it has a signature of another size. Raises
-        `RemoteError` for an index that is damaged, unless it is refused.
+        One that was refused is read again when it has another signature. Raises `RemoteError` for
+        an index that is damaged, unless it is refused.
         """
         known, refused = self._load_names()  # first: another program may push meanwhile
-        sizes = {file.name: file.size for file in files.iterate(INDEXES)}
-        listed = {name for name in sizes if digest_of_index(name) is not None}
+        found = {file.name: file for file in files.iterate(INDEXES)}
+        listed = {name for name in found if digest_of_index(name) is not None}
         if (known | set(refused)) - listed:  # the remote was emptied, or cleaned up
             self._clear()
             known, refused = set(), {}
         read = 0
         for name in sorted(listed - known):
-            signature = sizes.get(name + SIGNATURE)
-            if name not in refused or refused[name] != signature:
-                read += self._read(files, name, signature)
+            signature = found.get(name + SIGNATURE) if self.rules.requires_signatures else None
+            version = _version_of(files, signature)
+            if name not in refused or refused[name] != version:
+                read += self._read(files, name, signature, version)
         return read
 
-    def _load_names(self) -> tuple[set[str], dict[str, int | None]]:
-        """Return the indexes that count, and those that do not with the sizes of signatures."""
+    def _load_names(self) -> tuple[set[str], dict[str, str | None]]:
+        """Return the indexes that count, and those that do not with their signatures' versions."""
         known = {name for (name,) in self._connection.execute("SELECT name FROM indexes")}
         return known, dict(self._connection.execute("SELECT name, signature FROM refused"))
 
-    def _read(self, files: RemoteFiles, name: str, signature_size: int | None) -> int:
+    def _read(
+        self, files: RemoteFiles, name: str, signature: ListedFile | None, version: str | None
+    ) -> int:
         """Read an index file, and note what it lists if it counts; returns its bytes."""
         try:
             data = files.read(name, LARGEST_INDEX)
@@ -161,12 +164,9 @@ class IndexCache:
             header = read_index(data)[0]
         except DamagedIndexError:
             header = None
-        signature = None
-        if self.rules.requires_signatures and signature_size is not None:
-            signature = _read_signature(files, name, signature_size)
-        judged = self.rules.judge(data, header, signature)
+        judged = self.rules.judge(data, header, _read_signature(files, signature))
         if judged.refusal is not None:
-            self._refuse(name, data, header, judged, signature_size)
+            self._refuse(name, data, header, judged, version)
             return len(data)
         try:
             self.add(name, data, judged.writer)
@@ -183,10 +183,10 @@ class IndexCache:
         data: bytes,
         header: IndexHeader | None,
         judged: Judged,
-        signature_size: int | None,
+        version: str | None,
     ) -> None:
         created, records = (header.created, count_records(data)) if header else (0, 0)
-        row = (name, judged.writer, created, records, judged.refusal, signature_size)
+        row = (name, judged.writer, created, records, judged.refusal, version)
         self._connection.execute("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _clear(self) -> None:
@@ -345,14 +345,24 @@ class IndexCache:
         return int(self._connection.execute(query).fetchone()[0])
 
 
-def _read_signature(files: RemoteFiles, name: str, size: int) -> bytes | None:
+def _read_signature(files: RemoteFiles, signature: ListedFile | None) -> bytes | None:
     """Return the signature of an index; None if there is none that could be one."""
-    if size > LARGEST_SIGNATURE:
+    if signature is None or signature.size > LARGEST_SIGNATURE:
         return None
     try:
-        return files.read(name + SIGNATURE, LARGEST_SIGNATURE)
+        return files.read(signature.name, LARGEST_SIGNATURE)
     except MissingFileError:
         return None
+
+
+def _version_of(files: RemoteFiles, signature: ListedFile | None) -> str | None:
+    """Return a text that is another one for another signature; None if there is none."""
+    if signature is None:
+        return None
+    version = signature.version
+    if not version:  # the content must tell
+        version = sha256(_read_signature(files, signature) or b"")
+    return f"{signature.size}-{version}"
 
 
 def _open(path: Path, origin: _Origin) -> sqlite3.Connection | None:

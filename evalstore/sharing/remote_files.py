@@ -15,6 +15,8 @@ class ListedFile(NamedTuple):
     """Its path in the remote, with forward slashes."""
     size: int
     """Bytes."""
+    version: str = ""
+    """Changes when the file is replaced; empty where the place cannot tell."""
 
 
 class RemoteFiles(Protocol):

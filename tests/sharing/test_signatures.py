@@ -15,9 +15,10 @@ from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.indexes import IndexHeader, read_index, write_index
 from evalstore.sharing.layout import index_name, sha256
+from evalstore.sharing.remote_files import RemoteFiles
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
 from evalstore.store import Store
-from tests.sharing import keys, stores
+from tests.sharing import keys, places, stores
 
 
 class Keys(NamedTuple):
@@ -55,7 +56,7 @@ def _sign(key: Path, index: Path, namespace: str = "evalstore") -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def _writers(files: FolderFiles, rules: Acceptance, cache: Path | None = None) -> list[str]:
+def _writers(files: RemoteFiles, rules: Acceptance, cache: Path | None = None) -> list[str]:
     """Return the writers of pushes that count, and those of others in parentheses."""
     with IndexCache.open(cache, files.address, rules) as indexes:
         indexes.refresh(files)
@@ -220,14 +221,21 @@ def test_only_verified_names_are_trusted_where_signatures_are_required(
     assert sorted(_writers(remote, only, cache)) == ["(ann: untrusted)", "(eve: untrusted)"]
 
 
-def test_a_signature_that_comes_later_counts_then(
-    full: Store, remote: FolderFiles, pair: Keys, rules: Acceptance, tmp_path: Path
+@pytest.mark.parametrize("place", ["folder", "sftp"])
+def test_a_signature_that_comes_later_or_replaces_another_counts_then(
+    full: Store, pair: Keys, rules: Acceptance, tmp_path: Path, place: str
 ) -> None:
-    stores.push(full, remote)
+    open_place = places.place_of(place, tmp_path)
+    stores.push(full, open_place())
     cache = tmp_path / "cache.db"
-    assert _writers(remote, rules, cache) == ["(Ann@laptop: unsigned)"]
-    _sign(pair.ann, _index(tmp_path / "remote"))
-    assert _writers(remote, rules, cache) == ["ann@example.com"]
+    assert _writers(open_place(), rules, cache) == ["(Ann@laptop: unsigned)"]
+    index = _index(tmp_path / places.ODD)
+    _sign(pair.eve, index)
+    assert _writers(open_place(), rules, cache) == ["(Ann@laptop: unsigned)"]
+    size = _signature(index).stat().st_size
+    _sign(pair.ann, index)
+    assert _signature(index).stat().st_size == size
+    assert _writers(open_place(), rules, cache) == ["ann@example.com"]
 
 
 @pytest.mark.parametrize(
