@@ -11,8 +11,9 @@ from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.push import count_kinds
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.layout import require_remote
+from evalstore.sharing.pack_reader import MissingPackError
 from evalstore.sharing.progress import CopyListener
-from evalstore.sharing.pull import MissingPackError, pull_records
+from evalstore.sharing.pull import pull_records
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location

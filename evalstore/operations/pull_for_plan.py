@@ -19,8 +19,8 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.sharing.layout import require_remote
+from evalstore.sharing.pack_reader import MissingPackError
 from evalstore.sharing.progress import CopyListener
-from evalstore.sharing.pull import MissingPackError
 from evalstore.sharing.pull_referenced import ReferencedPull
 from evalstore.values import RECORDED
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.errors import StoreError
+from evalstore.sharing.batches import split_records
 from evalstore.sharing.differences import MissingIds, count_ids
 from evalstore.sharing.push import iterate_records
 from evalstore.store.records import CheckedRecord, check_record
@@ -13,9 +14,6 @@ from evalstore.store.records import CheckedRecord, check_record
 if TYPE_CHECKING:
     from evalstore.sharing.progress import CopyListener
     from evalstore.store import Store
-
-_ROWS, _BYTES = 5_000, 16 * 2**20
-"""The most rows, and roughly the most bytes, that are written in one transaction."""
 
 
 def merge_records(
@@ -27,18 +25,9 @@ def merge_records(
     until then stays.
     """
     listener.start(count_ids(missing))
-    batch: list[CheckedRecord] = []
-    size = 0
-    for checked in _read(source, missing, name):
-        batch.append(checked)
-        size += checked.record.size
-        if len(batch) >= _ROWS or size >= _BYTES:
-            target.ensure_records(batch)
-            listener.advance(len(batch), size)
-            batch, size = [], 0
-    if batch:
+    for batch in split_records(_read(source, missing, name)):
         target.ensure_records(batch)
-        listener.advance(len(batch), size)
+        listener.advance(len(batch), sum(checked.record.size for checked in batch))
 
 
 def _read(source: Store, missing: MissingIds, name: str) -> Iterator[CheckedRecord]:

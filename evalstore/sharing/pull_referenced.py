@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.sharing.completeness import Completeness
-from evalstore.sharing.pull import Pulled, read_records
+from evalstore.sharing.pack_reader import PackReader
+from evalstore.sharing.pull import Pulled
 from evalstore.store.records import COPIED_TABLES, check_record
 
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ class ReferencedPull:
         self, store: Store, files: RemoteFiles, cache: IndexCache, listener: CopyListener
     ) -> None:
         self._store = store
-        self._files = files
         self._cache = cache
-        self._listener = listener
+        self._reader = PackReader(files, cache, listener)
         self._seen: set[bytes] = set()
         self._walked: set[bytes] = set()
         """The nodes of the store whose references were followed."""
@@ -59,9 +59,8 @@ class ReferencedPull:
         for start in range(0, len(waiting), _ROWS):
             wanted = [id for id in waiting[start : start + _ROWS] if id not in self._seen]
             self._seen.update(wanted)
-            batch = list(
-                read_records(self._files, self._cache, table, wanted, self.pulled, self._listener)
-            )
+            batch = list(self._reader.read_records(table, wanted))
+            self.pulled.bytes_received = self._reader.bytes_received
             references = {bytes.fromhex(id) for checked in batch for id in checked.references}
             references |= self._find_below(references)
             for other, others in self._locate(references - self._seen):

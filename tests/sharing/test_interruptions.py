@@ -13,7 +13,7 @@ from evalstore.operations.pull import PullReport
 from evalstore.operations.pull import pull as pull_all
 from evalstore.operations.pull_for_plan import pull_for_plan
 from evalstore.planning.options import Location
-from evalstore.sharing import packs, pull
+from evalstore.sharing import batches, packs
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.progress import CopyListener
@@ -73,7 +73,7 @@ def _small_packs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many packs, indexes and transactions, also for few rows."""
     monkeypatch.setattr(packs, "LARGEST_PACK", 3_000)
     monkeypatch.setattr("evalstore.sharing.push.MOST_RECORDS", 17)
-    monkeypatch.setattr(pull, "_ROWS", 5)
+    monkeypatch.setattr(batches, "_ROWS", 5)
 
 
 def _copy_of(remote: Path, tmp_path: Path, name: str) -> dict[tuple[str, bytes], object]:
@@ -128,6 +128,41 @@ def test_a_pull_that_is_killed_anywhere_is_completed_by_the_next(
     else:
         raise AssertionError("the pull has more operations")
     assert at > 6
+
+
+def test_a_pull_reads_each_pack_once(
+    full: Store,
+    whole_records: list[CheckedRecord],
+    empty: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows of every table are in the packs of every push, and few ids are looked up at once."""
+    monkeypatch.setattr("evalstore.sharing.pull._AT_ONCE", 3)
+    files = FolderFiles(tmp_path / "remote")
+    for part in range(3):
+        with stores.opened(tmp_path / f"{part}.db") as store:
+            store.ensure_records(whole_records[part::3])
+            stores.push(store, files)
+    read: list[str] = []
+    for name in ("read", "read_range"):
+
+        def note(
+            files: FolderFiles,
+            file: str,
+            *part: int,
+            method: Callable[..., bytes] = getattr(FolderFiles, name),
+        ) -> bytes:
+            read.append(file)
+            return method(files, file, *part)
+
+        monkeypatch.setattr(FolderFiles, name, note)
+    pulled = stores.pull(empty, files)
+    assert stores.rows(empty) == stores.rows(full)
+    packs_read = [name for name in read if name.startswith("packs/")]
+    sizes = {file.name: file.size for file in files.iterate("packs")}
+    assert sorted(packs_read) == sorted(sizes)
+    assert pulled.bytes_received == sum(sizes.values())
 
 
 def test_two_pushes_at_once_lose_nothing(

@@ -1,0 +1,140 @@
+"""Reads records of packs of a remote, and checks every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.errors import RemoteError, StoreError
+from evalstore.sharing.indexes import NO_KEY
+from evalstore.sharing.layout import pack_name, sha256
+from evalstore.sharing.packs import DamagedPackError, read_record
+from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
+from evalstore.store.records import CheckedRecord, check_record
+
+if TYPE_CHECKING:
+    from evalstore.sharing.index_cache import IndexCache, RecordPlace
+    from evalstore.sharing.indexes import IndexedPack
+    from evalstore.sharing.progress import CopyListener
+
+_GAP = 16 * 1024
+"""Bytes between two records that are rather read than left out by another request."""
+
+
+class MissingPackError(RemoteError):
+    """A pack that an index lists is not in the remote, or no longer."""
+
+
+class PackReader:
+    """Reads packs of a remote: whole ones, or the parts that are needed."""
+
+    def __init__(self, files: RemoteFiles, cache: IndexCache, listener: CopyListener) -> None:
+        self._files = files
+        self._cache = cache
+        self._listener = listener
+        self._last: tuple[str, bytes] = ("", b"")
+        """The SHA-256 and the bytes of the whole pack that was read last: rows of several tables
+        are in one."""
+        self.bytes_received = 0
+        """Of packs, or parts of them."""
+
+    def read_records(self, table: str, ids: Sequence[bytes]) -> Iterator[CheckedRecord]:
+        """Yield the checked records of a table with these ids; those the remote lacks are left out.
+
+        Raises as `read_pack` and `check`.
+        """
+        by_pack: dict[int, list[RecordPlace]] = {}
+        for place in self._cache.find_places(table, ids):
+            by_pack.setdefault(place.pack, []).append(place)
+        for number, places in by_pack.items():
+            pack = self._cache.find_pack(number)
+            places.sort(key=lambda place: place.entry.offset)
+            for place, data in self.read_pack(pack, places):
+                yield self.check(pack, place, data)
+
+    def read_pack(
+        self, pack: IndexedPack, places: Sequence[RecordPlace]
+    ) -> Iterator[tuple[RecordPlace, bytes]]:
+        """Yield the bytes of records of a pack, which are ordered by their offset.
+
+        A signature is that of an index with the SHA-256 of whole packs. The ids of records alone
+        do not prove that bytes are those that were signed, so whole packs are read where
+        signatures are required. Raises `RemoteError` for a pack that is damaged, and
+        `MissingPackError` for one that is gone.
+        """
+        before = self.bytes_received
+        try:
+            yield from self._read(pack, places)
+        except MissingFileError as error:
+            raise MissingPackError(
+                f"the remote '{self._files.address}' is damaged: '{pack_name(pack.digest)}' is "
+                "missing",
+                hint="try again in a moment; otherwise remove the index that lists it, and push "
+                "again from a store that has its rows",
+            ) from error
+        self._listener.advance(len(places), self.bytes_received - before)
+
+    def _read(
+        self, pack: IndexedPack, places: Sequence[RecordPlace]
+    ) -> Iterator[tuple[RecordPlace, bytes]]:
+        is_last = self._last[0] == pack.digest
+        needed = sum(place.entry.length for place in places)
+        if self._cache.rules.requires_signatures or is_last or 2 * needed >= pack.size:
+            if not is_last:
+                self._last = (pack.digest, self._read_whole(pack))
+            data = self._last[1]
+            for place in places:
+                start = place.entry.offset
+                yield place, data[start : start + place.entry.length]
+            return
+        for group in _neighbours(places):
+            start = group[0].entry.offset
+            end = group[-1].entry.offset + group[-1].entry.length
+            data = self._files.read_range(pack_name(pack.digest), start, end - start)
+            self.bytes_received += len(data)
+            for place in group:
+                begin = place.entry.offset - start
+                yield place, data[begin : begin + place.entry.length]
+
+    def _read_whole(self, pack: IndexedPack) -> bytes:
+        data = self._files.read(pack_name(pack.digest), pack.size)
+        if sha256(data) != pack.digest:
+            raise self._damaged(pack, "it has other bytes than when it was written")
+        self.bytes_received += pack.size
+        return data
+
+    def check(self, pack: IndexedPack, place: RecordPlace, data: bytes) -> CheckedRecord:
+        """Return a checked record; raises `RemoteError` for one that is damaged."""
+        try:
+            record = read_record(data, place.entry)
+            if record is None:
+                raise DamagedPackError("its table is not known")
+            checked = check_record(record)
+            if place.key != (bytes.fromhex(checked.key) if checked.key else NO_KEY):
+                raise DamagedPackError("its index has another lookup key")
+            return checked
+        except DamagedPackError as error:
+            raise self._damaged(pack, f"the record {place.entry.id.hex()}: {error}") from error
+        except StoreError as error:
+            problem = str(error).removeprefix("the store is damaged: ")
+            raise self._damaged(pack, problem) from error
+
+    def _damaged(self, pack: IndexedPack, problem: str) -> RemoteError:
+        return RemoteError(
+            f"the remote '{self._files.address}' is damaged: '{pack_name(pack.digest)}': {problem}",
+            hint="'evalstore fsck --remote' lists what is wrong; nothing of it was stored",
+        )
+
+
+def _neighbours(places: Sequence[RecordPlace]) -> Iterator[list[RecordPlace]]:
+    """Yield groups of records that are read together."""
+    group: list[RecordPlace] = []
+    for place in places:
+        if group:
+            last = group[-1].entry
+            if place.entry.offset > last.offset + last.length + _GAP:
+                yield group
+                group = []
+        group.append(place)
+    if group:
+        yield group

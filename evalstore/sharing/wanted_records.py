@@ -1,0 +1,104 @@
+"""The records that a pull copies, by pack, so that each pack is read once.
+
+They are copied table by table, and a pack may have records of several tables. Those of later
+tables are kept until their turn. All is in a temporary SQLite file, so that many records need no
+more memory than few.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Self
+
+from evalstore.sharing.index_cache import RecordPlace
+from evalstore.sharing.packs import TABLE_NUMBERS, PackEntry
+from evalstore.store.records import COPIED_TABLES
+
+if TYPE_CHECKING:
+    from evalstore.sharing.index_cache import IndexCache
+    from evalstore.sharing.indexes import IndexedPack
+
+_TURNS = {TABLE_NUMBERS[table]: turn for turn, table in enumerate(COPIED_TABLES)}
+_SCHEMA = """
+CREATE TABLE wanted (
+    pack INTEGER NOT NULL, turn INTEGER NOT NULL, kind INTEGER NOT NULL, id BLOB NOT NULL,
+    start INTEGER NOT NULL, length INTEGER NOT NULL, lookup BLOB NOT NULL
+);
+CREATE TABLE kept (
+    turn INTEGER NOT NULL, number INTEGER NOT NULL, pack INTEGER NOT NULL, kind INTEGER NOT NULL,
+    id BLOB NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, lookup BLOB NOT NULL,
+    data BLOB NOT NULL, PRIMARY KEY (turn, number)
+);
+"""
+_COLUMNS = "pack, kind, id, start, length, lookup"
+
+
+class WantedRecords:
+    """Where the wanted records are, and those that were read before the turn of their table."""
+
+    def __init__(self, connection: sqlite3.Connection, cache: IndexCache) -> None:
+        self._connection = connection
+        self._cache = cache
+        self._numbers: dict[IndexedPack, int] = {}
+        """The first number of each pack: two indexes may list the same."""
+        self._packs: dict[int, IndexedPack] = {}
+        self._kept = 0
+
+    @classmethod
+    @contextmanager
+    def open(cls, cache: IndexCache) -> Iterator[Self]:
+        """Begin without any record; what is kept goes at the end of the block."""
+        with closing(sqlite3.connect("", isolation_level=None)) as connection:
+            connection.executescript(_SCHEMA)
+            connection.execute("BEGIN")  # one transaction, which is never committed
+            yield cls(connection, cache)
+
+    def add(self, places: Iterable[RecordPlace]) -> int:
+        """Add records; returns how many."""
+        rows = (
+            (self._number(pack), _TURNS[entry.table], *entry[:2], entry.offset, entry.length, key)
+            for pack, entry, key in places
+        )
+        statement = "INSERT INTO wanted VALUES (?, ?, ?, ?, ?, ?, ?)"
+        return max(self._connection.executemany(statement, rows).rowcount, 0)
+
+    def _number(self, pack: int) -> int:
+        if pack not in self._packs:
+            self._packs[pack] = self._cache.find_pack(pack)
+        return self._numbers.setdefault(self._packs[pack], pack)
+
+    def find_pack(self, number: int) -> IndexedPack:
+        """Return a pack by its number."""
+        return self._packs[number]
+
+    def order(self) -> None:
+        """Order the records, after all were added."""
+        self._connection.execute("CREATE INDEX packs ON wanted (pack, start)")
+
+    def list_packs(self, table: str) -> list[int]:
+        """Return the packs with records of a table, but of none before it."""
+        query = "SELECT pack FROM wanted GROUP BY pack HAVING min(turn) = ? ORDER BY pack"
+        return [pack for (pack,) in self._connection.execute(query, (COPIED_TABLES.index(table),))]
+
+    def list_places(self, pack: int) -> list[RecordPlace]:
+        """Return all wanted records of a pack, by their offset."""
+        query = f"SELECT {_COLUMNS} FROM wanted WHERE pack = ? ORDER BY start"
+        return [_place(*row) for row in self._connection.execute(query, (pack,))]
+
+    def keep(self, place: RecordPlace, data: bytes) -> None:
+        """Keep a record until the turn of its table."""
+        self._kept += 1
+        row = (_TURNS[place.entry.table], self._kept, place.pack, *place.entry, place.key, data)
+        self._connection.execute("INSERT INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def iterate_kept(self, table: str) -> Iterator[tuple[RecordPlace, bytes]]:
+        """Yield the records of a table that were kept."""
+        query = f"SELECT {_COLUMNS}, data FROM kept WHERE turn = ? ORDER BY number"
+        for *row, data in self._connection.execute(query, (COPIED_TABLES.index(table),)):
+            yield _place(*row), data
+
+
+def _place(pack: int, kind: int, id: bytes, start: int, length: int, key: bytes) -> RecordPlace:
+    return RecordPlace(pack, PackEntry(kind, id, start, length), key)
