@@ -57,7 +57,7 @@ The columns of `csv` and `md` are the members of these objects, an object within
 | 3 | incomplete: calls failed, or verdicts are undecided or pending; run again |
 | 4 | stopped by `--max-cost` or `--max-time`, or the cost was not confirmed |
 | 5 | nothing selected |
-| 6 | the store is damaged, locked, read-only, or newer than this program |
+| 6 | the store or a remote is damaged, locked, read-only, unreachable, or newer than this program |
 | 70 | a bug in evalstore |
 | 130 | interrupted; what was finished is stored |
 

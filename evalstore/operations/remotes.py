@@ -105,9 +105,11 @@ def add_remote(location: Location, name: str, address: str) -> Remote:
 def absolute_address(location: Location, address: str) -> str:
     """Return an address that was typed in the current folder; a folder by its absolute path.
 
-    Raises `EvalstoreError` for a URL that cannot be used.
+    Raises `EvalstoreError` for an empty address and for a URL that cannot be used.
     """
     if is_folder(address):
+        if not path_of(address).strip():
+            raise EvalstoreError("the address is empty", hint="name a folder, as in ../team")
         return str(folder_of(location.directory, path_of(address)))
     return read_url(address).address
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import RemoteError
 from evalstore.sharing.background_loop import wait_for
-from evalstore.sharing.remote_files import ListedFile, MissingFileError
+from evalstore.sharing.remote_files import ListedFile, MissingFileError, UnreadableFileError
 
 if TYPE_CHECKING:
     from obstore import GetResult, ListStream, ObjectMeta
@@ -135,8 +135,10 @@ class BucketFiles:
                 raise self._too_large(name, most)
         return bytes(data)
 
-    def _too_large(self, name: str, most: int) -> RemoteError:
-        return RemoteError(f"'{name}' of the remote '{self.address}' has more than {most:,} bytes")
+    def _too_large(self, name: str, most: int) -> UnreadableFileError:
+        return UnreadableFileError(
+            f"'{name}' of the remote '{self.address}' has more than {most:,} bytes"
+        )
 
     @contextmanager
     def _explained(self, name: str) -> Iterator[None]:

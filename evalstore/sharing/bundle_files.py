@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self, cast
 from evalstore.canonical_json import canonical_json
 from evalstore.errors import RemoteError
 from evalstore.sharing.layout import FORMAT_FILE, digest_of_index, pack_name
-from evalstore.sharing.remote_files import ListedFile, MissingFileError
+from evalstore.sharing.remote_files import ListedFile, MissingFileError, UnreadableFileError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,7 +121,7 @@ class BundleFiles:
         """Return a whole file of at most `most` bytes."""
         _, size = self._place(name)
         if size > most:
-            raise RemoteError(f"'{name}' in '{self.address}' has more than {most:,} bytes")
+            raise UnreadableFileError(f"'{name}' in '{self.address}' has more than {most:,} bytes")
         return self.read_range(name, 0, size)
 
     def read_range(self, name: str, start: int, length: int) -> bytes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, short
-from evalstore.errors import RemoteError, StoreError
+from evalstore.errors import StoreError
 from evalstore.sharing.indexes import LARGEST_INDEX, NO_KEY, DamagedIndexError, read_index
 from evalstore.sharing.layout import (
     INDEXES,
@@ -24,6 +24,7 @@ from evalstore.sharing.layout import (
     sha256,
 )
 from evalstore.sharing.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
+from evalstore.sharing.remote_files import MissingFileError, UnreadableFileError
 from evalstore.store.records import check_record
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def check_remote(
     """Check all files of a remote.
 
     In one that `is_partial`, rows may refer to rows that are elsewhere. Raises `RemoteError` for
-    a place that is not a remote or cannot be read.
+    a place that is not a remote, and when it cannot be read to the end.
     """
     require_remote(files)
     with closing(sqlite3.connect("", isolation_level=None)) as connection:
@@ -156,9 +157,8 @@ class _Check:
         query = "SELECT number, digest, size, source FROM packs ORDER BY digest, size"
         for number, digest, size, source in self._connection.execute(query).fetchall():
             name = pack_name(digest)
-            here = "DELETE FROM present WHERE name = ?"
-            is_listed = self._connection.execute(here, (name,)).rowcount
-            data = self._read(name, size, source=source if not is_listed else "")
+            self._connection.execute("DELETE FROM present WHERE name = ?", (name,))
+            data = self._read(name, size, source)
             if data is not None:
                 self._check_pack(number, name, digest, data)
         rows = self._connection.execute("SELECT name FROM present ORDER BY name")
@@ -227,13 +227,15 @@ class _Check:
             )
 
     def _read(self, name: str, most: int, source: str = "") -> bytes | None:
-        """Return the bytes of a file; None, and a problem is reported, when it cannot be read."""
+        """Return the bytes of a file; None, and a problem is reported, when it is damaged.
+
+        Raises `RemoteError` when the remote cannot be read, which says nothing about the file.
+        """
         try:
-            data = self._files.read(name, most)
-        except RemoteError as error:
-            if source:
-                self._report(name, f"it is missing, and '{source}' lists it")
-            else:
-                self._report(name, str(error))
-            return None
-        return data
+            return self._files.read(name, most)
+        except MissingFileError as error:
+            require_remote(self._files)  # it may be gone as a whole
+            self._report(name, f"it is missing, and '{source}' lists it" if source else str(error))
+        except UnreadableFileError as error:
+            self._report(name, str(error))
+        return None

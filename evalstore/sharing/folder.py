@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import RemoteError
 from evalstore.files.atomic_write import write_whole
-from evalstore.sharing.remote_files import ListedFile, MissingFileError
+from evalstore.sharing.remote_files import ListedFile, MissingFileError, UnreadableFileError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +54,7 @@ class FolderFiles:
             path = self._place(name)
             data = _read(path, 0, most + 1)
         if len(data) > most:
-            raise RemoteError(f"'{path}' has more than {most:,} bytes")
+            raise UnreadableFileError(f"'{path}' has more than {most:,} bytes")
         return data
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
@@ -78,12 +77,12 @@ class FolderFiles:
         return True
 
     def _place(self, name: str) -> Path:
-        """Return the path of a file; raises `RemoteError` when a link is on the way to it."""
+        """Return the path of a file; raises `UnreadableFileError` for one behind a link."""
         path = self._root
         for part in name.split("/"):
             path = path / part
             if path.is_symlink():
-                raise RemoteError(
+                raise UnreadableFileError(
                     f"the remote '{self.address}' cannot be used: '{path}' is a symbolic link",
                     hint="replace it by what it leads to",
                 )
@@ -118,6 +117,6 @@ def _read(path: Path, start: int, length: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path
         if not S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
+            raise UnreadableFileError(f"'{path}' is not a regular file")
         file.seek(start)
         return file.read(length)

@@ -34,7 +34,11 @@ class RemoteFiles(Protocol):
         ...
 
     def read(self, name: str, most: int) -> bytes:
-        """Return a whole file; raises `MissingFileError`, and `RemoteError` above `most` bytes."""
+        """Return a whole file.
+
+        Raises `MissingFileError`, and `UnreadableFileError` above `most` bytes; any other
+        `RemoteError` says nothing about the file.
+        """
         ...
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
@@ -48,3 +52,7 @@ class RemoteFiles(Protocol):
 
 class MissingFileError(RemoteError):
     """A remote does not have a file."""
+
+
+class UnreadableFileError(RemoteError):
+    """A file of a remote is larger than it may be, or is not a regular file."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import RemoteError
 from evalstore.files.atomic_write import write_whole
 from evalstore.sharing.packs import LONGEST_RECORD
-from evalstore.sharing.remote_files import ListedFile, MissingFileError
+from evalstore.sharing.remote_files import ListedFile, MissingFileError, UnreadableFileError
 from evalstore.sharing.sftp_session import PATIENCE, LimitError, SftpError, SftpSession, quote
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class SftpFiles:
                 raise self._problem(errors, "read")
             return local.read_bytes()
         except LimitError:
-            raise RemoteError(
+            raise UnreadableFileError(
                 f"'{name}' of the remote '{self.address}' has more than {most:,} bytes"
             ) from None
         finally:

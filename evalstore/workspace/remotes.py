@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.settings import RemoteSettings
 
+_LONE_RETURN = re.compile(rb"\r(?!\n)")
+"""The line end of an old Mac, which becomes that of all systems."""
 _ALLOW = "if you know it, allow it once with '--allow-outside'"
 
 
@@ -86,11 +89,14 @@ def folder_of(root: Path, address: str) -> Path:
 def write_remote(workspace: WorkspaceFolder, name: str, address: str | None) -> None:
     """Add a remote to the file of settings, or remove it with `None`; all else stays as it is.
 
-    Raises `EvalstoreError` for a file that cannot be edited line by line.
+    That includes the line ends. Raises `EvalstoreError` for a file that cannot be edited line by
+    line.
     """
     path = workspace.config
-    old = normalise(workspace.boundary.read(path, LARGEST_TEXT))
-    lines = old.split("\n")
+    data = workspace.boundary.read(path, LARGEST_TEXT)
+    old = normalise(data)
+    lines = (old if _LONE_RETURN.search(data) else data.decode()).split("\n")
+    end_of_line = "\r" if lines[0].endswith("\r") else ""
     document = read_yaml(old)
     value: dict[str, Any] = document.value if isinstance(document.value, dict) else {}
     remotes = dict(value.get("remotes") or {})
@@ -105,7 +111,7 @@ def write_remote(workspace: WorkspaceFolder, name: str, address: str | None) -> 
             del lines[document.line("remotes") - 1]
             value = {key: setting for key, setting in value.items() if key != "remotes"}
     else:
-        entry = write_yaml({name: address}).rstrip("\n")
+        entry = write_yaml({name: address}).rstrip("\n") + end_of_line
         if remotes:
             first = document.line("remotes", next(iter(remotes))) - 1
             indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
@@ -113,8 +119,9 @@ def write_remote(workspace: WorkspaceFolder, name: str, address: str | None) -> 
         elif "remotes" in value:
             lines.insert(document.line("remotes"), f"  {entry}")
         else:
-            text = "\n".join(lines).rstrip("\n")
-            lines = [*(text.split("\n") if text else []), "remotes:", f"  {entry}", ""]
+            text = "\n".join(lines).rstrip("\r\n")
+            before = [f"{text}{end_of_line}"] if text else []
+            lines = [*before, f"remotes:{end_of_line}", f"  {entry}", ""]
         remotes[name] = address
     expected = {**value, **({"remotes": remotes} if remotes else {})}
     text = "\n".join(lines)
@@ -136,6 +143,6 @@ def _indent(line: str) -> int:
 
 def _has_value(text: str, expected: Any) -> bool:
     try:
-        return bool((read_yaml(text).value or {}) == expected)
+        return bool((read_yaml(normalise(text.encode())).value or {}) == expected)
     except FileProblem:
         return False

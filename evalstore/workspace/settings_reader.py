@@ -15,7 +15,7 @@ from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.files.yaml12 import Document, read_yaml, with_value
 from evalstore.values import DEFAULT_PROMPT
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
-from evalstore.workspace.remote_names import is_remote_name
+from evalstore.workspace.remote_names import is_remote_name, path_of
 from evalstore.workspace.settings import (
     AGE_HINT,
     FILE,
@@ -291,7 +291,7 @@ def _remotes(fields: Fields) -> dict[str, RemoteSettings]:
             )
         entry = inner.inner(name, REMOTE_FIELDS) if isinstance(value, dict) else None
         address = entry.text("address") if entry else value
-        if not isinstance(address, str) or not address.strip():
+        if not isinstance(address, str) or not path_of(address).strip():
             raise FileProblem(
                 f"the remote '{name}' has no address"
                 if entry

@@ -258,6 +258,8 @@ def test_a_remote_is_shown(shared: Path, evalstore: Evalstore) -> None:
             "'a b' cannot be the name of a remote",
             "it is made of letters, digits, '.', '_' and '-', such as 'origin'",
         ),
+        (["remote", "add", "x", " "], "the address is empty", "name a folder, as in ../team"),
+        (["remote", "add", "x", "file://"], "the address is empty", "name a folder, as in ../team"),
         (["push", "orgin"], "there is no remote 'orgin'", "name one: origin"),
         (
             ["pull", "--for-plan", "--dry-run"],
@@ -283,6 +285,7 @@ def test_what_is_wrong_is_said(
     [
         ("remotes: origin\n", "3: 'remotes' must be a mapping"),
         ("remotes: {'-x': y}\n", "3: '-x' cannot be the name of a remote"),
+        ("remotes: {x: 'file://'}\n", "3: 'remotes' maps names to addresses"),
         ("remotes: {x: 1}\n", "3: 'remotes' maps names to addresses"),
         ("remotes:\n  x: {sign: k}\n", "4: the remote 'x' has no address"),
         ("remotes:\n  x:\n    address: y\n    sing: k\n", "6: unknown field 'sing'"),
@@ -308,15 +311,22 @@ def test_wrong_settings_have_their_place(
         ("remotes:\n    a: b  # ours\n", "remotes:\n    x: y\n    a: b  # ours\n"),
         ("remotes:\n  a: b\n# end\n", "remotes:\n  x: y\n  a: b\n# end\n"),
         ("attempts: 1", "attempts: 1\nremotes:\n  x: y\n"),
+        ("attempts: 1\r\n\r\n", "attempts: 1\r\nremotes:\r\n  x: y\r\n"),
+        ("remotes:\r\n  a: b\r\n", "remotes:\r\n  x: y\r\n  a: b\r\n"),
+        ("remotes:\r\n", "remotes:\r\n  x: y\r\n"),
+        ("\ufeffattempts: 1\n", "\ufeffattempts: 1\nremotes:\n  x: y\n"),
     ],
 )
 def test_the_rest_of_the_settings_stays_as_it_is(
     workspace: Path, evalstore: Evalstore, before: str, after: str
 ) -> None:
     settings = workspace / "evalstore.yaml"
-    settings.write_text(before)
+    settings.write_text(before, newline="")
     assert evalstore("remote", "add", "x", "y").exit_code == 0
-    assert settings.read_text() == after
+    assert settings.read_bytes().decode() == after
+    assert evalstore("remote", "remove", "x").exit_code == 0
+    if "\r" in before:
+        assert b"\n" not in settings.read_bytes().replace(b"\r\n", b"")
 
 
 def test_settings_that_cannot_be_edited_are_left_alone(

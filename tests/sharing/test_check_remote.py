@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +16,11 @@ from evalstore.sharing.check_remote import RemoteCheck, check_remote
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.layout import sha256
 from evalstore.sharing.progress import CopyListener
+from evalstore.sharing.remote_files import ListedFile
+from evalstore.sharing.sftp_session import SftpSession
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
-from tests.sharing import stores
+from tests.sharing import places, stores
 
 
 @pytest.fixture
@@ -72,6 +76,49 @@ def test_all_problems_are_listed_with_their_files(
     assert row.startswith(f"row {whole_records[0].record.id} (")
     assert len(check.problems) == 4
     assert check.unused == [names[2]]
+
+
+def test_a_connection_that_is_lost_is_not_damage(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = SftpSession.run
+    left = 0
+
+    def breaking(session: SftpSession, *commands: Any, **options: Any) -> list[list[bytes]]:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            session._process.kill()
+        return run(session, *commands, **options)
+
+    monkeypatch.setattr(SftpSession, "run", breaking)
+    assert check_remote(places.sftp_files(shared), CopyListener()).problems == []
+    for at in range(1, 1 - left):
+        left = at
+        with pytest.raises(RemoteError, match=r"the connection to the remote '.*' was lost"):
+            check_remote(places.sftp_files(shared), CopyListener())
+    assert at > 4
+
+
+def test_a_folder_that_is_unmounted_meanwhile_is_not_damage(shared: Path, tmp_path: Path) -> None:
+    class Unmounted(FolderFiles):
+        def iterate(self, folder: str) -> Iterator[ListedFile]:
+            if folder == "packs":
+                shared.rename(tmp_path / "away")
+            return super().iterate(folder)
+
+    with pytest.raises(RemoteError, match="is not a remote of evalstore: there is nothing"):
+        check_remote(Unmounted(shared), CopyListener())
+
+
+def test_files_that_cannot_be_those_of_a_push_are_damage(shared: Path) -> None:
+    pack = _only(shared, "packs/*/*")
+    whole = pack.read_bytes()
+    pack.write_bytes(whole + b"more")
+    assert f"has more than {len(whole):,} bytes" in _check(shared).problems[0].message
+    pack.rename(shared / "away")
+    pack.symlink_to(shared / "away")
+    assert "is a symbolic link" in _check(shared).problems[0].message
 
 
 def test_rows_that_are_missing_are_listed(
