@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from evalstore.operations.pushed_rows import find_untagged_rows, pushed_tables
 from evalstore.operations.since import choose_since
 from evalstore.operations.user_name import name_of_writer
 from evalstore.planning.open_project import open_store
-from evalstore.sharing.bundle_files import BundleDescription, BundleFiles
+from evalstore.sharing.bundle_files import BundleDescription, BundleFiles, is_bundle
 from evalstore.sharing.bundle_writer import BundleWriter
 from evalstore.sharing.check_remote import RemoteCheck, check_remote
 from evalstore.sharing.differences import count_by_table, find_missing
@@ -125,7 +124,7 @@ def create_bundle(
 
 def _require_bundle_or_nothing(path: Path, file: Path) -> None:
     """Raise `RemoteError` if another file, such as a store, would be replaced."""
-    if path.exists() and path.stat().st_size and not zipfile.is_zipfile(path):
+    if path.exists() and path.stat().st_size and not is_bundle(path):
         raise RemoteError(
             f"'{file}' is another file, not a bundle, so it is not replaced",
             hint="name a file that does not exist yet, such as results.bundle",

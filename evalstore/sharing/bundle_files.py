@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,7 +42,11 @@ _END = Struct("<4sHHHHIIH")
 _END_START = b"PK\x05\x06"
 _PACK = re.compile(r"packs/[0-9a-f]{2}/([0-9a-f]{64})\.pack\Z")
 _RUN = re.compile(r"[0-9a-f]{32}\Z")
+_DIGEST = re.compile(rb"[0-9a-f]{64}\Z")
 _LONGEST_NAME = 200
+_CODINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_UNREADABLE = (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, error)
+"""What `zipfile` raises for a file that is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +68,12 @@ class BundleFiles:
         """Read the list of files; raises `RemoteError` for a file that is not a sound bundle."""
         self.address = str(path)
         self._file = file
-        self._require_digest()
-        self._places = self._read_list()
+        try:
+            self._require_digest()
+            self._places = self._read_list()
+        except RemoteError:
+            self._require_known(find_format(file))  # a newer bundle may be made in another way
+            raise
 
     @classmethod
     @contextmanager
@@ -85,15 +94,10 @@ class BundleFiles:
         try:
             content = json.loads(self.read(DESCRIPTION, _LARGEST_DESCRIPTION))
             version = content["bundle"]
+            self._require_known(version)
             found = BundleDescription(content["writer"], content["created"], content["presumes"])
         except (ValueError, KeyError, TypeError, RecursionError, MissingFileError) as problem:
             raise self._damaged(f"its '{DESCRIPTION}' cannot be read") from problem
-        if version.__class__ is int and version > FORMAT:
-            raise RemoteError(
-                f"the bundle '{self.address}' has format {version}, and this version of evalstore "
-                f"reads up to {FORMAT}",
-                hint="install a newer version",
-            )
         sound = (
             version.__class__ is int
             and found.writer.__class__ is str
@@ -135,6 +139,15 @@ class BundleFiles:
             f"the bundle '{self.address}' cannot be changed",
             hint=f"'evalstore bundle create {self.address}' writes it again",
         )
+
+    def _require_known(self, version: object) -> None:
+        """Raise `RemoteError` for the format of a newer program."""
+        if isinstance(version, int) and version > FORMAT:
+            raise RemoteError(
+                f"a newer evalstore has written the bundle '{self.address}': it has format "
+                f"{version}, and this version reads up to {FORMAT}",
+                hint="install a newer version",
+            )
 
     def _place(self, name: str) -> tuple[int, int]:
         if name not in self._places:
@@ -181,7 +194,7 @@ class BundleFiles:
         try:
             with zipfile.ZipFile(cast("BinaryIO", _LimitedReader(self._file))) as archive:
                 end, members = archive.start_dir, archive.infolist()
-        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, error) as problem:
+        except _UNREADABLE as problem:
             raise self._damaged(f"its list of files cannot be read: {problem}") from problem
         if len(members) > MOST_FILES:
             raise self._damaged(f"it has more than {MOST_FILES:,} files")
@@ -211,6 +224,29 @@ class BundleFiles:
         if not packed == whole == size == member.compress_size or place + size > end:
             raise self._damaged(f"'{name}' has another length than its list says")
         return place, size
+
+
+def is_bundle(path: Path) -> bool:
+    """Return whether a file seems to be a bundle, of any format; it may be damaged."""
+    try:
+        with path.open("rb") as file:
+            return find_format(file) is not None
+    except OSError:
+        return False
+
+
+def find_format(file: BinaryIO) -> int | None:
+    """Return the format that a file gives as that of a bundle; None for anything else."""
+    try:
+        with zipfile.ZipFile(cast("BinaryIO", _LimitedReader(file))) as archive:
+            coding = archive.getinfo(DESCRIPTION).compress_type
+            if not _DIGEST.match(archive.comment) or coding not in _CODINGS:
+                return None
+            with archive.open(DESCRIPTION) as member:
+                version = json.loads(member.read(_LARGEST_DESCRIPTION))["bundle"]
+    except (*_UNREADABLE, KeyError, TypeError, RuntimeError, EOFError, zlib.error):
+        return None
+    return version if version.__class__ is int else None
 
 
 class _LimitedReader:

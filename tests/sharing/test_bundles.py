@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -162,11 +163,15 @@ def test_a_bundle_that_cannot_be_written_changes_nothing(finished: Path, tmp_pat
     assert {path.name for path in tmp_path.iterdir()} == {"all.bundle", "w"}
 
 
-@pytest.mark.parametrize("name", [".evalstore/store.db", "evalstore.yaml", "tests/weather.md"])
+@pytest.mark.parametrize(
+    "name", [".evalstore/store.db", "evalstore.yaml", "tests/weather.md", "code.zip"]
+)
 def test_another_file_is_never_replaced_by_a_bundle(
     finished: Path, tmp_path: Path, name: str
 ) -> None:
     workspace = shutil.copytree(finished, tmp_path / "w")
+    with zipfile.ZipFile(workspace / "code.zip", "w") as archive:
+        archive.writestr("bundle.json", '{"bundle": 1}')
     before = (workspace / name).read_bytes()
     with pytest.raises(EvalstoreError, match="is another file, not a bundle"):
         create_bundle(Location(workspace), Path(name))

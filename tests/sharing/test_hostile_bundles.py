@@ -28,6 +28,7 @@ from tests.sharing import stores
 
 pytestmark = pytest.mark.extended
 FORMAT = b'{"evalstore":"remote","format":1}'
+NEWER = "a newer evalstore has written the bundle '.*': it has format 2, and this .* up to 1$"
 OURS = write_description(BundleDescription("Eve@nowhere", stores.CREATED, ()))
 
 
@@ -229,7 +230,8 @@ def test_files_with_other_names_are_ignored(
         (b"[]", "'bundle.json' cannot be read"),
         (b"[" * 5000, "'bundle.json' cannot be read"),
         (OURS.replace(b"[]", b'["..."]'), "'bundle.json' has other fields"),
-        (OURS.replace(b'"bundle":1', b'"bundle":2'), "has format 2, and this version of evalstore"),
+        (OURS.replace(b'"bundle":1', b'"bundle":2'), NEWER),
+        (b'{"bundle":2,"other":[]}', NEWER),
     ],
 )
 def test_a_description_that_is_not_sound_is_refused(
@@ -243,6 +245,19 @@ def test_a_description_that_is_not_sound_is_refused(
     path.write_bytes(_sealed(path.read_bytes()))
     with pytest.raises(RemoteError, match=message):
         verify_bundle(tmp_path, path)
+
+
+def test_a_bundle_that_a_newer_program_has_made_in_another_way_is_not_damaged(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "f.bundle"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.comment = b"0" * DIGEST_SIZE
+        archive.writestr(DESCRIPTION, b'{"bundle":2}' + b" " * 1000)
+    for make in (bytes, _sealed):
+        path.write_bytes(make(path.read_bytes()))
+        with pytest.raises(RemoteError, match=NEWER):
+            verify_bundle(tmp_path, path)
 
 
 def test_a_part_of_a_pack_in_a_bundle_is_read_at_its_place(
