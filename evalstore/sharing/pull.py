@@ -16,7 +16,7 @@ from evalstore.sharing.wanted_records import WantedRecords
 from evalstore.store.records import COPIED_TABLES, CheckedRecord
 
 if TYPE_CHECKING:
-    from evalstore.sharing.index_cache import IndexCache
+    from evalstore.sharing.index_cache import IndexCache, RecordPlace
     from evalstore.sharing.progress import CopyListener
     from evalstore.sharing.remote_files import RemoteFiles
     from evalstore.store import Store
@@ -75,11 +75,13 @@ def _read_table(reader: PackReader, wanted: WantedRecords, table: str) -> Iterat
         yield reader.check(wanted.find_pack(place.pack), place, data)
     for number in wanted.list_packs(table):
         pack = wanted.find_pack(number)
+        later: list[tuple[RecordPlace, bytes]] = []
         for place, data in reader.read_pack(pack, wanted.list_places(number)):
             if place.entry.table == TABLE_NUMBERS[table]:
                 yield reader.check(pack, place, data)
             else:
-                wanted.keep(place, data)
+                later.append((place, data))
+        wanted.keep(number, later)
 
 
 def _store(store: Store, batch: Sequence[CheckedRecord], pulled: Pulled) -> None:

@@ -27,12 +27,10 @@ CREATE TABLE wanted (
     start INTEGER NOT NULL, length INTEGER NOT NULL, lookup BLOB NOT NULL
 );
 CREATE TABLE kept (
-    turn INTEGER NOT NULL, number INTEGER NOT NULL, pack INTEGER NOT NULL, kind INTEGER NOT NULL,
-    id BLOB NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, lookup BLOB NOT NULL,
-    data BLOB NOT NULL, PRIMARY KEY (turn, number)
+    turn INTEGER NOT NULL, pack INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (turn, pack)
 );
 """
-_COLUMNS = "pack, kind, id, start, length, lookup"
+_COLUMNS = "kind, id, start, length, lookup"
 
 
 class WantedRecords:
@@ -44,7 +42,6 @@ class WantedRecords:
         self._numbers: dict[IndexedPack, int] = {}
         """The first number of each pack: two indexes may list the same."""
         self._packs: dict[int, IndexedPack] = {}
-        self._kept = 0
 
     @classmethod
     @contextmanager
@@ -82,23 +79,29 @@ class WantedRecords:
         query = "SELECT pack FROM wanted GROUP BY pack HAVING min(turn) = ? ORDER BY pack"
         return [pack for (pack,) in self._connection.execute(query, (COPIED_TABLES.index(table),))]
 
-    def list_places(self, pack: int) -> list[RecordPlace]:
-        """Return all wanted records of a pack, by their offset."""
-        query = f"SELECT {_COLUMNS} FROM wanted WHERE pack = ? ORDER BY start"
-        return [_place(*row) for row in self._connection.execute(query, (pack,))]
+    def list_places(self, pack: int, table: str | None = None) -> list[RecordPlace]:
+        """Return the wanted records of a pack by their offset; of all its tables, or of one."""
+        query = f"SELECT {_COLUMNS} FROM wanted WHERE pack = ? AND turn BETWEEN ? AND ?"
+        turns = (COPIED_TABLES.index(table),) * 2 if table else (0, len(COPIED_TABLES))
+        rows = self._connection.execute(f"{query} ORDER BY start", (pack, *turns))
+        return [
+            RecordPlace(pack, PackEntry(kind, id, start, length), key)
+            for kind, id, start, length, key in rows
+        ]
 
-    def keep(self, place: RecordPlace, data: bytes) -> None:
-        """Keep a record until the turn of its table."""
-        self._kept += 1
-        row = (_TURNS[place.entry.table], self._kept, place.pack, *place.entry, place.key, data)
-        self._connection.execute("INSERT INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    def keep(self, pack: int, records: Iterable[tuple[RecordPlace, bytes]]) -> None:
+        """Keep records of a pack, by their offset, until the turns of their tables."""
+        by_turn: dict[int, list[bytes]] = {}
+        for place, data in records:
+            by_turn.setdefault(_TURNS[place.entry.table], []).append(data)
+        rows = ((turn, pack, b"".join(parts)) for turn, parts in by_turn.items())
+        self._connection.executemany("INSERT INTO kept VALUES (?, ?, ?)", rows)
 
     def iterate_kept(self, table: str) -> Iterator[tuple[RecordPlace, bytes]]:
         """Yield the records of a table that were kept."""
-        query = f"SELECT {_COLUMNS}, data FROM kept WHERE turn = ? ORDER BY number"
-        for *row, data in self._connection.execute(query, (COPIED_TABLES.index(table),)):
-            yield _place(*row), data
-
-
-def _place(pack: int, kind: int, id: bytes, start: int, length: int, key: bytes) -> RecordPlace:
-    return RecordPlace(pack, PackEntry(kind, id, start, length), key)
+        query = "SELECT pack, data FROM kept WHERE turn = ? ORDER BY pack"
+        for pack, data in self._connection.execute(query, (COPIED_TABLES.index(table),)):
+            start = 0
+            for place in self.list_places(pack, table):
+                yield place, data[start : start + place.entry.length]
+                start += place.entry.length
