@@ -105,24 +105,31 @@ def temporary_folder(path: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files and folders of writers that have ended; others stay."""
+def remove_abandoned(folder: Path, *, before: float | None = None) -> None:
+    """Remove the temporary files and folders of writers that have ended; others stay.
+
+    With `before`, in seconds since 1970, only those that nobody has changed since then: locks of
+    other machines may be unknown on a network drive.
+    """
     with suppress(OSError), os.scandir(folder) as entries:
         names = [entry.name for entry in entries if _TEMPORARY.fullmatch(entry.name)]
         for name in names:
             with suppress(OSError):
-                _remove_unlocked(folder / name)
+                _remove_unlocked(folder / name, before)
 
 
 _remove_abandoned = lru_cache(maxsize=256)(remove_abandoned)
 """Runs once for each folder in a process, as an import writes thousands of files."""
 
 
-def _remove_unlocked(path: Path) -> None:
+def _remove_unlocked(path: Path, before: float | None) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if S_ISDIR(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if before is not None and status.st_mtime >= before:
+            return
+        if S_ISDIR(status.st_mode):
             shutil.rmtree(path)
         else:
             path.unlink()

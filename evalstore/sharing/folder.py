@@ -8,9 +8,11 @@ from contextlib import contextmanager, suppress
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
+from evalstore.clock import now
 from evalstore.errors import RemoteError
-from evalstore.files.atomic_write import write_whole
-from evalstore.sharing.remote_files import ListedFile, MissingFileError, UnreadableFileError
+from evalstore.files.atomic_write import remove_abandoned, write_whole
+from evalstore.sharing.layout import INDEXES, PACKS
+from evalstore.sharing.remote_files import GRACE, ListedFile, MissingFileError, UnreadableFileError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +23,7 @@ class FolderFiles:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._is_clean = False
         self.address = str(root)
 
     def exists(self) -> bool:
@@ -70,11 +73,24 @@ class FolderFiles:
             if path.exists():
                 return False
             self._make_folder(path.parent)
+            self._clean_up()
             try:
                 write_whole(path, data, exclusive=True)
             except FileExistsError:
                 return False
         return True
+
+    def _clean_up(self) -> None:
+        """Remove what writers have left that were killed long ago; once, before anything else."""
+        if self._is_clean:
+            return
+        self._is_clean = True
+        folders = [self._root, self._root / INDEXES]
+        with suppress(OSError), os.scandir(self._place(PACKS)) as found:
+            folders += [self._root / PACKS / entry.name for entry in found]
+        for folder in folders:
+            if folder == self._root or not folder.is_symlink():
+                remove_abandoned(folder, before=now() / 1e6 - GRACE)
 
     def _place(self, name: str) -> Path:
         """Return the path of a file; raises `UnreadableFileError` for one behind a link."""

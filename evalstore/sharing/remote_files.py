@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol
 
 from evalstore.errors import RemoteError
 
+GRACE = 24 * 60 * 60
+"""Seconds after which an unfinished file is taken for that of a writer that was killed."""
+
 
 class ListedFile(NamedTuple):
     """A file of a remote."""

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalstore.clock import now
 from evalstore.errors import RemoteError
 from evalstore.files.atomic_write import write_whole
 from evalstore.sharing.packs import LONGEST_RECORD
-from evalstore.sharing.remote_files import ListedFile, MissingFileError, UnreadableFileError
+from evalstore.sharing.remote_files import GRACE, ListedFile, MissingFileError, UnreadableFileError
 from evalstore.sharing.sftp_session import PATIENCE, LimitError, SftpError, SftpSession, quote
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _LARGEST_PACK = 2 * LONGEST_RECORD
 _LARGE = 2**16
 """Bytes from which on it is worth to ask whether a file exists before it is sent."""
 _TEMPORARY = ".tmp-"
+"""What the names of unfinished files begin with; the time in seconds and a random number follow."""
+_UNFINISHED = re.compile(rb"\.tmp-([0-9a-f]{8,10})-[0-9a-f]{16}\Z")
 _AT_ONCE = 20
 _MISSING = re.compile(rb"(?:not found\.?|No such file or directory)\Z")
 _DENIED = re.compile(rb"Permission denied\Z")
@@ -78,6 +81,7 @@ class SftpFiles:
         self._last: tuple[str, bytes] | None = None
         """The file that was read last, for its parts."""
         self._local: Path | None = None
+        self._is_clean = False
 
     def exists(self) -> bool:
         """Return whether the folder exists."""
@@ -138,8 +142,9 @@ class SftpFiles:
             return False
         local = self._folder() / "sent"
         write_whole(local, data, durable=False)
-        folder = path.rpartition("/")[0]
-        temporary = f"{folder}/{_TEMPORARY}{secrets.token_hex(8)}"
+        self._clean_up()
+        started = now() // 1_000_000
+        temporary = f"{self._root}/{_TEMPORARY}{started:x}-{secrets.token_hex(8)}"
         put = f"put -f {quote(str(local))} {quote(temporary)}"
         errors = self._run([put], sending=len(data))[0]
         if any(map(_MISSING.search, errors)):
@@ -155,13 +160,32 @@ class SftpFiles:
             self._run([f"rm {quote(temporary)}"])
             raise self._problem(errors, "written to")
         # Without `-l` the servers of OpenSSH would replace an existing file.
-        errors = self._run([f"rename -l {quote(temporary)} {quote(path)}"])[0]
+        rename = f"rename -l {quote(temporary)} {quote(path)}"
+        errors = self._run([rename])[0]
+        if any(map(_MISSING.search, errors)):
+            self._make_folders(name)
+            errors = self._run([rename])[0]
         if not errors:
             return True
         self._run([f"rm {quote(temporary)}"])
         if self._has(path):
             return False
         raise self._problem(errors, "written to")
+
+    def _clean_up(self) -> None:
+        """Remove what writers have left that were killed long ago; once, before anything else.
+
+        All unfinished files are in the folder of the remote, so that one listing finds them.
+        """
+        if self._is_clean:
+            return
+        self._is_clean = True
+        oldest = now() // 1_000_000 - GRACE
+        lines = self._run([f"ls -lnaf {quote(f'{self._root}/.')}"])[0]
+        for line in lines:
+            found = _UNFINISHED.search(line)
+            if found and int(found[1], 16) < oldest:
+                self._run([f"rm {quote(f'{self._root}/{found[0].decode()}')}"])
 
     def _has(self, path: str) -> bool:
         return any(map(_ENTRY.match, self._run([_list(path)])[0]))

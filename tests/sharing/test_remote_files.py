@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,6 +126,23 @@ def test_what_killed_writers_left_is_not_listed(place: RecordPlace) -> None:
     for name in ("indexes/.tmp-1", "indexes/.x.evalstore-0123abcd.tmp", "indexes/x"):
         files.create(name, b"half")
     assert [file.name for file in files.iterate("")] == ["indexes/x"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "sftp"])
+def test_what_killed_writers_left_goes_after_a_day(tmp_path: Path, kind: str) -> None:
+    place = places.place_of(kind, tmp_path)
+    root = tmp_path / places.ODD
+    place().create(PACK, b"x")
+    hours = {23: time.time() - 23 * 3600, 25: time.time() - 25 * 3600}
+    left = {}
+    for age, moment in hours.items():
+        of_folder = root / f"packs/ab/.x.evalstore-{age:08x}.tmp"
+        of_sftp = root / f".tmp-{int(moment):x}-{'a' * 16}"
+        left[age] = of_folder if kind == "folder" else of_sftp
+        left[age].write_bytes(b"half")
+        os.utime(left[age], (moment, moment))
+    place().create("indexes/x", b"x")
+    assert [age for age in left if left[age].exists()] == [23]
 
 
 def test_results_are_pushed_and_pulled(place: RecordPlace, full: Store, empty: Store) -> None:
