@@ -29,8 +29,8 @@ HINTS = {
 """What makes a push count."""
 
 
-class Judged(NamedTuple):
-    """Whether a push counts."""
+class Decision(NamedTuple):
+    """Whether a push counts, and why not."""
 
     writer: str
     """The principal who has signed it; otherwise what it says itself, which is not verified."""
@@ -61,7 +61,7 @@ class Acceptance:
             canonical_json({"signers": signers, "writers": sorted(self.writers)}).encode()
         )
 
-    def judge(self, data: bytes, header: IndexHeader | None, signature: bytes | None) -> Judged:
+    def decide(self, data: bytes, header: IndexHeader | None, signature: bytes | None) -> Decision:
         """Return whether the push with these bytes counts; its header is None if it is damaged.
 
         Raises `EvalstoreError` when signatures cannot be verified.
@@ -73,9 +73,9 @@ class Acceptance:
                 created = header.created if header else None
                 signer = self.signers.find_signer(data, signature, created)
             if signer is None:
-                return Judged(writer, UNSIGNED)
+                return Decision(writer, UNSIGNED)
             writer = signer
-        return Judged(writer, UNTRUSTED if self.writers and writer not in self.writers else None)
+        return Decision(writer, UNTRUSTED if self.writers and writer not in self.writers else None)
 
 
-EVERYTHING = Acceptance()
+ACCEPT_ALL = Acceptance()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from evalstore.errors import RemoteError
-from evalstore.sharing.acceptance import EVERYTHING, HINTS, REASONS, Acceptance, Judged
+from evalstore.sharing.acceptance import ACCEPT_ALL, HINTS, REASONS, Acceptance, Decision
 from evalstore.sharing.indexes import (
     LARGEST_INDEX,
     NO_KEY,
@@ -101,14 +101,14 @@ class RefusedPush(NamedTuple):
 class IndexCache:
     """The records of a remote that count, as far as its index files have been read."""
 
-    def __init__(self, connection: sqlite3.Connection, rules: Acceptance = EVERYTHING) -> None:
+    def __init__(self, connection: sqlite3.Connection, rules: Acceptance = ACCEPT_ALL) -> None:
         self._connection = connection
         self.rules = rules
 
     @classmethod
     @contextmanager
     def open(
-        cls, path: Path | None, address: str, rules: Acceptance = EVERYTHING
+        cls, path: Path | None, address: str, rules: Acceptance = ACCEPT_ALL
     ) -> Iterator[Self]:
         """Open the cache at a path for a remote; in a temporary file without one."""
         origin = _Origin(_FORMAT, address, rules.identity)
@@ -165,12 +165,12 @@ class IndexCache:
             header = read_index(data)[0]
         except DamagedIndexError:
             header = None
-        judged = self.rules.judge(data, header, _read_signature(files, signature))
-        if judged.refusal is not None:
-            self._refuse(name, data, header, judged, version)
+        decision = self.rules.decide(data, header, _read_signature(files, signature))
+        if decision.refusal is not None:
+            self._refuse(name, data, header, decision, version)
             return len(data)
         try:
-            self.add(name, data, judged.writer)
+            self.add(name, data, decision.writer)
         except DamagedIndexError as error:
             raise RemoteError(
                 f"the remote '{files.address}' is damaged: '{name}': {error}",
@@ -183,11 +183,11 @@ class IndexCache:
         name: str,
         data: bytes,
         header: IndexHeader | None,
-        judged: Judged,
+        decision: Decision,
         version: str | None,
     ) -> None:
         created, records = (header.created, count_records(data)) if header else (0, 0)
-        row = (name, judged.writer, created, records, judged.refusal, version)
+        row = (name, decision.writer, created, records, decision.refusal, version)
         self._connection.execute("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _clear(self) -> None:
@@ -254,14 +254,14 @@ class IndexCache:
 
         Raises `RemoteError` for one that would not count here.
         """
-        judged = self.rules.judge(data, read_index(data)[0], signature)
-        if judged.refusal is not None:
+        decision = self.rules.decide(data, read_index(data)[0], signature)
+        if decision.refusal is not None:
             raise RemoteError(
-                f"nothing was pushed: a push by '{judged.writer}' is "
-                f"{REASONS[judged.refusal]}, and nobody would pull it",
-                hint=HINTS[judged.refusal],
+                f"nothing was pushed: a push by '{decision.writer}' is "
+                f"{REASONS[decision.refusal]}, and nobody would pull it",
+                hint=HINTS[decision.refusal],
             )
-        return judged.writer
+        return decision.writer
 
     def find_pack(self, number: int) -> IndexedPack:
         """Return a pack by its number."""

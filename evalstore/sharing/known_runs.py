@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
-from evalstore.sharing.acceptance import EVERYTHING, Acceptance
+from evalstore.sharing.acceptance import ACCEPT_ALL, Acceptance
 from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.remote_acceptance import acceptance_of
 from evalstore.workspace.remote_names import CACHES, is_folder, path_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def cache_path(
-    workspace: WorkspaceFolder, name: str, address: str, rules: Acceptance = EVERYTHING
+    workspace: WorkspaceFolder, name: str, address: str, rules: Acceptance = ACCEPT_ALL
 ) -> Path:
     """Return the path of the copy of the indexes of a remote; other rules have another one."""
     named = address.encode("utf-8", "surrogateescape") + rules.identity.encode()

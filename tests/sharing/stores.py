@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from evalstore.sharing.acceptance import EVERYTHING, Acceptance
+from evalstore.sharing.acceptance import ACCEPT_ALL, Acceptance
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
@@ -55,7 +55,7 @@ def push(
     files: RemoteFiles,
     cache: Path | None = None,
     *,
-    rules: Acceptance = EVERYTHING,
+    rules: Acceptance = ACCEPT_ALL,
     sign: Sign | None = None,
     writer: str = "Ann@laptop",
 ) -> Pushed:
@@ -70,7 +70,7 @@ def push(
 
 
 def pull(
-    store: Store, files: RemoteFiles, cache: Path | None = None, *, rules: Acceptance = EVERYTHING
+    store: Store, files: RemoteFiles, cache: Path | None = None, *, rules: Acceptance = ACCEPT_ALL
 ) -> Pulled:
     """Pull everything."""
     require_remote(files)
