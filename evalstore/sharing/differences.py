@@ -73,8 +73,8 @@ def count_ids(missing: MissingIds) -> int:
     return sum(map(len, missing.values())) // ID_BYTES
 
 
-def split_ids(joined: bytes, most: int) -> Iterator[list[bytes]]:
+def split_ids(joined: bytes | bytearray, most: int) -> Iterator[list[bytes]]:
     """Yield concatenated ids in lists of at most `most`."""
     for start in range(0, len(joined), most * ID_BYTES):
-        part = joined[start : start + most * ID_BYTES]
+        part = bytes(joined[start : start + most * ID_BYTES])
         yield [part[at : at + ID_BYTES] for at in range(0, len(part), ID_BYTES)]

@@ -1,12 +1,18 @@
-"""Which rows runs reach: what is needed to show them, and the judgements of their answers."""
+"""Which rows runs reach: what is needed to show them, and the judgements of their answers.
+
+The ids that were seen are noted in a temporary SQLite file, as a set of a million takes 200 MB.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from struct import iter_unpack
 from typing import TYPE_CHECKING
 
+from evalstore.sharing.differences import split_ids
 from evalstore.sharing.push import iterate_records
 from evalstore.store.contents import decode_content
 from evalstore.store.records import COPIED_TABLES, ID_BYTES
@@ -17,18 +23,22 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 _WITHOUT_REFERENCES = frozenset({"files", "schemas", "tools", "models"})
-_AT_ONCE = 30_000
+_ID = f"{ID_BYTES}s"
+_AT_ONCE = 8_000
+_CACHE = 8 * 1024
+"""KiB of pages in memory: ids are random, so the notes are spread over the file."""
 
 
 class ReachedIds:
     """The ids of rows that were reached, by table; an `IdSource`."""
 
-    def __init__(self, by_table: dict[str, set[bytes]]) -> None:
-        self._joined = {table: b"".join(sorted(ids)) for table, ids in by_table.items() if ids}
+    def __init__(self, joined: Mapping[str, bytes]) -> None:
+        """Each table has its sorted ids, concatenated; tables without any are left out."""
+        self._joined = joined
 
     def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
         """Return the ids of a table from `first` up to `last`, both included."""
-        return set(iter_unpack(f"{ID_BYTES}s", self.join_range(table, first, last)))
+        return set(iter_unpack(_ID, self.join_range(table, first, last)))
 
     def join_range(self, table: str, first: bytes, last: bytes) -> bytes:
         """Return the same ids, concatenated."""
@@ -64,24 +74,33 @@ def find_reached(
     What the `presumed` runs reach is left out; the judgements of their answers are not, as they
     may be newer. `others` are further rows, such as failed calls. No row is read twice.
     """
-    walk = _Walk(store)
-    walk.reach(presumed)
-    before = {table: set(ids) for table, ids in walk.reached.items()}
-    walk.reach(runs)
-    if with_judgements:
-        walk.reach_judgements()
-    walk.reach(others)
-    return ReachedIds(
-        {table: ids - before.get(table, set()) for table, ids in walk.reached.items()}
-    )
+    with closing(sqlite3.connect("", isolation_level=None)) as connection:
+        walk = _Walk(store, connection)
+        walk.reach(presumed)
+        before = {table: len(ids) for table, ids in walk.reached.items()}
+        walk.reach(runs)
+        if with_judgements:
+            walk.reach_judgements()
+        walk.reach(others)
+        return ReachedIds(
+            {
+                table: b"".join(sorted(each for (each,) in iter_unpack(_ID, ids[before[table] :])))
+                for table, ids in walk.reached.items()
+                if len(ids) > before[table]
+            }
+        )
 
 
 class _Walk:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, connection: sqlite3.Connection) -> None:
         self._store = store
-        self.reached: dict[str, set[bytes]] = {table: set() for table in COPIED_TABLES}
-        self._seen: set[bytes] = set()
-        self._subjects: set[str] = set()
+        self._connection = connection
+        connection.execute(f"PRAGMA cache_size = -{_CACHE}")
+        connection.execute("CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID")
+        connection.execute("BEGIN")  # one transaction, which is never committed
+        self.reached = {table: bytearray() for table in COPIED_TABLES}
+        """Ids, concatenated in the order in which they were reached."""
+        self._subjects: set[bytes] = set()
         """Of judgements of several answers together."""
 
     def reach(self, ids: Iterable[bytes]) -> None:
@@ -89,37 +108,47 @@ class _Walk:
 
         What a row refers to is in its own table or an earlier one of `COPIED_TABLES`.
         """
-        pending = set(ids) - self._seen
-        self._seen |= pending
+        pending = self._note(set(ids))
         for table in reversed(COPIED_TABLES):
-            fresh = pending
+            fresh, pending = pending, bytearray()
             while fresh:
-                found = self._store.find_present(table, fresh)
-                pending -= found
-                self.reached[table] |= found
-                fresh = set()
-                if table not in _WITHOUT_REFERENCES:
-                    for target in self._targets(table, found):
-                        if target not in self._seen:
-                            self._seen.add(target)
-                            fresh.add(target)
-                pending |= fresh
+                following = bytearray()
+                for batch in split_ids(fresh, _AT_ONCE):
+                    found = self._store.find_present(table, batch)
+                    pending += b"".join(id for id in batch if id not in found)
+                    self.reached[table] += b"".join(found)
+                    if table not in _WITHOUT_REFERENCES:
+                        following += self._reach_below(table, found)
+                fresh = following
 
-    def reach_judgements(self) -> None:
-        """Reach the judgements of all answers that were reached."""
-        subjects = {id.hex() for id in self.reached[SESSIONS.name]} | self._subjects
-        for batch in _batches(sorted(subjects)):
-            self.reach(self._store.find_judgement_ids(batch))
-
-    def _targets(self, table: str, ids: set[bytes]) -> Iterator[bytes]:
-        """Yield what the rows of a table refer to."""
+    def _reach_below(self, table: str, ids: set[bytes]) -> bytearray:
+        """Return what the rows of a table refer to and was not seen yet, concatenated."""
+        below = bytearray()
+        targets: set[bytes] = set()
         for record in iterate_records(self._store, {table: b"".join(sorted(ids))}):
             content = decode_content(table, record.id, record.content)
             kind = content["kind"]
-            self._subjects.update(iterate_joint_subjects(kind, content))
-            yield from map(bytes.fromhex, iterate_references(kind, content))
+            self._subjects.update(map(bytes.fromhex, iterate_joint_subjects(kind, content)))
+            targets.update(map(bytes.fromhex, iterate_references(kind, content)))
+            if len(targets) >= _AT_ONCE:
+                below += self._note(targets)
+                targets.clear()
+        return below + self._note(targets)
 
+    def _note(self, ids: set[bytes]) -> bytearray:
+        """Note that these ids were seen; returns those that were not before, concatenated."""
+        unseen = bytearray()
+        joined = b"".join(sorted(ids))
+        for batch in split_ids(joined, _AT_ONCE):
+            query = f"SELECT id FROM seen WHERE id IN ({', '.join('?' * len(batch))})"
+            seen = {id for (id,) in self._connection.execute(query, batch)}
+            new = [id for id in batch if id not in seen]
+            self._connection.executemany("INSERT INTO seen VALUES (?)", ((id,) for id in new))
+            unseen += b"".join(new)
+        return unseen
 
-def _batches(ids: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(ids), _AT_ONCE):
-        yield ids[start : start + _AT_ONCE]
+    def reach_judgements(self) -> None:
+        """Reach the judgements of all answers that were reached."""
+        for joined in (bytes(self.reached[SESSIONS.name]), b"".join(sorted(self._subjects))):
+            for subjects in split_ids(joined, _AT_ONCE):
+                self.reach(self._store.find_judgement_ids([id.hex() for id in subjects]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -105,17 +106,27 @@ def _contents(store: Store, table: str) -> list[str]:
     return [str(row["content"]) for (name, _), row in stores.rows(store).items() if name == table]
 
 
-def test_reachable_rows_are_read_once(full: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reachable_rows_are_read_once_and_few_at_a_time(
+    full: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later, earlier = ({bytes.fromhex(run.id)} for run in full.find_runs())
+    expected = find_reached(full, later, presumed=earlier).joined()
     read: list[tuple[str, str]] = []
-    load = Store.load_records
+    load, find_present = Store.load_records, Store.find_present
 
     def counted(store: Store, table: str, ids: list[str]) -> object:
         read.extend((table, id) for id in ids)
         return load(store, table, ids)
 
+    def few(store: Store, table: str, ids: Collection[bytes]) -> set[bytes]:
+        assert len(ids) <= 3
+        return find_present(store, table, ids)
+
     monkeypatch.setattr(Store, "load_records", counted)
-    later, earlier = ({bytes.fromhex(run.id)} for run in full.find_runs())
+    monkeypatch.setattr(Store, "find_present", few)
+    monkeypatch.setattr("evalstore.sharing.reachable._AT_ONCE", 3)
     beyond = find_reached(full, later, presumed=earlier)
+    assert beyond.joined() == expected
     assert beyond.count(RUNS.name) == 1
     assert len(read) == len(set(read))
     assert not {table for table, _ in read} & {"files", "models"}
