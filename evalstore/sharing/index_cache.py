@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import NamedTuple, Self
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from evalstore.errors import RemoteError
 from evalstore.sharing.acceptance import ACCEPT_ALL, HINTS, REASONS, Acceptance, Decision
+from evalstore.sharing.index_cache_file import FORMAT, Origin, make_tables, open_file
 from evalstore.sharing.indexes import (
     LARGEST_INDEX,
     NO_KEY,
@@ -28,39 +28,12 @@ from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, sha256
 from evalstore.sharing.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, RemoteFiles
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
-from evalstore.store.connection import harden
 from evalstore.store.ids import JOINED_IDS, as_joined
 
-_FORMAT = 3
-_BUSY_SECONDS = 10.0
-_SCHEMA = """
-CREATE TABLE origin (format INTEGER NOT NULL, address TEXT NOT NULL, rules TEXT NOT NULL);
-CREATE TABLE indexes (
-    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, writer TEXT NOT NULL,
-    created INTEGER NOT NULL, records INTEGER NOT NULL
-);
-CREATE TABLE packs (
-    number INTEGER PRIMARY KEY, source INTEGER NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL
-);
-CREATE TABLE records (
-    kind INTEGER NOT NULL, id BLOB NOT NULL, lookup BLOB, pack INTEGER NOT NULL,
-    start INTEGER NOT NULL, length INTEGER NOT NULL, PRIMARY KEY (kind, id)
-) WITHOUT ROWID;
-CREATE TABLE refused (
-    name TEXT PRIMARY KEY, writer TEXT NOT NULL, created INTEGER NOT NULL, records INTEGER NOT NULL,
-    reason TEXT NOT NULL, signature TEXT
-) WITHOUT ROWID;
-CREATE INDEX lookups ON records (lookup) WHERE lookup IS NOT NULL;
-"""
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _AT_ONCE = 30_000
-
-
-class _Origin(NamedTuple):
-    """What a cache is a copy of."""
-
-    format: int
-    address: str
-    rules: str
 
 
 class RecordPlace(NamedTuple):
@@ -111,11 +84,11 @@ class IndexCache:
         cls, path: Path | None, address: str, rules: Acceptance = ACCEPT_ALL
     ) -> Iterator[Self]:
         """Open the cache at a path for a remote; in a temporary file without one."""
-        origin = _Origin(_FORMAT, address, rules.identity)
-        connection = _open(path, origin) if path else None
+        origin = Origin(FORMAT, address, rules.identity)
+        connection = open_file(path, origin) if path else None
         if connection is None:
             connection = sqlite3.connect("", isolation_level=None)
-            _make(connection, origin)
+            make_tables(connection, origin)
         try:
             yield cls(connection, rules)
         finally:
@@ -370,50 +343,3 @@ def _version_of(files: RemoteFiles, signature: ListedFile | None) -> str | None:
     if not version:  # the content must tell
         version = sha256(_read_signature(files, signature) or b"")
     return f"{signature.size}-{version}"
-
-
-def _open(path: Path, origin: _Origin) -> sqlite3.Connection | None:
-    """Open the file of a cache, made again if it cannot be used; None where nothing can be."""
-    for again in (False, True):
-        try:
-            if again:
-                for suffix in ("", "-wal", "-shm", "-journal"):
-                    Path(f"{path}{suffix}").unlink(missing_ok=True)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-        except (OSError, sqlite3.OperationalError):
-            return None
-        try:
-            harden(connection)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            if _is_usable(connection, origin):
-                return connection
-        except sqlite3.OperationalError:  # another program uses it
-            connection.close()
-            return None
-        except sqlite3.DatabaseError:
-            pass
-        with suppress(sqlite3.Error):
-            connection.close()
-    return None
-
-
-def _is_usable(connection: sqlite3.Connection, origin: _Origin) -> bool:
-    """Return whether a cache is one of this remote, format and rules; makes an empty file one."""
-    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        connection.execute("BEGIN IMMEDIATE")
-        with connection:
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                _make(connection, origin)
-    foreign = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
-    if connection.execute(foreign).fetchone()[0]:
-        return False
-    rows = connection.execute("SELECT * FROM origin").fetchall()
-    return rows == [origin]
-
-
-def _make(connection: sqlite3.Connection, origin: _Origin) -> None:
-    for statement in _SCHEMA.split(";"):
-        connection.execute(statement)
-    connection.execute("INSERT INTO origin VALUES (?, ?, ?)", origin)
