@@ -33,7 +33,7 @@ class ReachedIds:
     """The ids of rows that were reached, by table; an `IdSource`."""
 
     def __init__(self, joined: Mapping[str, bytes]) -> None:
-        """Each table has its sorted ids, concatenated; tables without any are left out."""
+        """Take the sorted ids of each table, concatenated; tables without any are left out."""
         self._joined = joined
 
     def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
