@@ -162,7 +162,7 @@ class SftpFiles:
         # Without `-l` the servers of OpenSSH would replace an existing file.
         rename = f"rename -l {quote(temporary)} {quote(path)}"
         errors = self._run([rename])[0]
-        if any(map(_MISSING.search, errors)):
+        if errors and not self._has(path):  # servers differ in what they say of a missing folder
             self._make_folders(name)
             errors = self._run([rename])[0]
         if not errors:
