@@ -55,8 +55,10 @@ class Version:
     """How candidates are defined differently since the previous version, in words."""
     row: str = ""
     """The label of the row in this version; empty if the test is gone."""
-    judged_in: str | None = None
-    """The run with these verdicts: the first with this version that has results of the case."""
+    judged_in: Mapping[str, str] = field(default_factory=dict)
+    """The newest run with these verdicts, by candidate."""
+    last_run: str | None = None
+    """The newest run with results of this version; None without one."""
     prompts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The name of the system prompt of each verdict, by candidate, if there are several."""
 
@@ -129,6 +131,7 @@ def _versions(
     name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]],
     find: Find,
 ) -> Iterator[Version]:
+    begun: list[tuple[VersionSpan, list[str], list[Difference], dict[str, str]]] = []
     before: VersionSpan | None = None
     parts_before: Mapping[str, str] = {}
     for span in spans:
@@ -149,16 +152,21 @@ def _versions(
             if not edits and before.node != span.node:
                 edits = [OTHERS]
         if edits:
-            row = span.case.row if span.case else ""
-            words, prompts = _verdicts(span.results, name)
-            yield Version(
-                *(span.run, span.started, tuple(edits), words, parts),
-                *(tuple(str(edit) for edit in candidates if str(edit) not in edits), row),
-                judged_in=span.judged_in,
-                prompts=prompts,
-            )
+            begun.append((span, edits, candidates, parts))
+        elif span.case and begun:
+            begun[-1][0].add_newer(span)
         if span.case or (before and before.case):
             before, parts_before = span, parts
+    for span, edits, candidates, parts in begun:
+        words, prompts = _verdicts(span.results, name)
+        yield Version(
+            *(span.run, span.started, tuple(edits), words, parts),
+            tuple(str(edit) for edit in candidates if str(edit) not in edits),
+            row=span.case.row if span.case else "",
+            judged_in=span.judged_in,
+            last_run=span.last_run,
+            prompts=prompts,
+        )
 
 
 def _kind(part: str) -> str:
@@ -169,7 +177,8 @@ def _kind(part: str) -> str:
 def _candidates(was: VersionSpan, now: VersionSpan, find: Find) -> list[Difference]:
     """Return the changes of the candidates of this case."""
     here = {result.model for result in (*was.results, *now.results)}
-    return list(differ_candidates(was.candidates, now.candidates, here, find))
+    known = {**now.candidates, **was.candidates} if was.is_limited else was.candidates
+    return list(differ_candidates(known, now.candidates, here, find))
 
 
 def _kind_of_edit(edit: Difference) -> str:
@@ -184,15 +193,10 @@ _ByModel = dict[str, tuple[str, ...]]
 def _verdicts(
     results: Iterable[Result], name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]]
 ) -> tuple[_ByModel, _ByModel]:
-    """Return the last verdicts on each candidate by system prompt, and the prompts' names.
-
-    `pending` counts only if there is no verdict.
-    """
+    """Return the verdicts on each candidate by system prompt, and the prompts' names."""
     results_of: dict[str, dict[int, Result]] = {}
     for cell in sorted(results, key=lambda cell: cell.prompt_number):
-        last = results_of.setdefault(cell.model, {})
-        if cell.word != "pending" or cell.prompt_number not in last:
-            last[cell.prompt_number] = cell
+        results_of.setdefault(cell.model, {})[cell.prompt_number] = cell
     shown = {
         result.prompt: number
         for last in results_of.values()

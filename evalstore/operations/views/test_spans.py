@@ -36,8 +36,46 @@ class VersionSpan:
     """The runs with results of the file, oldest first: their ids and the leaves of the results."""
     case: Case | None = None
     results: list[Result] = field(default_factory=list)
-    judged_in: str | None = None
-    """The run that has the results: the first with results of the case."""
+    judged_in: dict[str, str] = field(default_factory=dict)
+    """The run that has the results, by candidate."""
+    last_run: str | None = None
+    """The newest run with results of the case."""
+    is_limited: bool = False
+    """Whether all runs so far were limited to some candidates, so that others may be known later."""
+
+    def has_candidates(self, candidates: Candidates) -> bool:
+        """Return whether candidates of a later run are the same, as far as they were known."""
+        if not self.is_limited:
+            return self.candidates == candidates
+        return all(candidates.get(id) == known for id, known in self.candidates.items())
+
+    @property
+    def lacks_verdicts(self) -> bool:
+        """Return whether a candidate has no verdict on the case, with one of its prompts."""
+        assert self.case
+        judged = {_cell(result) for result in self.results if result.word != "pending"}
+        prompts = range(len(self.case.prompts))
+        return any((model, prompt) not in judged for model in self.candidates for prompt in prompts)
+
+    def add_older(self, results: Iterable[Result], runs: Mapping[str, str]) -> None:
+        """Add older results for the cells without a verdict; `runs` has the run by candidate."""
+        known = {_cell(result): result for result in self.results}
+        for result in results:
+            newer = known.get(_cell(result))
+            if newer is None or (newer.word == "pending" and result.word != "pending"):
+                known[_cell(result)] = result
+                self.judged_in[result.model] = runs[result.model]
+        self.results = list(known.values())
+
+    def add_newer(self, span: VersionSpan) -> None:
+        """Add the results of a later span, in which the version is the same."""
+        span.add_older(self.results, self.judged_in)
+        self.results, self.judged_in = span.results, span.judged_in
+        self.last_run = span.last_run or self.last_run
+
+
+def _cell(result: Result) -> tuple[str, int]:
+    return result.model, result.prompt_number
 
 
 def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
@@ -58,9 +96,11 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
         if last is None and node is None:
             continue
         candidates = candidates_after(last.candidates if last else {}, run)
-        if last is None or (node, candidates) != (last.node, last.candidates):
+        is_limited = (last is None or last.is_limited) and "models" in run.selection
+        if last is None or node != last.node or not last.has_candidates(candidates):
             last = VersionSpan(run.id, run.started, node, candidates)
             spans.append(last)
+        last.candidates, last.is_limited = candidates, is_limited
         if node and run.results in leaves:
             last.leaves.append((run.id, leaves[run.results]))
     return spans
@@ -75,10 +115,11 @@ def join_spans(spans: Iterable[VersionSpan], files: Mapping[str, CaseFile]) -> l
             last
             and last.node
             and span.node
-            and last.candidates == span.candidates
+            and last.has_candidates(span.candidates)
             and find_same(span.node, files[span.node], {last.node: files[last.node]})
         ):
             last.leaves += span.leaves
+            last.candidates, last.is_limited = span.candidates, span.is_limited
         else:
             joined.append(span)
     return joined
@@ -134,22 +175,31 @@ def _labelled(span: VersionSpan, files: Mapping[str, CaseFile], row: str) -> Cas
 
 
 def add_results(store: Store, spans: Sequence[VersionSpan], file: str) -> None:
-    """Add the results of each span: those of its first run that has results of the case."""
-    waiting = {number: iter(span.leaves) for number, span in enumerate(spans) if span.case}
+    """Add the results of each span: of each candidate those of the newest run with a verdict.
+
+    Older runs are read only while a candidate of the span has no verdict.
+    """
+    waiting = {
+        number: iter(_newest_first(span.leaves)) for number, span in enumerate(spans) if span.case
+    }
     while waiting:
-        tried: dict[int, tuple[str, str]] = {}
-        for number, leaves in waiting.items():
-            if leaf := next(leaves, None):
-                tried[number] = leaf
+        read = {number: entry for number, left in waiting.items() if (entry := next(left, None))}
         rows: dict[str, set[str]] = {}
-        for number, (_, id) in tried.items():
-            rows.setdefault(id, set()).add(_row(spans[number]))
+        for number, (_, leaf) in read.items():
+            rows.setdefault(leaf, set()).add(_row(spans[number]))
         results = results_of(store, file, rows) if rows else {}
-        for number, (run, id) in tried.items():
-            span = spans[number]
-            span.results = [seen for seen in results[id] if seen.row == _row(span)]
-            span.judged_in = run if span.results else None
-        waiting = {number: waiting[number] for number in tried if spans[number].judged_in is None}
+        for number, (run, leaf) in read.items():
+            row = _row(spans[number])
+            found = [result for result in results[leaf] if result.row == row]
+            spans[number].last_run = spans[number].last_run or (run if found else None)
+            spans[number].add_older(found, {result.model: run for result in found})
+        waiting = {number: waiting[number] for number in read if spans[number].lacks_verdicts}
+
+
+def _newest_first(leaves: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return each leaf once, with the newest run that has it."""
+    newest = {leaf: run for run, leaf in leaves[::-1]}
+    return [(run, leaf) for leaf, run in newest.items()]
 
 
 def _row(span: VersionSpan) -> str:

@@ -57,8 +57,9 @@ class TestHistoryPage(ActionsPage):
     PANELS: ClassVar[Mapping[str, str]] = {"versions": "Versions", "edits": "Edits"}
     WAY = "{cases.versions} on a case, {session.versions} on an answer"
     HELP = """\
-The runs at which a test changed, the newest first; below, or at the right in a wide terminal, are
-its edits and the verdicts of its last eight runs, the oldest first. With several system prompts,
+The runs at which a test changed, the newest first, each with the newest verdicts on that version;
+below, or at the right in a wide terminal, are the edits, the run of each verdict if it is a later
+one, and the verdicts of the last eight runs, the oldest first. With several system prompts,
 `fail 1/3` says that it failed with one of three, which are named in the edits. {list.open} shows
 the case in that run."""
     DEFAULT_CSS = """
@@ -164,7 +165,7 @@ the case in that run."""
         def work() -> list[StyledLine]:
             from evalstore.operations.views.test_history import edits_between
 
-            read = self.source.history([self.file], now.judged_in or now.run)
+            read = self.source.history([self.file], now.last_run or now.run)
             history = _last_verdicts(read, now, self._candidates)
             return list(_version_lines(now, was, edits_between(was, now), history))
 
@@ -228,11 +229,15 @@ def _version_lines(
     name = f"run {short(now.run)}" if now.run else "the workspace"
     before = f" (before: run {short(was.run)})" if was and was.run else ""
     yield heading(f"{', '.join(now.edits)} in {name}{before}")
-    if now.judged_in and now.judged_in != now.run:
-        yield from text_lines(f"judged in run {short(now.judged_in)}:", "faint")
     for model, words in now.verdicts.items():
+        run = now.judged_in.get(model)
+        judged_in = f"  in run {short(run)}" if run and run != now.run else ""
         yield StyledLine(
-            (StyledSpan(safe(model)), *_verdict_spans(words, now.prompts.get(model, ())))
+            (
+                StyledSpan(safe(model)),
+                *_verdict_spans(words, now.prompts.get(model, ())),
+                StyledSpan(judged_in, "faint"),
+            )
         )
     for name, last in history:
         yield from history_lines(f"{safe(name)} in the last runs", last)

@@ -21,7 +21,7 @@ from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.conftest import WEATHER
-from tests.tui.conftest import HOSTILE
+from tests.tui.conftest import GREETING, HOSTILE
 from tests.tui.driving import drive, press, screen, settled, show_changes
 
 BOTH = ("scripted/one", "scripted/two")
@@ -88,19 +88,25 @@ def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
     ]
 
 
-def test_a_version_has_the_verdicts_of_the_run_that_it_names(workspace: Path) -> None:
+def test_a_version_has_the_newest_verdict_on_each_candidate(workspace: Path) -> None:
     where = Location(workspace)
     edit(workspace / "tests/weather.md", "How is", "How warm is")
     (workspace / "tests/other.md").write_text("# 👤\n\nHi\n\n---\n\nE\n", encoding="utf-8")
     main(["run", "--quiet", "tests/other.md"])
     main(["run", "--quiet", "-m", "scripted/one", "tests/weather.md"])
-    main(["label", "tests/weather.md::Oslo", "pass", "--as", "Ada", "-m", "x", "--model", BOTH[0]])
-    main(["run", "--quiet"])
-    newest, oldest = versions_of(where, "tests/weather.md", "city=Oslo")
-    runs = [run.id for run in cases.list_runs(where)]
-    assert newest.edits == ("test text",)
-    assert (newest.run, newest.judged_in) == (runs[2], runs[1])
+    (newest, _) = versions_of(where, "tests/weather.md", "city=Oslo")
     assert newest.verdicts == {"scripted/one": ("fail",)}
+    main(["label", "tests/weather.md::Oslo", "pass", "--as", "Ada", "-m", "x", "--model", BOTH[0]])
+    main(["run", "--quiet", "-m", "scripted/one", "tests/weather.md"])
+    main(["run", "--quiet", "-m", "scripted/two", "tests/weather.md"])
+    newest, oldest = versions_of(where, "tests/weather.md", "city=Oslo")
+    two, one, _, other, _ = (run.id for run in cases.list_runs(where))
+    assert newest.edits == ("test text",)
+    assert (newest.run, newest.judged_in, newest.last_run) == (
+        *(other, {"scripted/one": one, "scripted/two": two}),
+        two,
+    )
+    assert newest.verdicts == dict.fromkeys(BOTH, ("pass",))
     assert oldest.verdicts == dict(zip(BOTH, [("fail",), ("pass",)], strict=True))
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -108,11 +114,20 @@ def test_a_version_has_the_verdicts_of_the_run_that_it_names(workspace: Path) ->
         pilot.app.show_test_history("tests/weather.md", "city=Oslo")
         await settled(pilot)
         text = pilot.app.screen.query_one(TextView).text
-        assert f"\njudged in run {runs[1][:8]}:\nscripted/one  ✗ fail\n" in text
+        assert f"\nscripted/one  ✓ pass  in run {one[:8]}\n" in text
+        assert f"\nscripted/two  ✓ pass  in run {two[:8]}\n" in text
         last = next(line for line in text.splitlines() if "scripted/one in the last runs" in line)
-        assert last.endswith("  2 fail")
+        assert last.endswith("  2 fail, then 1 pass")
 
     drive(scenario, revision="@")
+
+
+def test_a_candidate_of_a_late_run_is_not_new(workspace: Path) -> None:
+    (workspace / "tests/late.md").write_text(GREETING, encoding="utf-8")
+    for models in (["-m", "scripted/one"], ["-m", "scripted/two"], []):
+        main(["run", "--quiet", *models, "tests/late.md"])
+        (only,) = versions_of(Location(workspace), "tests/late.md", "")
+    assert [*only.verdicts] == [*BOTH]
 
 
 def test_a_workspace_that_cannot_be_read_leaves_the_runs(workspace: Path) -> None:
