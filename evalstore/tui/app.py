@@ -177,12 +177,18 @@ class Browser(MessageApp):
         return next((page for page in reversed(pages) if not isinstance(page, Dialog)), None)
 
     def show_changes(self) -> None:
-        """Read the shown page again, also below a dialog; a reading in progress is awaited."""
+        """Read the shown page again, also below a dialog; a reading in progress is awaited.
+
+        A plan that is shown is made again, too.
+        """
         page = self.shown_page
-        self._is_behind = page is not None and page.is_reading
+        plan = self.screen if isinstance(self.screen, PlanPage) else None
+        shown = [screen for screen in (page, plan) if screen is not None]
+        self._is_behind = any(screen.is_reading for screen in shown)
         if page is not None and not self._is_behind:
             self.mark_stale(page)
-            page.reload()
+            for screen in shown:
+                screen.reload()
 
     def mark_stale(self, page: Page) -> None:
         """Let all other pages read again when they are shown again."""

@@ -25,7 +25,9 @@ class PlanPage(Dialog):
     ]
     TITLE = "Plan of a run"
     WAY = "{page.run} where something is missing, {case.judge} on an answer"
-    HELP = "What would be done, why, and at which price. Nothing is called before {plan.do}."
+    HELP = """\
+What would be done, why, and at which price, planned again when a file changes. Nothing is called
+before {plan.do}."""
 
     def __init__(
         self, read: Callable[[], RunRequest], *, edit: Callable[[int | None], None] | None = None

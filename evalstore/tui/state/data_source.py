@@ -268,9 +268,10 @@ class WorkspaceSource:
         """Return the plan of a run, with the reasons and the price."""
         from evalstore.operations.views import interactive_run
 
-        return interactive_run.plan(
-            self.location, request, offline=self.offline, max_cost=self.max_cost
-        )
+        with self._reading_tests():
+            return interactive_run.plan(
+                self.location, request, offline=self.offline, max_cost=self.max_cost
+            )
 
     def carry_out(
         self, request: RunRequest, listener: ProgressListener, planned: PlanPreview

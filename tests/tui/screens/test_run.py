@@ -40,7 +40,7 @@ from tests import endpoint
 from tests.builders import tree
 from tests.cli.test_run import edit
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, resized, screen, settled, until
+from tests.tui.driving import drive, press, resized, screen, settled, show_changes, until
 from tests.tui.screens.test_actions import notified
 
 NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
@@ -688,6 +688,27 @@ def test_nothing_is_done_that_cannot_be_seen(workspace: Path) -> None:
         await resized(pilot, 100, 30)
         await press(pilot, "R", "enter")
         assert "complete: 2 new answers" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_a_plan_follows_the_files(workspace: Path) -> None:
+    new = workspace / "tests/new.md"
+    new.write_text(NEW.replace("---", "{{ town }}\n\n---", 1))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        assert "nothing, until this is fixed" in screen(pilot)
+        assert "town" in screen(pilot)
+        new.write_text(NEW)
+        await show_changes(pilot)
+        text = screen(pilot)
+        assert "2 answers" in text
+        assert "town" not in text
+        assert "until this is fixed" not in text
+        new.unlink()
+        await show_changes(pilot)
+        assert "Nothing to do" in screen(pilot)
 
     drive(scenario)
 
