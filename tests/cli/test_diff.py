@@ -34,7 +34,8 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "        scripted/one: It is cold there.\n"
         "scripted/two: 1 better, 1 equal\n"
         "pass rate 50.0% -> 100.0% (2 results in 1 file, judged on both sides)\n"
-        "+50.0 points; the pass rate of one file changed: too few for a significance test\n"
+        "scripted/two against scripted/one: +50.0 points; "
+        "the pass rate of one file changed: too few for a significance test\n"
     )
     value = ("--model", "scripted/one", "--vs", "scripted/two")
     hint = '(use "evalstore show ID" to read an answer)\n'
@@ -79,7 +80,8 @@ def test_a_comparison_in_a_partial_run_names_the_workspace(two: Path, evalstore:
         "scripted/two: 1 better, 0 equal\n"
         "1 result is pending for both candidates\n"
         "pass rate 0.0% -> 100.0% (1 result in 1 file, judged on both sides)\n"
-        "+100.0 points; the pass rate of one file changed: too few for a significance test\n",
+        "scripted/two against scripted/one: +100.0 points; "
+        "the pass rate of one file changed: too few for a significance test\n",
         "",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, safe, short
@@ -52,13 +52,14 @@ def is_new_failure(pair: Pair) -> bool:
     return pair.was is None and pair.either.verdict not in (None, "pass")
 
 
-def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
+def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iterator[StyledLine]:
     """Yield the numbers of changed pairs by kind, and the pass rates of both sides.
 
     Behind those that only one side has stands why: `4 gone (candidate mini removed)`.
     `hint` follows the number of unchanged pairs. The test of a difference is left out where
     nothing changed, and where what changed is pending. Between two candidates, the changes are
-    those of the second.
+    those of the second. The difference of the rates begins with the `names` of the sides, which
+    are those of two candidates if none are given: `big against mini: +3.0 points`.
     """
     comparison = diff.comparison
     counts = {change: len(getattr(comparison, change)) for change in CHANGES}
@@ -92,7 +93,10 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     )
     is_known = not comparison.pending or change.moved
     if comparison.flips and is_known:
-        yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
+        was, now = map(safe, names or diff.models or ("", ""))
+        whose_points = f"{now} against {was}: " if now else ""
+        points = StyledSpan(f"{whose_points}{change.points}; ")
+        yield StyledLine((points, StyledSpan(change.finding, "heading")))
 
 
 def _remarks(diff: Diff, change: str) -> str:

@@ -41,7 +41,7 @@ class VersionSpan:
     last_run: str | None = None
     """The newest run with results of the case."""
     is_limited: bool = False
-    """Whether all runs so far were limited to some candidates, so that others may be known later."""
+    """Whether all runs so far were limited to some candidates, so that others are unknown."""
 
     def has_candidates(self, candidates: Candidates) -> bool:
         """Return whether candidates of a later run are the same, as far as they were known."""

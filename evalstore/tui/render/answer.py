@@ -165,9 +165,10 @@ def _now() -> int:
 
 
 def compared_lines(
-    first: AnswerView, second: AnswerView
+    one: tuple[Result, AnswerView], other: tuple[Result, AnswerView]
 ) -> tuple[list[StyledLine], list[StyledLine]]:
     """Show two answers below the question, with the words marked that differ."""
+    (_, first), (_, second) = one, other
     differences = compare_side_by_side(first.answer, second.answer)
     is_marked = None not in (first.id, second.id)
     if first.answer and second.answer:
@@ -176,8 +177,9 @@ def compared_lines(
         )
         if same < MIN_SHARED * max(len(first.answer), len(second.answer)):
             is_marked = False
+    differ = any(piece.differs for lines in differences for line in lines for piece in line)
     sides: list[list[StyledLine]] = []
-    for number, view in enumerate((first, second)):
+    for number, (result, view) in enumerate((one, other)):
         users = [
             turn.text for turn in view.conversation if turn.role == "user" and turn.answer is None
         ]
@@ -185,7 +187,10 @@ def compared_lines(
         if view.id is None:
             lines += text_lines("There is no answer yet.", "pending")
         elif is_marked:
-            lines += [_piece_line(pieces, ("old", "new")[number]) for pieces in differences[number]]
+            colour = ("old", "new")[number]
+            if differ:
+                lines.append(_legend(colour, result.model))
+            lines += [_piece_line(pieces, colour) for pieces in differences[number]]
         else:
             lines += text_lines(view.answer)
         for judgement in view.judgements:
@@ -193,6 +198,12 @@ def compared_lines(
                 lines += _judgement(judgement)
         sides.append(lines)
     return sides[0], sides[1]
+
+
+def _legend(colour: str, model: str) -> StyledLine:
+    """Return the meaning of the signs around words that differ."""
+    meaning = StyledSpan(f" only in the answer of {safe(model)}", "faint")
+    return StyledLine((*marked_spans("words", colour), meaning))
 
 
 def _piece_line(pieces: Pieces, colour: str) -> StyledLine:

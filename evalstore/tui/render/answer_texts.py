@@ -87,7 +87,7 @@ def compared_texts(
     position: Position, results: tuple[Result, Result], views: tuple[AnswerView, AnswerView]
 ) -> AnswerTexts:
     """Return the answers of two candidates, with their differences marked."""
-    left, right = compared_lines(*views)
+    left, right = compared_lines(*zip(results, views, strict=True))
     case, labels = position.case, position.labels
     return AnswerTexts(
         views[0],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import safe, widest
+from evalstore.operations.side_names import side_name
 from evalstore.operations.views.diff_text import (
     CHANGES,
     FLIPS,
@@ -23,7 +24,7 @@ from evalstore.operations.views.styled_text import (
     heading,
     text_lines,
 )
-from evalstore.tui.render.plot import spark_spans, spark_words
+from evalstore.tui.render.case_table import spark_cell
 from evalstore.tui.render.verdicts import result_cell, short_names
 from evalstore.tui.widgets.column_names import case_names, only_file
 from evalstore.tui.widgets.grid_columns import NEVER, Column
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.labels import LabelIndex
     from evalstore.reports.comparison import Pair
     from evalstore.reports.version_diff import Difference
+    from evalstore.results import Result
 
 _VERDICT = 11
 """The most columns of the name of a side in a narrow table."""
@@ -116,15 +118,32 @@ def pair_columns(
             )
             for name in (was, now)
         ),
-        Column("last runs", 9, since=96 if with_history else NEVER, is_saved=False),
+        *_history_columns(diff, with_history=with_history),
     ]
 
 
+def _history_columns(diff: Diff, *, with_history: bool) -> Iterator[Column]:
+    """Yield the column of the last verdicts; of two candidates one for each, with its name."""
+    if not diff.models:
+        yield Column("last runs", 9, since=96 if with_history else NEVER, is_saved=False)
+        return
+    names = short_names(diff.models)
+    widths = [max(9, min(_NAME, widest([f"runs: {name}"]))) for name in names]
+    since = 70 + sum(widths) if with_history else NEVER
+    for name, width in zip(names, widths, strict=True):
+        heads = f"last runs: {name}", f"runs: {name}"
+        yield Column(heads[1], width, since=since, is_saved=False, heads=heads)
+
+
 def pair_cells(
-    diff: Diff, listed: ListedPair, labels: LabelIndex, history: Sequence[str] = ()
+    diff: Diff,
+    listed: ListedPair,
+    labels: LabelIndex,
+    history: Callable[[Result], Sequence[str]],
 ) -> Sequence[StyledCell]:
-    """Return a cell for each of these columns; `history` are the last verdicts of the case."""
+    """Return a cell for each of these columns; `history` returns the last verdicts of a result."""
     change, pair = listed
+    judged = (pair.was, pair.now) if diff.models else (pair.either,)
     return (
         StyledCell(change_name(diff, change), CHANGES.get(change, "faint")),
         StyledCell(pair.either.file),
@@ -134,7 +153,7 @@ def pair_cells(
             StyledCell("-", "faint") if side is None else result_cell(side, labels)
             for side in (pair.was, pair.now)
         ),
-        StyledCell(spark_words(history), parts=spark_spans(history)),
+        *(spark_cell(history(side) if side else ()) for side in judged),
     )
 
 
@@ -151,14 +170,19 @@ def other_edits(diff: Diff, pairs: Sequence[ListedPair]) -> dict[str, list[Diffe
     return {file: edits for file, edits in diff.edits.items() if file not in listed}
 
 
-def comparison_lines(diff: Diff, hint: str, edited: Iterable[str] = ()) -> Iterator[StyledLine]:
+def comparison_lines(
+    diff: Diff, hint: str, edited: Iterable[str] = (), *, is_swapped: bool = False
+) -> Iterator[StyledLine]:
     """Yield the numbers of the comparison and its notes; `hint` follows the unchanged pairs.
 
-    `edited` are the test files that were edited and of which no pair is listed.
+    `edited` are the test files that were edited and of which no pair is listed. The difference of
+    the rates names candidates, and runs if they are swapped.
     """
-    yield from summary_lines(diff, hint)
-    names = ", ".join(map(safe, edited))
-    notes = [*diff.notes, *([f"also edited: {names}"] if names else [])]
+    runs = (side_name(diff.was), side_name(diff.now)) if is_swapped else ()
+    names = short_names(diff.models) if diff.models else runs
+    yield from summary_lines(diff, hint, names)
+    files = ", ".join(map(safe, edited))
+    notes = [*diff.notes, *([f"also edited: {files}"] if files else [])]
     if notes:
         yield StyledLine((StyledSpan("; ".join(notes), "pending"),))
 

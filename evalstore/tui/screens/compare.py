@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 _HELP = """\
 The differences between two runs, between a run and the workspace, or between two candidates. Cases
 that broke come first, then those that were fixed, then the rest; of two candidates, those that are
-worse or better with the second. 'last runs' has the last eight verdicts on the newer side, the
-oldest first. A narrow table leaves out 'last runs' first, then 'change'. Below, or at the right in
-a wide terminal, are both answers to the case under the cursor, with the whole names of the
-candidates. When there is a newer run, a line below the title says so, and {case.newest} compares
-with it."""
+worse or better with the second. 'last runs' has the last eight verdicts on the newer side, or on
+each candidate, the oldest first. A narrow table leaves it out first, then 'change'. Below, or at
+the right in a wide terminal, are both answers to the case under the cursor, with the whole names
+of the candidates. When there is a newer run, a line below the title says so, and {case.newest}
+compares with it."""
 
 _FOOTER = (
     FooterHint("", "list.open"),
@@ -84,9 +84,8 @@ class ComparePage(DatedPage):
     NEWER = "{case.newest} compares with it"
     DEFAULT_CSS = """
     ComparePage {
-        & > #rates { height: 4; background: $panel; }
-        & > #rates.-noted { height: 5; }
-        &.-short > #rates { height: 2; }
+        & > #rates { height: auto; min-height: 4; max-height: 6; background: $panel; }
+        &.-short > #rates { height: 2; min-height: 2; }
         & > #panels > .detail.-alone { height: 1fr; margin-left: 0; }
     }
     """
@@ -192,10 +191,9 @@ class ComparePage(DatedPage):
         rates = self.query_one("#rates", TextView)
         edits = other_edits(diff, self._pairs)
         edited = edits if self._pairs else ()
-        rates.set_class(bool(diff.notes or edited), "-noted")
         has_hint = diff.comparison.unchanged and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
-        rates.show(comparison_lines(diff, hint, edited))
+        rates.show(comparison_lines(diff, hint, edited, is_swapped=self._is_swapped))
         grid = self.query_one("#pairs", Grid)
         fit_list(grid, len(self._pairs))
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
@@ -210,7 +208,7 @@ class ComparePage(DatedPage):
     def _cells(self, row: int) -> Sequence[StyledCell]:
         assert self._diff
         listed = self._pairs[row]
-        return pair_cells(self._diff, listed, self._labels, self.history.of(listed.pair.either))
+        return pair_cells(self._diff, listed, self._labels, self.history.of)
 
     # --- the highlighted pair
 

@@ -224,9 +224,16 @@ def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int)
         assert ("[-Very-]", "old") in words[0]
         assert ("{+Quite+}", "new") in words[1]
         await press(pilot, "y")
-        assert "\nuser  How is Oslo?\n\n[-Very-] cold, I must say.\n" in pilot.app.clipboard
+        assert (
+            "\nuser  How is Oslo?\n\n[-words-] only in the answer of scripted/one\n"
+            "[-Very-] cold, I must say.\n"
+        ) in pilot.app.clipboard
+        assert "\n{+words+} only in the answer of scripted/two\n" in right.text
         await press(pilot, "b")
         assert not right.display
+        await press(pilot, "l", "b")  # now the other one is first
+        assert "\n[-words-] only in the answer of scripted/two\n" in left.text
+        assert "\n{+words+} only in the answer of scripted/one\n" in right.text
 
     drive(scenario, revision="@", size=(width, 30))
 

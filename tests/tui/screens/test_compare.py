@@ -153,6 +153,7 @@ def test_flips_are_gone_through_and_sides_are_swapped(two_runs: Path) -> None:
         assert seen == ["fixed", "broke", "fixed"]
         await press(pilot, "i")
         assert page._pairs[page.query_one(Grid).cursor].change == "broke"
+        assert " run ######## against run ########: +0.0 points" in screen(pilot)
         assert [(pair[0], pair[2]) for pair in listed(page)[:2]] == [
             ("broke", "scripted/one"),
             ("fixed", "scripted/two"),
@@ -238,8 +239,15 @@ def test_two_candidates_are_compared(workspace: Path) -> None:
             "scripted/two in the last runs  ✓✓  2 pass",
         ]
         assert "Not warm." in screen(pilot)
+        assert text.splitlines()[6].split()[4:] == [
+            *("last", "runs:", "one", "last", "runs:", "two")
+        ]
+        assert text.splitlines()[7].split()[-2:] == ["✗✗", "✓✓"]
+        assert " two against one: +33.3 points (" in text
         await press(pilot, "i")
         assert " scripted/one: 1 worse, 2 equal" in screen(pilot)
+        assert " one against two: -33.3 points (" in screen(pilot)
+        assert screen(pilot).splitlines()[7].split()[-2:] == ["✓✓", "✗✗"]
         await press(pilot, "i")
         for word in ("broke", "fixed", "was", "now", "before", "after"):
             assert not re.search(rf"\b{word}\b", f"{screen(pilot)}{detail(pilot)}")
