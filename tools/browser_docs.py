@@ -16,6 +16,7 @@ from evalstore.tui.screens.actions import ActionsPage, CaseActionsPage
 from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.help import paragraphs
 from evalstore.tui.screens.newer import DatedPage
+from evalstore.tui.state.case_query import EXAMPLES
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.key_names import key_name
 from evalstore.tui.widgets.text_view import TextView
@@ -98,6 +99,12 @@ def screens() -> str:
     return "| screen | what it shows | the way there |\n|---|---|---|\n" + "".join(rows)
 
 
+def filters() -> str:
+    """A table of what a filter of the cases may have."""
+    rows = "".join(f"| `{typed}` | {meaning} |\n" for typed, meaning in EXAMPLES.items())
+    return f"| what is typed | what matches |\n|---|---|\n{rows}"
+
+
 def themes() -> str:
     """The names of the themes."""
     return ", ".join(f"`{name}`" for name in sorted(BUILTIN_THEMES)) + ".\n"
@@ -105,7 +112,8 @@ def themes() -> str:
 
 def made(text: str) -> str:
     """The page with its generated parts replaced."""
-    for name, part in (("screens", screens()), ("keys", keys()), ("themes", themes())):
+    parts = {"screens": screens(), "filters": filters(), "keys": keys(), "themes": themes()}
+    for name, part in parts.items():
         begin, end = f"<!-- made: {name} -->\n", f"<!-- end: {name} -->"
         before, _, rest = text.partition(begin)
         text = f"{before}{begin}\n{part.strip()}\n\n{end}{rest.partition(end)[2]}"

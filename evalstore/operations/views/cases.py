@@ -123,6 +123,8 @@ class Cases:
     """The attempts of results of which some pass and some do not, by their judgements."""
     mixed_models: frozenset[str] = frozenset()
     """The candidates that have such results."""
+    prompts: Mapping[str | None, str] = field(default_factory=dict)
+    """The names of all system prompts by id; an id stands for a prompt without a name."""
 
     def shown_attempt(self, result: Result) -> int:
         """Return which answer stands for a result, from 0: the first that does not pass."""
@@ -233,6 +235,7 @@ def _arranged(
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     named: dict[str | None, int] = {}
+    all_prompts: dict[str | None, None] = {}
     rows: list[CaseRow] = []
     labels = read_labels(project.store)
     labelled: set[str] = set()
@@ -254,6 +257,7 @@ def _arranged(
             if result_cell.model not in labelled and labels.of(result_cell):
                 labelled.add(result_cell.model)
         several = any(prompts.values())
+        all_prompts |= dict.fromkeys(prompts)
         if several and prompts != named:
             names, named = label_prompts(project, prompts), prompts
         for results, tagged in zip(places.values(), tags, strict=True):
@@ -265,7 +269,10 @@ def _arranged(
         order = [numbers[model] for model in models]
         rows = [replace(row, results=_in_order(row.results, order)) for row in rows]
     mixed, mixed_models = mixes.finish()
-    return Cases(run, models, rows, labels, frozenset(labelled), mixed, mixed_models)
+    return Cases(
+        *(run, models, rows, labels, frozenset(labelled), mixed, mixed_models),
+        prompts=label_prompts(project, all_prompts),
+    )
 
 
 class _MixReader:

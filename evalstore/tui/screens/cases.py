@@ -21,6 +21,7 @@ from evalstore.tui.screens.text_filter import FoundWords, TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
 from evalstore.tui.state.case_listing import CaseListing, CasePlace
+from evalstore.tui.state.case_query import help_lines
 from evalstore.tui.state.case_selection import CaseSelection
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
 
 
-_HELP = """\
+_TABLE = """\
 A row for each case of a test file, a column for each candidate with the verdict on its answer. The
 line at the top has the pass rate of each candidate in the listed cases, in percent, where there is
 room for all of them with its 95 % interval; 'last runs' has the last eight verdicts on the
@@ -49,21 +50,14 @@ candidates. {panel.next} moves the focus between both.
 all of them, each with the answers of the candidate in the selected column.
 
 {cases.filter} filters as you type; all parts must hold, and a value matches as a part of the text:
-    words            in the file, the row, the answers and the feedback
-    "two words"      as they stand
-    verdict:fail     some candidate's verdict: pass, fail, undecided, error, pending, answered;
-                     verdict:no for 'no reply'
-    tag:manners      a tag of the case
-    model:mini       a candidate; with verdict: this candidate's verdict
-    file:weather     the test file
-    prompt:brief     the system prompt: its id, or its name where a file has several
-    tag:a,b          a comma is an 'or'
-    -tag:a  -word    a minus is a 'not'
+"""
+_REST = """
 
 Of a run that is not the newest, a line below the title says so; {case.newest} opens the newest.
 {cases.compare} compares the run with the previous one, or the workspace with the newest run.
 {cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by tag;
 {list.open} on the line of a group folds it, or unfolds it."""
+_HELP = f"{_TABLE}{help_lines()}{_REST}"
 _FOOTER = (
     FooterHint("", "list.open"),
     FooterHint("Label", "case.pass", "case.fail"),

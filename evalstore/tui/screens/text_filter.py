@@ -10,7 +10,7 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.errors import EvalstoreError
-from evalstore.tui.state.case_query import read_query
+from evalstore.tui.state.case_query import FIELDS, read_query
 from evalstore.tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class TextFilter:
     @staticmethod
     def input_line() -> Input:
         """Return the line in which the filter is typed."""
-        hint = "words  verdict:fail,error  tag:…  model:…  file:…  -not"
+        fields = "  ".join(f"{name}:…" for name in FIELDS)
+        hint = f"words  {fields}  -not  (f1 explains all)"
         return Input(placeholder=hint, id="filter", select_on_focus=False, compact=True)
 
     @property

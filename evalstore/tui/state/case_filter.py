@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import safe, widest
 from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.tui.state.case_query import FIELDS, matches_any
+from evalstore.tui.state.prompt_filter import PromptFilter
 from evalstore.tui.widgets.column_names import ShortenedNames
 from evalstore.values import URGENCY, VERDICTS
 
@@ -39,6 +40,8 @@ _FEW = 4
 """A candidate that has less than one in so many cases has few of them."""
 _SUGGESTED = 8
 """Tags, candidates or files that are listed when a filter names one that there is not."""
+_KINDS = {"model": "candidate", "prompt": "system prompt"}
+"""What fields are about, if they are not called so."""
 _LIKE_A_FIELD = re.compile(r"[a-z]+:(?!//)")
 
 
@@ -51,6 +54,7 @@ class FilteredCases:
         self._folded_models = tuple(safe(model).casefold() for model in cases.models)
         self._files = list(dict.fromkeys(row.file for row in cases.rows))
         self._tags = list(dict.fromkeys(row.tags for row in cases.rows))
+        self._prompts = PromptFilter(cases)
         numbers: dict[_Verdicts, int] = {}
         self._kind_of_row = array(
             "I", (numbers.setdefault(_verdicts_of(row), len(numbers)) for row in cases.rows)
@@ -162,7 +166,7 @@ class FilteredCases:
             }
             return [number for number in numbers if rows[number].tags in tags]
         if field.name == "prompt":
-            return [n for n in numbers if matches_any(_prompt_of(rows[n]), values) != negated]
+            return self._prompts.select(numbers, values, negated=negated)
         among = [field] if field.name == "model" else named
         words = ("",) if field.name == "model" else values
         kinds = [self._has_verdict(kind, words, among) != negated for kind in self._kinds]
@@ -260,17 +264,20 @@ class FilteredCases:
     def complaints(self, query: Query) -> Iterator[tuple[str, str]]:
         """Yield the values of a filter that match nothing, and those that there are."""
         for name, values, _ in query.fields:
-            for value in () if name == "prompt" else values:  # of these there may be very many
+            for value in values:
                 if name == "verdict":
                     if not any(word.startswith(value) for word in _VERDICTS):
                         yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
                     continue
                 names = self._names(name)
-                if not any(
-                    matches_any(safe(candidate).casefold(), (value,)) for candidate in names
-                ):
+                is_known = (
+                    self._prompts.is_known(value)
+                    if name == "prompt"
+                    else any(matches_any(safe(it).casefold(), (value,)) for it in names)
+                )
+                if not is_known:
                     listed = [*names[:_SUGGESTED], *["…"] * (len(names) > _SUGGESTED)]
-                    kind = "candidate" if name == "model" else name
+                    kind = _KINDS.get(name, name)
                     is_whole = value.startswith("=") and len(value) > 1
                     relation = f"is called '{value[1:]}'" if is_whole else f"has '{value}' in it"
                     yield f"no {kind} {relation}", ", ".join(listed) or "there are none"
@@ -290,6 +297,8 @@ class FilteredCases:
     def _names(self, name: str) -> Sequence[str]:
         if name == "tag":
             return sorted({tag for tags in self._tags for tag in tags})
+        if name == "prompt":
+            return self._prompts.names
         return self._models if name == "model" else self._files
 
 
@@ -315,12 +324,6 @@ def row_label(case: CaseRow) -> str:
 
 def _labels(rows: Sequence[CaseRow], file: str) -> list[str]:
     return [label for row in rows if row.file == file and (label := row_label(row))]
-
-
-def _prompt_of(case: CaseRow) -> str:
-    """Return the name of the system prompt, where there is one, and its id."""
-    id = next(result.prompt for result in case.results if result)
-    return f"{case.prompt} {id or 'no prompt'}".casefold()
 
 
 def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:

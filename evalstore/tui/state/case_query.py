@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from textwrap import fill
 from typing import NamedTuple
 
 FIELDS = ("verdict", "tag", "model", "file", "prompt")
-_WHOLE = ("tag", "model", "file")
+EXAMPLES: Mapping[str, str] = {
+    "helmet": "a word in the file, the row, the answers or the feedback",
+    '"is a helmet"': "words as they stand",
+    "verdict:fail": "some candidate's verdict: pass, fail, undecided, error, pending, answered",
+    "verdict:no": "no verdict, because a call failed: 'no reply'",
+    "tag:manners": "a tag of the case",
+    "model:mini": "a candidate; with verdict: this candidate's verdict",
+    "file:weather": "the test file",
+    "prompt:brief": "the system prompt: its name or the beginning of its id",
+    'tag:"manners"': "the whole name, also of a candidate, a file or a prompt",
+    "verdict:fail,error": "either of them; so with all names",
+    "-tag:slow": "what does not have it; so with words, -helmet",
+    '"-5"': "a word that begins with a minus",
+}
+"""Examples of all that a filter may have, and what each matches."""
+_WHOLE = ("tag", "model", "file", "prompt")
 """In quotation marks they are meant as a whole."""
 _PART = re.compile(
     rf'(-?)(?:({"|".join(FIELDS)}):((?:"[^"]*"?|[^\s"])*)|("[^"]*"?|\S+))',
     re.IGNORECASE,
 )
 _VALUE = re.compile(r'"[^"]*"?|[^",]+')
+
+
+_HELP_WIDTH = 76
+"""Columns of the help on these examples."""
+
+
+def help_lines(indent: str = "    ") -> str:
+    """Return the examples below each other, with what each matches."""
+    begin = max(map(len, EXAMPLES)) + len(indent) + 2
+    return "\n".join(
+        fill(
+            f"{indent}{typed:<{begin - len(indent)}}{meaning}",
+            _HELP_WIDTH,
+            subsequent_indent=" " * begin,
+        )
+        for typed, meaning in EXAMPLES.items()
+    )
 
 
 class QueryField(NamedTuple):

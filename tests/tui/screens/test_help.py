@@ -28,6 +28,7 @@ from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.help import HelpPage
 from evalstore.tui.screens.palette import Palette
 from evalstore.tui.screens.runs import RunsPage
+from evalstore.tui.state.case_query import EXAMPLES
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.text_view import TextView
 from tests.tui.conftest import HOSTILE
@@ -77,7 +78,9 @@ def test_help_follows_the_screen_and_its_focus(workspace: Path) -> None:
         text = text_of(pilot)
         assert "Next failure" in text
         assert "/ filters as you type" in text
-        assert "    verdict:fail     some candidate's verdict" in text
+        for typed, meaning in EXAMPLES.items():
+            assert f"\n    {typed} " in text
+            assert meaning in " ".join(text.split())
         assert "In the list" in text
         await press(pilot, "escape", "slash", "f1")
         text = text_of(pilot)

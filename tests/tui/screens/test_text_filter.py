@@ -18,9 +18,12 @@ from evalstore.tui.screens import case_figures
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.case_query import matches_any, read_query
 from evalstore.tui.state.data_source import WorkspaceSource
+from tests.builders import tree
 from tests.cli.test_run import edit
-from tests.tui.conftest import run_with_hostile_answers
+from tests.tui.conftest import GREETING, run_with_hostile_answers
 from tests.tui.driving import drive, press, screen, settled, until
+
+BOTH_PROMPTS = "systemPrompts: [brief, polite]"
 
 
 def rows(pilot: Pilot[None]) -> list[str]:
@@ -62,6 +65,40 @@ def test_a_filter_searches_answers_and_feedback(workspace: Path) -> None:
         assert len(rows(pilot)) == 3
 
     drive(scenario, revision="@", size=(40, 12))
+
+
+def test_cases_are_filtered_by_the_names_and_ids_of_their_system_prompts(workspace: Path) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.\n", "prompts/polite.md": "Be polite.\n"})
+    edit(workspace / "tests/greeting.md", "tags: [manners]", "systemPrompts: [brief]")
+    tree(workspace, {"tests/both.md": GREETING.replace("tags: [manners]", BOTH_PROMPTS)})
+    edit(workspace / "tests/weather.md", "tags:", "systemPrompts: [polite]\ntags:")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        await settled(pilot)
+        assert page.listing.cases
+        ids = {name: id for id, name in page.listing.cases.prompts.items() if id}
+        weather = ["tests/weather.md"] * 2
+        for text, files in (
+            ("prompt:brief", ["tests/both.md", "tests/greeting.md"]),
+            (f"prompt:{ids['brief'][:8]}", ["tests/both.md", "tests/greeting.md"]),
+            ("prompt:polite", ["tests/both.md", *weather]),
+            ('prompt:"polite"', ["tests/both.md", *weather]),
+            ("-prompt:brief", ["tests/both.md", *weather]),
+            ('prompt:"polit"', []),
+            ("prompt:long", []),
+        ):
+            await type_filter(pilot, text)
+            assert [row.file for row in page.listing.rows] == files, text
+        assert "no system prompt has 'long' in it: brief, polite" in screen(pilot)
+        await type_filter(pilot, "")
+        await press(pilot, "slash")
+        assert "words  verdict:…  tag:…  model:…  file:…  prompt:…  -not" in screen(pilot)
+        assert "f1 explains all" in screen(pilot)
+
+    drive(scenario, revision="@", size=(80, 24))
 
 
 def test_hostile_answers_are_found_as_text(workspace: Path) -> None:
