@@ -301,7 +301,7 @@ class CasesPage(DatedPage):
     def action_failure(self, by: int) -> None:
         """Go to the next case that did not pass, or to the previous one."""
         grid = self.grid
-        failure = next_failure(self.listing.lines, grid.cursor, by)
+        failure = next_failure(self.listing.lines, grid.cursor, grid.picked, by)
         if failure is None:
             is_read = self.listing.cases is not None
             self.notify("no case failed" if is_read else "still reading the cases", markup=False)

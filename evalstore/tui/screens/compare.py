@@ -9,6 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
+from evalstore.operations.side_names import side_name
 from evalstore.operations.views.labels import LabelIndex
 from evalstore.tui.render.comparison import (
     ListedPair,
@@ -186,7 +187,7 @@ class ComparePage(DatedPage):
         before = self.highlighted.place if self.highlighted else None
         self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
-        within = f"run {diff.was[:8]}" if diff.models and diff.was != "workspace" else ""
+        within = side_name(diff.was).removeprefix("the ") if diff.models else ""
         self.set_title("compare", within, _title_of_sides(diff), title_of_files(diff, self._pairs))
         rates = self.query_one("#rates", TextView)
         edits = other_edits(diff, self._pairs)

@@ -115,13 +115,18 @@ def count_cases(rows: Sequence[CaseRow]) -> int:
 
 
 def next_failure(
-    lines: Sequence[CaseRow | CaseGroup], cursor: int, by: int
+    lines: Sequence[CaseRow | CaseGroup], cursor: int, picked: int, by: int
 ) -> tuple[int, list[int]] | None:
     """Find the next line that did not pass, around the end, and which of its candidates did not.
 
-    A folded group is one when a case of it is.
+    It is the line of the cursor if the picked candidate passed there and another one did not. A
+    folded group is one when a case of it is.
     """
     count = len(lines)
+    if cursor < count and not isinstance(line := lines[cursor], CaseGroup):
+        failing = _failing(line)
+        if failing and picked not in failing:
+            return cursor, failing
     for step in range(1, count + 1):
         number = (cursor + by * step) % count
         line = lines[number]
@@ -129,7 +134,11 @@ def next_failure(
             if line.is_folded and not line.verdicts.keys().isdisjoint(FAILING):
                 return number, []
             continue
-        failing = [n for n, it in enumerate(line.results) if it and it.word in FAILING]
-        if failing:
+        if failing := _failing(line):
             return number, failing
     return None
+
+
+def _failing(case: CaseRow) -> list[int]:
+    """Return the numbers of the candidates that did not pass."""
+    return [n for n, result in enumerate(case.results) if result and result.word in FAILING]

@@ -126,9 +126,12 @@ class CaseNavigator:
         return len(models) > 1
 
     def to_failure(self, by: int) -> bool:
-        """Go to the next case that did not pass, behind the last to the first."""
+        """Go to the next case that did not pass, behind the last to the first.
+
+        It is this case if the shown candidate passed and another one did not.
+        """
         count = len(self.listed)
-        for step in range(1, count + 1):
+        for step in range(self.result.word in FAILING, count + 1):
             number = (self.number + by * step) % count
             results = self._results(self.listed[number])
             failing = [model for model, result in results if result.word in FAILING]

@@ -9,6 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.cli.main import main
+from evalstore.tui.app import Browser
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.choice import Choice
 from evalstore.tui.screens.compare import ComparePage
@@ -17,9 +18,11 @@ from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.test_run import edit
 from tests.tui.conftest import GREETING, HOSTILE
-from tests.tui.driving import drive, press, screen, until
+from tests.tui.driving import drive, press, screen, settled, until
 from tests.tui.screens.test_actions import notified
 from tests.tui.test_dashboard import dashboard_texts
+
+BOTH = ("scripted/one", "scripted/two")
 
 
 @pytest.fixture
@@ -271,6 +274,10 @@ def test_the_candidate_to_compare_with_is_chosen(workspace: Path) -> None:
         assert isinstance(pilot.app.screen, CasesPage)
         await press(pilot, "x", "j", "enter")
         assert "› one -> six" in screen(pilot)
+        assert isinstance(pilot.app, Browser)
+        pilot.app.show_comparison(None, None, BOTH)
+        await settled(pilot)
+        assert screen(pilot).startswith(" compare › workspace › one -> two")
 
     drive(scenario, revision="@")
 
