@@ -173,6 +173,7 @@ def test_failures_are_gone_through(workspace: Path) -> None:
         await press(pilot, "l")  # to the candidate that passes: first comes the one that does not
         for key, place in (("n", ("city=Oslo", 0)), ("n", ("", 0))):
             await press(pilot, key)
+            assert page.case
             assert (page.case.row, page.grid.picked) == place
 
     drive(scenario, revision="@")
