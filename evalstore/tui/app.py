@@ -17,6 +17,7 @@ from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.keys.registry import KeyRegistry
 from evalstore.tui.messages import MessageApp
 from evalstore.tui.run_control import BrowserRuns
+from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.base import STORE_CHECKS, Page
 from evalstore.tui.screens.cases import CasesPage
@@ -33,6 +34,7 @@ from evalstore.tui.screens.stats import StatsPage
 from evalstore.tui.screens.status import StatusPage
 from evalstore.tui.screens.test_history import TestHistoryPage
 from evalstore.tui.signals import DisplayConnection, end_at_signals
+from evalstore.tui.state.case_listing import CasePlace
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.key_names import key_name
 from evalstore.tui.widgets.text_view import TextView
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import RunRequest
-    from evalstore.tui.state.case_listing import CasePlace
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
 
@@ -278,10 +279,15 @@ class Browser(MessageApp):
         return isinstance(below, CasesPage) and below.revision is not None
 
     def show_new_run(self, run: str) -> None:
-        """Open the cases of a run that has just ended, in place of those of an older run."""
+        """Open the cases of a run that has just ended, in place of those of an older run.
+
+        The cursor is at the case and candidate that are selected on the shown page.
+        """
+        selected = self.screen.selected[:1] if isinstance(self.screen, CaseActionsPage) else []
+        places = [CasePlace(result.file, result.row, result.model) for result in selected]
         if isinstance(self.screen, CasesPage) and self.screen.revision is not None:
             self.pop_screen()
-        self.show_cases(run)
+        self.show_cases(run, place=next(iter(places), None))
 
     def show_status(self) -> None:
         """Open the pending work."""

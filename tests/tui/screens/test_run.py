@@ -118,7 +118,7 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
     (workspace / "tests/new.md").write_text(NEW)
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "enter", "R")
+        await press(pilot, "enter", "G", "l", "R")
         text = screen(pilot)
         assert "A run would ask for 2 answers and make 2 judgements (2 candidates), up to $" in text
         assert "Would ask (2)  scripted/one 1, scripted/two 1" in text
@@ -132,6 +132,7 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
         assert page.revision is not None
+        assert [(it.row, it.model) for it in page.selected] == [("city=Rome", "scripted/two")]
         await press(pilot, "escape", "escape")
         assert "evalstore › 2 runs" in screen(pilot)
         await press(pilot, "R")
