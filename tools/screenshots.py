@@ -32,7 +32,7 @@ class Shown(NamedTuple):
     about: str
 
 
-_TO_ANSWER = ("down", "enter", "n", "n", "n", "enter")
+_TO_ANSWER = ("down", "enter", "n", "n", "n", "n", "enter")
 SCREENS = {
     "runs": Shown("Runs", ("down",), "All runs, and what the run under the cursor did."),
     "cases": Shown("Cases", _TO_ANSWER[:-1], "The cases of a run; the cursor is on a failure."),
