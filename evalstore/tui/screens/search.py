@@ -86,6 +86,8 @@ Old runs and removed cases are searched too. At most 200 texts are listed, answe
         self._read: tuple[FoundText | None, str] = None, ""
         """The text that is shown in full, or is being read, and the words marked in it."""
         self._pause: Timer | None = None
+        self._goes_to_list = False
+        """Whether the list gets the focus as soon as the words have been found."""
 
     def compose(self) -> ComposeResult:
         """Lay out the words above the texts that have them, and the highlighted text."""
@@ -124,6 +126,7 @@ Old runs and removed cases are searched too. At most 200 texts are listed, answe
     @on(Input.Changed, "#words")
     def change_words(self, message: Input.Changed) -> None:
         """Search after a pause; the search for earlier words ends."""
+        self._goes_to_list = False
         self._stop()
         self.workers.cancel_group(self, "read")
         if message.value.strip():
@@ -178,6 +181,8 @@ Old runs and removed cases are searched too. At most 200 texts are listed, answe
         ids = ["" if isinstance(line, str) else line.hit.id for line in self._lines]
         cursor = ids.index(before.hit.id) if before and before.hit.id in ids else 1
         self._grid.show(hit_columns(texts), len(self._lines), self._cells, cursor=cursor)
+        if self._goes_to_list:
+            self.show_list()
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         line = self._lines[row]
@@ -266,8 +271,9 @@ Old runs and removed cases are searched too. At most 200 texts are listed, answe
 
     @on(Input.Submitted, "#words")
     def show_list(self) -> None:
-        """Go from the words to the list."""
-        if self._lines:
+        """Go from the words to the list, at once or when they have been found."""
+        self._goes_to_list = self._pattern != self._line.value
+        if self._lines and not self._goes_to_list:
             self._grid.focus()
 
     def action_type(self) -> None:

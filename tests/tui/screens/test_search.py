@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.errors import StoreError
@@ -52,7 +53,13 @@ def test_an_answer_that_only_an_old_run_has_is_found_and_opened(workspace: Path)
         lines = page_of(pilot).query_one("#hit", TextView).text.split("\n")
         assert lines[0] == "tests/weather.md [city=Oslo]"
         assert lines[3:] == ["Not warm."]
-        await press(pilot, "down", "enter")
+        words = page_of(pilot).query_one("#words", Input)
+        words.value = "nothing"
+        await settled(pilot)
+        words.value = '"not warm"'
+        await words.action_submit()  # sooner than the text is found
+        await settled(pilot)
+        await press(pilot, "enter")
         assert isinstance(pilot.app.screen, AnswerPage)
         assert pilot.app.screen.model == "scripted/two"
         assert "Not warm." in screen(pilot)
