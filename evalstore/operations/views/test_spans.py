@@ -198,7 +198,9 @@ def add_results(store: Store, spans: Sequence[VersionSpan], file: str) -> None:
 
 def _newest_first(leaves: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return each leaf once, with the newest run that has it."""
-    newest = {leaf: run for run, leaf in leaves[::-1]}
+    newest: dict[str, str] = {}
+    for run, leaf in leaves[::-1]:
+        newest.setdefault(leaf, run)
     return [(run, leaf) for leaf, run in newest.items()]
 
 

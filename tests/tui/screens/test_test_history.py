@@ -99,12 +99,13 @@ def test_a_version_has_the_newest_verdict_on_each_candidate(workspace: Path) -> 
     main(["label", "tests/weather.md::Oslo", "pass", "--as", "Ada", "-m", "x", "--model", BOTH[0]])
     main(["run", "--quiet", "-m", "scripted/one", "tests/weather.md"])
     main(["run", "--quiet", "-m", "scripted/two", "tests/weather.md"])
+    main(["run", "--quiet", "-m", "scripted/one", "tests/weather.md"])  # with the same results
     newest, oldest = versions_of(where, "tests/weather.md", "city=Oslo")
-    two, one, _, other, _ = (run.id for run in cases.list_runs(where))
+    one, two, _, _, other, _ = (run.id for run in cases.list_runs(where))
     assert newest.edits == ("test text",)
     assert (newest.run, newest.judged_in, newest.last_run) == (
         *(other, {"scripted/one": one, "scripted/two": two}),
-        two,
+        one,
     )
     assert newest.verdicts == dict.fromkeys(BOTH, ("pass",))
     assert oldest.verdicts == dict(zip(BOTH, [("fail",), ("pass",)], strict=True))
@@ -117,7 +118,7 @@ def test_a_version_has_the_newest_verdict_on_each_candidate(workspace: Path) -> 
         assert f"\nscripted/one  ✓ pass  in run {one[:8]}\n" in text
         assert f"\nscripted/two  ✓ pass  in run {two[:8]}\n" in text
         last = next(line for line in text.splitlines() if "scripted/one in the last runs" in line)
-        assert last.endswith("  2 fail, then 1 pass")
+        assert last.endswith("  ✗✗✓✓  2 fail, then 2 pass")
 
     drive(scenario, revision="@")
 
