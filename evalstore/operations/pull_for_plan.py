@@ -73,6 +73,7 @@ def pull_for_plan(
 def _pull(location: Location, selection: SelectionOptions, pull: ReferencedPull) -> None:
     with open_project(replace(location, was_seen=True)) as project:
         require_sound(project, selection)
+        project.store_versions()  # so that the remote need not send them
         if not selection.narrows:
             pull.copy("runs", pull.find_newest_runs())
         while True:

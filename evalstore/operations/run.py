@@ -291,10 +291,7 @@ class Plans:
 def _store_workspace(project: Project) -> str:
     """Store the versions of the workspace and its snapshot, then save the index; returns its id."""
     nodes = dict(project.reading.nodes)
-    root, tree = project.snapshot()
-    project.store.ensure_versions(
-        {**project.reading.contents, **project.contents, **tree}, project.reading.blobs
-    )
+    root = project.store_versions()
     project.reading.save_index(project.workspace)
     assert nodes.keys() == project.reading.files.keys()
     return root

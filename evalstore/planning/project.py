@@ -47,6 +47,13 @@ class Project(Participants):
         """Return the id of the tree of the current cases, and its nodes."""
         return build_tree(self.reading.nodes)
 
+    def store_versions(self) -> str:
+        """Store the versions of the workspace and its snapshot; returns the id of the snapshot."""
+        root, tree = self.snapshot()
+        contents = {**self.reading.contents, **self.contents, **tree}
+        self.store.ensure_versions(contents, self.reading.blobs)
+        return root
+
     def targets(self, paths: tuple[str, ...]) -> tuple[Target, ...]:
         """Return the targets of paths on the command line; raises as `find_targets`."""
         return find_targets(

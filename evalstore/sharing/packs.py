@@ -15,6 +15,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from evalstore.sharing.layout import sha256
+from evalstore.sharing.pack_dictionary import DICTIONARY
 from evalstore.store.connection import LARGEST_VALUE
 from evalstore.store.records import StoredRecord
 
@@ -41,8 +42,14 @@ TABLE_NUMBERS = {
 """Part of the format: a number is never used again for something else."""
 TABLE_NAMES = {number: name for name, number in TABLE_NUMBERS.items()}
 _HEAD = Struct("<BB16sIII")
-_STORED, _ZLIB = 0, 1
-_LEVEL = 1
+_STORED, _ZLIB, _DEFLATE = 0, 1, 2
+"""How a record is packed: not at all, by older programs with zlib, with deflate after
+`DICTIONARY`. Part of the format."""
+_WINDOW = -15
+"""Raw deflate: what zlib puts around it would be a tenth of a short record."""
+_LONG = 64 * 2**10
+"""Bytes from which on packing well takes too long."""
+_WELL, _QUICKLY = 6, 1
 
 
 class DamagedPackError(Exception):
@@ -79,7 +86,7 @@ class PackWriter:
         """Append a record; returns where it is."""
         content, data = record.content.encode("utf-8", "surrogatepass"), record.data or b""
         payload = content + data
-        packed, coding = zlib.compress(payload, _LEVEL), _ZLIB
+        packed, coding = _pack(payload), _DEFLATE
         if len(packed) >= len(payload):
             packed, coding = payload, _STORED
         id = bytes.fromhex(record.id)
@@ -124,12 +131,22 @@ def read_record(data: bytes, entry: PackEntry) -> StoredRecord | None:
     return StoredRecord(name, id.hex(), content, blob if name == "files" else None)
 
 
+def _pack(payload: bytes) -> bytes:
+    level = _WELL if len(payload) < _LONG else _QUICKLY
+    packer = zlib.compressobj(level, zlib.DEFLATED, _WINDOW, zdict=DICTIONARY)
+    return packer.compress(payload) + packer.flush()
+
+
 def _unpack(packed: memoryview, coding: int, size: int) -> bytes:
     """Return bytes of the expected size; more are never unpacked."""
     if coding == _STORED:
         payload = bytes(packed)
-    elif coding == _ZLIB:
-        unpacker = zlib.decompressobj()
+    elif coding in (_ZLIB, _DEFLATE):
+        unpacker = (
+            zlib.decompressobj()
+            if coding == _ZLIB
+            else zlib.decompressobj(_WINDOW, zdict=DICTIONARY)
+        )
         try:
             payload = unpacker.decompress(packed, size + 1)
         except zlib.error as error:
