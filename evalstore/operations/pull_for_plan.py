@@ -3,18 +3,20 @@
 A clean machine, such as one of CI, needs neither the history nor the results of other cases. It
 looks up the questions of its plan, then the judgements of the answers that came, and again until
 nothing more comes. Unless only some cases are selected, it copies the newest run and the newest
-about all cases first: they tell what broke.
+about all cases first: they tell what broke. For the gate on regressions it goes on to older runs,
+until each case that fails in these has passed in one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.operations.open_remote import open_remote
+from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.pull import PullReport, count_left_out
 from evalstore.operations.push import count_kinds
+from evalstore.operations.regressions import has_failure_without_pass
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan, require_sound
@@ -22,11 +24,15 @@ from evalstore.sharing.layout import require_remote
 from evalstore.sharing.pack_reader import MissingPackError
 from evalstore.sharing.progress import CopyListener
 from evalstore.sharing.pull_referenced import ReferencedPull
+from evalstore.store.revisions import resolve_remote_run
+from evalstore.store.runs import RUNS_SEARCHED
+from evalstore.store.table_columns import RUNS
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.plan import Plan
+    from evalstore.planning.project import Project
 
 
 def pull_for_plan(
@@ -34,22 +40,26 @@ def pull_for_plan(
     remote: str | None = None,
     selection: SelectionOptions | None = None,
     *,
+    baseline: str | None = None,
+    with_history: bool | None = None,
     listener: CopyListener | None = None,
 ) -> PullReport:
     """Copy the answers and judgements that a run with this selection would ask for.
 
-    Raises `EvalstoreError`.
+    `with_history` adds the runs that tell whether a failure is a regression; None: where all cases
+    are selected. With a `baseline`, a revision, only its run is added. Raises `EvalstoreError`.
     """
     with open_remote(location, remote, create=True) as opened:
         require_remote(opened.files)
         received = opened.cache.refresh(opened.files)
         listener = listener or CopyListener()
         selection = selection or SelectionOptions()
+        wanted = _History(baseline, not selection.narrows if with_history is None else with_history)
         copied: Counter[str] = Counter()
         for is_last in (False, True):
             pull = ReferencedPull(opened.store, opened.files, opened.cache, listener)
             try:
-                _pull(location, selection, pull)
+                _pull(location, selection, opened, wanted, pull)
                 break
             except MissingPackError:
                 again = opened.cache.refresh(opened.files)
@@ -70,12 +80,30 @@ def pull_for_plan(
         )
 
 
-def _pull(location: Location, selection: SelectionOptions, pull: ReferencedPull) -> None:
+class _History(NamedTuple):
+    """Which earlier runs are copied."""
+
+    baseline: str | None
+    is_searched: bool
+    """Whether a failure may be a regression since any of them."""
+
+
+def _pull(
+    location: Location,
+    selection: SelectionOptions,
+    opened: OpenRemote,
+    history: _History,
+    pull: ReferencedPull,
+) -> None:
     with open_project(replace(location, was_seen=True)) as project:
         require_sound(project, selection)
         project.store_versions()  # so that the remote need not send them
-        if not selection.narrows:
+        if history.is_searched or not selection.narrows:
             pull.copy("runs", pull.find_newest_runs())
+        if history.baseline is not None:
+            pull.copy("runs", _find_baseline(project, opened, history.baseline))
+        elif history.is_searched:
+            _pull_older_runs(project, opened, pull)
         while True:
             plan = make_plan(project, selection)
             sessions = pull.find_keyed("sessions", questions_of(plan))
@@ -85,6 +113,34 @@ def _pull(location: Location, selection: SelectionOptions, pull: ReferencedPull)
                 return
             pull.copy("sessions", sessions)
             pull.copy("evaluations", judgements)
+
+
+def _find_baseline(project: Project, opened: OpenRemote, revision: str) -> set[bytes]:
+    """Return the run that a revision names if only the remote has it; raises `RevisionError`."""
+    runs = opened.cache.list_runs()
+    remote, slash, name = revision.partition("/")
+    if slash and remote == opened.name:
+        id = resolve_remote_run(runs, remote, name)
+    else:
+        found = [id for id in runs if id.startswith(revision)]
+        if len(found) != 1:
+            return set()  # the run says what is wrong with it
+        id = found[0]
+    return {bytes.fromhex(id)} - project.store.find_present(RUNS.name, [bytes.fromhex(id)])
+
+
+def _pull_older_runs(project: Project, opened: OpenRemote, pull: ReferencedPull) -> None:
+    """Copy older runs until each failure of the newest ones has passed in one of them."""
+    store, folder = project.store, project.settings.paths["tests"]
+    ids = [bytes.fromhex(id) for id in opened.cache.list_runs()[:RUNS_SEARCHED]]
+    present = store.find_present(RUNS.name, ids)
+    older = [id for id in ids if id not in present]
+    newest = [store.load_run(id.hex()) for id in sorted(opened.cache.find_newest_runs() & present)]
+    count = 1
+    while older and any(has_failure_without_pass(store, folder, run) for run in newest):
+        pull.copy(RUNS.name, older[:count])
+        del older[:count]
+        count *= 2
 
 
 def questions_of(plan: Plan) -> set[str]:

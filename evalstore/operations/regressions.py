@@ -89,6 +89,15 @@ def find_regressions(
     return sorted(regressions, key=lambda each: (each.result.file, each.result.row))
 
 
+def has_failure_without_pass(store: Store, folder: str, run: Run) -> bool:
+    """Return whether a case that does not pass in a run has passed in none before it, as yet.
+
+    An older run, which the store lacks, may show that it is a regression.
+    """
+    failures = sum(map(len, _find_failures(store, run).values()))
+    return failures > len(find_regressions(store, folder, run))
+
+
 def _find_broken(store: Store, folder: str, run: Run, baseline: Run) -> list[Regression]:
     """Return the results that broke since the baseline, as `diff` pairs the two runs."""
     now = run_side(store, run)

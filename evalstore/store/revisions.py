@@ -37,7 +37,7 @@ def resolve_run(store: Store, text: str) -> Run:
     """
     of_remote = _OF_REMOTE.match(text)
     if of_remote and store.find_remote_runs:
-        id = _resolve_remote(store.find_remote_runs(of_remote[1]), *of_remote.groups())
+        id = resolve_remote_run(store.find_remote_runs(of_remote[1]), *of_remote.groups())
         if not store.find_present("runs", {as_bytes(id) or b""}):
             raise RevisionError(
                 f"the run {short(id)} of '{of_remote[1]}' is not in the store",
@@ -90,8 +90,11 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
     return matches[0]
 
 
-def _resolve_remote(ids: Sequence[str], remote: str, text: str) -> str:
-    """Return one of the runs of a remote, of which the newest is the first."""
+def resolve_remote_run(ids: Sequence[str], remote: str, text: str) -> str:
+    """Return one of the runs of a remote, of which the newest is the first.
+
+    `text` is what follows the name of the remote. Raises `RevisionError`.
+    """
     latest = _LATEST.match(text)
     if latest:
         back = int(latest[1] or 0)

@@ -156,13 +156,14 @@ def test_a_machine_of_ci_pulls_what_its_plan_asks_for(
     evalstore("push")
     monkeypatch.chdir(clone)
     pulled = evalstore("pull", "--for-plan", "--allow-outside")
-    assert _sizes(pulled.stdout).startswith("pulled 2 runs, 2 answers, 2 judgements, ")
+    assert _sizes(pulled.stdout).startswith("pulled 4 runs, 2 answers, 2 judgements, ")
     assert "0 rows" not in evalstore("fsck").stdout
     assert evalstore("fsck").exit_code == 0
     log = evalstore("log", "--oneline").stdout
-    assert log == "".join(
-        evalstore("-C", str(shared), "log", "--oneline").stdout.splitlines(keepends=True)[0::2]
-    )
+    assert log == evalstore("-C", str(shared), "log", "--oneline").stdout  # Oslo never passed
+    evalstore("run", "-n", "--fail-on", "none", "--store", "few.db", "--remote", "origin")
+    few = evalstore("log", "--oneline", "--store", "few.db").stdout
+    assert few == "".join(log.splitlines(keepends=True)[0::2])
     again = evalstore("pull", "--for-plan")
     assert again.stdout == "nothing to pull from origin (../w/shared)\n"
     (clone / "tests/weather.md").write_text(
@@ -174,6 +175,48 @@ def test_a_machine_of_ci_pulls_what_its_plan_asks_for(
     assert "pulled" not in ran.stderr
     monkeypatch.chdir(shared)
     assert _sizes(evalstore("pull").stdout).startswith("pulled 1 run, 1 answer, 1 judgement, ")
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_regression_is_found_by_each_new_machine(
+    shared: Path,
+    clone: Path,
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    split: bool,
+) -> None:
+    for folder in (shared, clone):
+        edit(folder / "models/judge.yaml", "must be warm.*Cold", "must be hot.*Warm")
+    evalstore("run", *QUIET)
+    for number in range(3):  # Rome has passed, and fails in all later runs
+        edit(shared / "tests/weather.md", "must be ", "must be hot, " if not number else "must be ")
+        evalstore("run", *QUIET)
+    evalstore("push")
+    (clone / "tests/weather.md").write_text((shared / "tests/weather.md").read_text())
+    with stores.opened(shared / ".evalstore/store.db") as store:
+        first = store.find_runs()[-1].id
+    monkeypatch.chdir(clone)
+    evalstore("fetch", "--allow-outside")
+    gate = ["run", "--fail-on", "regression", "--json"]
+    for _ in range(2):
+        shutil.rmtree(clone / ".evalstore")
+        if split:
+            evalstore("pull", "--for-plan")
+            ran = evalstore(*gate)
+        else:
+            ran = evalstore(*gate, "--remote", "origin")
+        assert ran.exit_code == 1
+        document = json.loads(ran.stdout)
+        assert (document["asked"], len(document["regressions"])) == (0, 1)
+    shutil.rmtree(clone / ".evalstore")
+    for baseline in ("origin/@~3" if split else "origin/@~5", first, first[:10]):
+        options = ["--baseline", baseline]
+        if split:
+            evalstore("pull", "--for-plan", *options)
+        ran = evalstore(*gate, *options, *([] if split else ["--remote", "origin"]))
+        assert ran.exit_code == 1
+        assert len(json.loads(ran.stdout)["regressions"]) == 1
 
 
 def test_results_are_kept_when_they_cannot_be_shared(

@@ -225,7 +225,7 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
                 "'--watch' cannot be combined with '--remote'",
                 hint="'evalstore push' shares the results afterwards",
             )
-        _pull(mode.remote, selection)
+        _pull(mode.remote, selection, run_options)
     if mode.watch:
         from evalstore.cli.watch_loop import keep_watching
 
@@ -254,13 +254,20 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
         raise typer.Exit(exit_code)
 
 
-def _pull(remote: str, selection: SelectionOptions) -> None:
+def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None:
     from evalstore.cli.copy_progress import CopyProgress
     from evalstore.cli.render.copied_rows import pull_line, warn_of_left_out
     from evalstore.operations.pull_for_plan import pull_for_plan
 
     with CopyProgress("pulling", Globals.progress) as listener:
-        report = pull_for_plan(here(), remote, selection, listener=listener)
+        report = pull_for_plan(
+            here(),
+            remote,
+            selection,
+            baseline=options.baseline,
+            with_history=options.fail_on == "regression" and options.threshold is None,
+            listener=listener,
+        )
     output.talk(pull_line(report))
     warn_of_left_out(report)
 

@@ -206,6 +206,14 @@ def pull(
             "--for-plan", help="Only answers and judgements that a run would ask for now."
         ),
     ] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REV",
+            help="With --for-plan: also this run, for the same option of run.",
+            autocompletion=completions.runs,
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Copy results from a remote that the store lacks.
@@ -213,10 +221,13 @@ def pull(
     Every row is checked before it is stored: its id is computed again from its content. An
     interrupted pull is completed by the next one. With --for-plan, all runs but the newest and the
     results of other cases stay in the remote: enough for CI, which begins with an empty store.
+    Where cases fail, it also copies older runs until they have passed in one, at most 100.
 
     Exit code 6: the remote is damaged, or it or the store cannot be used.
     """
     if not for_plan:
+        if baseline is not None:
+            raise EvalstoreError("'--baseline' needs '--for-plan'")
         _pull(remote, dry_run=dry_run, json=json)
         return
     if dry_run:
@@ -227,7 +238,7 @@ def pull(
     from evalstore.operations.pull_for_plan import pull_for_plan
 
     with progress("pulling") as listener:
-        report = pull_for_plan(here(), remote, listener=listener)
+        report = pull_for_plan(here(), remote, baseline=baseline, listener=listener)
     _print_pulled(report, json=json)
 
 
