@@ -1,8 +1,8 @@
 """The text that the compression of records begins with: what most contents have in common.
 
 A record is compressed alone, so that it can be read alone, and is often shorter than the names
-of its fields. With this text a typical answer takes a third less, and a judgement half. It is a part of the format:
-records that were written with it cannot be read with another one.
+of its fields. With this text a typical answer takes a third less, and a judgement half. It is a
+part of the format: records that were written with it cannot be read with another one.
 """
 
 from __future__ import annotations
