@@ -28,7 +28,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "mcp": ("evalstore mcp", "evalstore mcp --allow-run --max-cost 1.00"),
     "remote": (
         "evalstore remote add origin /mnt/team/results",
-        "evalstore remote show origin",
+        "evalstore remote gc --dry-run",
     ),
     "push": ("evalstore push", "evalstore push backup --since @~5 --dry-run"),
     "pull": ("evalstore pull", "evalstore pull origin --dry-run"),

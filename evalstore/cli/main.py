@@ -103,6 +103,7 @@ def commands() -> Callable[..., Any]:
         import_,
         label,
         mcp,
+        remote,
         report,
         run,
         serve,

@@ -18,13 +18,14 @@ from evalstore.sharing.differences import count_by_table
 from evalstore.sharing.indexes import IndexHeader
 from evalstore.sharing.layout import is_remote, make_remote
 from evalstore.sharing.progress import CopyListener
-from evalstore.sharing.push import Pushed, SecretsError, push_records
+from evalstore.sharing.push import SecretsError, push_records
 from evalstore.sharing.secret_scan import FoundSecret, SecretScan
 from evalstore.workspace.env_files import read_env_files
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.sharing.differences import MissingIds
+    from evalstore.sharing.index_writer import Written
 
 COUNTED = {"runs": "runs", "sessions": "answers", "evaluations": "judgements"}
 """The tables that are counted apart, with the words for their rows; all others are `versions`."""
@@ -98,7 +99,7 @@ def write_missing(
     *,
     allow_keys: bool,
     verb: str = "pushed",
-) -> Pushed:
+) -> Written:
     """Write these rows to a remote; raises `EvalstoreError` when there are keys in them.
 
     `verb` is what the message says that was not done.

@@ -71,7 +71,8 @@ class BucketFiles:
                 name = entry["path"]
                 if not any(part.startswith(".") for part in name.split("/")):
                     version = entry["e_tag"] or entry["last_modified"].isoformat()
-                    yield ListedFile(name, entry["size"], version)
+                    modified = int(entry["last_modified"].timestamp() * 1_000_000)
+                    yield ListedFile(name, entry["size"], version, modified)
 
     def read(self, name: str, most: int) -> bytes:
         """Return a whole file of at most `most` bytes."""
@@ -125,6 +126,16 @@ class BucketFiles:
         except AlreadyExistsError:
             return False
         return True
+
+    def delete(self, name: str) -> None:
+        """Remove a file, unless it is missing already."""
+        with suppress(MissingFileError), self._explained(name):
+            wait_for(self._delete(name))
+
+    async def _delete(self, name: str) -> None:
+        import obstore
+
+        await obstore.delete_async(self._store, name)
 
     async def _collect(self, result: GetResult, name: str, most: int) -> bytes:
         """Return what a server sends; it may send more than it has said."""
@@ -229,7 +240,8 @@ def explain(error: Exception, address: str, scheme: str) -> RemoteError:
     ):
         return RemoteError(
             f"access to {place} was denied",
-            hint=f"check {variables}; they need the rights to list, read and write objects",
+            hint=f"check {variables}; they need the rights to list, read and write objects, and "
+            "'evalstore remote gc' also to delete them",
         )
     if kind:
         reason = "cannot be reached" if kind[1] == "Connect" else "did not answer in time"

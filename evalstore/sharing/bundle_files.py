@@ -135,7 +135,14 @@ class BundleFiles:
 
     def create(self, name: str, data: bytes) -> bool:
         """Raise `RemoteError`: a bundle is written in one step."""
-        raise RemoteError(
+        raise self._unchangeable()
+
+    def delete(self, name: str) -> None:
+        """Raise `RemoteError`: a bundle is written in one step."""
+        raise self._unchangeable()
+
+    def _unchangeable(self) -> RemoteError:
+        return RemoteError(
             f"the bundle '{self.address}' cannot be changed",
             hint=f"'evalstore bundle create {self.address}' writes it again",
         )

@@ -86,6 +86,10 @@ class BundleWriter:
         self._names.add(name)
         return True
 
+    def delete(self, name: str) -> None:
+        """Raise `RemoteError`: what is written stays."""
+        raise RemoteError(f"nothing can be removed from the bundle '{self.address}'")
+
 
 def _write_digest(file: BinaryIO) -> None:
     """Write the SHA-256 of what was written in the place of the comment."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.clock import now
 from evalstore.errors import RemoteError
 from evalstore.files.atomic_write import remove_abandoned, write_whole
-from evalstore.sharing.layout import INDEXES, PACKS
+from evalstore.sharing.layout import INDEXES, PACKS, RETIRED
 from evalstore.sharing.remote_files import GRACE, ListedFile, MissingFileError, UnreadableFileError
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class FolderFiles:
                         with suppress(FileNotFoundError):  # removed meanwhile
                             status = entry.stat()
                             version = f"{status.st_ino}-{status.st_ctime_ns}"
-                            yield ListedFile(name, status.st_size, version)
+                            modified = status.st_mtime_ns // 1_000
+                            yield ListedFile(name, status.st_size, version, modified)
 
     def read(self, name: str, most: int) -> bytes:
         """Return a whole file of at most `most` bytes."""
@@ -80,12 +81,17 @@ class FolderFiles:
                 return False
         return True
 
+    def delete(self, name: str) -> None:
+        """Remove a file, unless it is missing already; its folder stays, as others may write."""
+        with self._explained(name, writing=True):
+            self._place(name).unlink(missing_ok=True)
+
     def _clean_up(self) -> None:
         """Remove what writers have left that were killed long ago; once, before anything else."""
         if self._is_clean:
             return
         self._is_clean = True
-        folders = [self._root, self._root / INDEXES]
+        folders = [self._root, self._root / INDEXES, self._root / RETIRED]
         with suppress(OSError), os.scandir(self._place(PACKS)) as found:
             folders += [self._root / PACKS / entry.name for entry in found]
         for folder in folders:

@@ -24,9 +24,10 @@ from evalstore.sharing.indexes import (
     count_records,
     read_index,
 )
-from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, sha256
+from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, reading_order, sha256
 from evalstore.sharing.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, RemoteFiles
+from evalstore.sharing.replaced_indexes import ReplacedIndexes
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
 from evalstore.store.ids import JOINED_IDS, as_joined
 
@@ -76,6 +77,7 @@ class IndexCache:
 
     def __init__(self, connection: sqlite3.Connection, rules: Acceptance = ACCEPT_ALL) -> None:
         self._connection = connection
+        self._replaced = ReplacedIndexes(connection, by_all=not rules.identity)
         self.rules = rules
 
     @classmethod
@@ -97,22 +99,32 @@ class IndexCache:
     def refresh(self, files: RemoteFiles) -> int:
         """Read the index files that are not in the cache; returns how many bytes were read.
 
-        One that was refused is read again when it has another signature. Raises `RemoteError` for
-        an index that is damaged, unless it is refused.
+        One that was refused is read again when it has another signature, and one that another
+        replaces is not read. Raises `RemoteError` for an index that is damaged, unless it is
+        refused.
         """
+        read, is_whole = self._refresh(files)
+        return read if is_whole else read + self._refresh(files)[0]
+
+    def _refresh(self, files: RemoteFiles) -> tuple[int, bool]:
+        """Return how many bytes were read, and whether every index was there that was listed."""
         known, refused = self._load_names()  # first: another program may push meanwhile
         found = {file.name: file for file in files.iterate(INDEXES)}
         listed = {name for name in found if digest_of_index(name) is not None}
         if (known | set(refused)) - listed:  # the remote was emptied, or cleaned up
             self._clear()
             known, refused = set(), {}
-        read = 0
-        for name in sorted(listed - known):
+        read, is_whole = 0, True
+        for name in reading_order(listed - known):
             signature = found.get(name + SIGNATURE) if self.rules.requires_signatures else None
             version = _version_of(files, signature)
-            if name not in refused or refused[name] != version:
-                read += self._read(files, name, signature, version)
-        return read
+            is_refused = name in refused and refused[name] == version
+            if not is_refused and not self._replaced.contains(name):
+                try:
+                    read += self._read(files, name, signature, version)
+                except MissingFileError:
+                    is_whole = False  # a clean-up of the remote has replaced it
+        return read, is_whole
 
     def _load_names(self) -> tuple[set[str], dict[str, str | None]]:
         """Return the indexes that count, and those that do not with their signatures' versions."""
@@ -123,10 +135,7 @@ class IndexCache:
         self, files: RemoteFiles, name: str, signature: ListedFile | None, version: str | None
     ) -> int:
         """Read an index file, and note what it lists if it counts; returns its bytes."""
-        try:
-            data = files.read(name, LARGEST_INDEX)
-        except MissingFileError:
-            return 0  # a clean-up of the remote has replaced it
+        data = files.read(name, LARGEST_INDEX)
         if sha256(data) != digest_of_index(name):
             raise RemoteError(
                 f"the remote '{files.address}' is damaged: '{name}' has other bytes than when "
@@ -166,7 +175,7 @@ class IndexCache:
     def _clear(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection:
-            for table in ("records", "packs", "indexes", "refused"):
+            for table in ("records", "packs", "indexes", "refused", "replaced"):
                 self._connection.execute(f"DELETE FROM {table}")
 
     def add(self, name: str, data: bytes, writer: str) -> None:
@@ -181,6 +190,9 @@ class IndexCache:
             if connection.execute("SELECT 1 FROM indexes WHERE name = ?", (name,)).fetchone():
                 return  # another program was faster
             connection.execute("DELETE FROM refused WHERE name = ?", (name,))
+            if self._replaced.settle(name, writer):
+                return
+            self._replaced.add(header.replaces, writer)
             cursor = connection.execute(
                 "INSERT INTO indexes (name, writer, created, records) VALUES (?, ?, ?, 0)",
                 (name, writer, header.created),

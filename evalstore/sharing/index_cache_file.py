@@ -7,9 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from evalstore.sharing.replaced_indexes import SCHEMA as REPLACED
 from evalstore.store.connection import harden
 
-FORMAT = 3
+FORMAT = 4
 _BUSY_SECONDS = 10.0
 _SCHEMA = """
 CREATE TABLE origin (format INTEGER NOT NULL, address TEXT NOT NULL, rules TEXT NOT NULL);
@@ -83,6 +84,6 @@ def _is_usable(connection: sqlite3.Connection, origin: Origin) -> bool:
 
 def make_tables(connection: sqlite3.Connection, origin: Origin) -> None:
     """Make the tables of a cache."""
-    for statement in _SCHEMA.split(";"):
+    for statement in [*_SCHEMA.split(";"), REPLACED]:
         connection.execute(statement)
     connection.execute("INSERT INTO origin VALUES (?, ?, ?)", origin)

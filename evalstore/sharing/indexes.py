@@ -4,7 +4,8 @@ An index is the line `evalstore index 1`, a line of JSON (who has written it and
 packs with their SHA-256 and size), and then 43 bytes for each record: the number of its table, its
 id, its lookup key (the question of a session, the subject of an evaluation, the time of a run and
 whether it was about all cases, otherwise zeros), the number of the pack, the offset and the length
-in it, little-endian.
+in it, little-endian. The header of one that a clean-up has written also names the indexes that it
+replaces: it lists all of their records.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from evalstore.canonical_json import canonical_json
+from evalstore.sharing.layout import digest_of_index
 from evalstore.sharing.packs import LONGEST_RECORD, PackEntry
 
 MAGIC = b"evalstore index 1\n"
 MOST_RECORDS = 1_000_000
 """Records in one index; a push of more writes several."""
 MOST_PACKS = 65_536
+MOST_REPLACED = 50_000
 _LONGEST_HEADER = 16 * 2**20
 LARGEST_INDEX = 64 * 2**20 + _LONGEST_HEADER
 """Bytes."""
@@ -66,6 +69,8 @@ class IndexHeader:
     created: int
     """Microseconds since 1970, UTC, by the clock of the writer."""
     packs: Sequence[IndexedPack]
+    replaces: Sequence[str] = ()
+    """The names of the index files that it replaces."""
 
 
 def write_index(header: IndexHeader, records: Sequence[IndexedRecord]) -> bytes:
@@ -75,6 +80,8 @@ def write_index(header: IndexHeader, records: Sequence[IndexedRecord]) -> bytes:
         "created": header.created,
         "packs": [list(pack) for pack in header.packs],
     }
+    if header.replaces:
+        description["replaces"] = list(header.replaces)
     entries = [
         _ENTRY.pack(entry.table, entry.id, key, pack, entry.offset, entry.length)
         for pack, entry, key in records
@@ -104,6 +111,7 @@ def _read_header(line: bytes) -> IndexHeader:
         content = json.loads(line)
         writer, created = content["writer"], content["created"]
         packs = [IndexedPack(digest, size) for digest, size in content["packs"]]
+        replaces = content.get("replaces", [])
         writer.encode()  # it could be half of a character
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedIndexError("its header cannot be read") from error
@@ -120,10 +128,13 @@ def _read_header(line: bytes) -> IndexHeader:
             and 0 < size <= 2 * LONGEST_RECORD
             for digest, size in packs
         )
+        and replaces.__class__ is list
+        and len(replaces) <= MOST_REPLACED
+        and all(name.__class__ is str and digest_of_index(name) for name in replaces)
     )
     if not sound:
         raise DamagedIndexError("its header has other fields")
-    return IndexHeader(writer, created, packs)
+    return IndexHeader(writer, created, packs, replaces)
 
 
 def _iterate_records(header: IndexHeader, body: memoryview) -> Iterator[IndexedRecord]:

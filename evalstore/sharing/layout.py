@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from evalstore.canonical_json import canonical_json
@@ -14,11 +15,12 @@ from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
 FORMAT = 1
 """Increase this number when older programs cannot read a remote."""
 FORMAT_FILE = "format"
-PACKS, INDEXES = "packs", "indexes"
+PACKS, INDEXES, RETIRED = "packs", "indexes", "retired"
 SIGNATURE = ".sig"
 """What the name of the signature of an index has at its end."""
 _LONGEST_FORMAT = 4_096
-_INDEX = re.compile(r"indexes/[0-9]{8}T[0-9]{6}Z-([0-9a-f]{64})\.idx\Z")
+_INDEX = re.compile(r"indexes/[0-9]{8}T[0-9]{6}Z-([0-9a-f]{64})(\.merged)?\.idx\Z")
+_PACK = re.compile(r"packs/([0-9a-f]{2})/(\1[0-9a-f]{62})\.pack\Z")
 
 
 def sha256(data: bytes) -> str:
@@ -31,16 +33,38 @@ def pack_name(digest: str) -> str:
     return f"{PACKS}/{digest[:2]}/{digest}.pack"
 
 
-def index_name(created: int, digest: str) -> str:
-    """Return the name of an index file; `created` is in microseconds since 1970, UTC."""
+def index_name(created: int, digest: str, *, is_merged: bool = False) -> str:
+    """Return the name of an index file; `created` is in microseconds since 1970, UTC.
+
+    One that `is_merged` replaces others.
+    """
     moment = datetime.fromtimestamp(created // 1_000_000, tz=UTC)
-    return f"{INDEXES}/{moment:%Y%m%dT%H%M%SZ}-{digest}.idx"
+    suffix = ".merged.idx" if is_merged else ".idx"
+    return f"{INDEXES}/{moment:%Y%m%dT%H%M%SZ}-{digest}{suffix}"
+
+
+def reading_order(names: Iterable[str]) -> list[str]:
+    """Return the names of index files: first those that replace others, newest first.
+
+    What they replace need not be read then.
+    """
+    groups: tuple[list[str], list[str]] = ([], [])
+    for name in sorted(names):
+        match = _INDEX.match(name)
+        groups[0 if match and match[2] else 1].append(name)
+    return [*reversed(groups[0]), *groups[1]]
 
 
 def digest_of_index(name: str) -> str | None:
     """Return the SHA-256 in the name of an index file; None for the name of something else."""
     match = _INDEX.match(name)
     return match[1] if match else None
+
+
+def digest_of_pack(name: str) -> str | None:
+    """Return the SHA-256 in the name of a pack; None for the name of something else."""
+    match = _PACK.match(name)
+    return match[2] if match else None
 
 
 def make_remote(files: RemoteFiles) -> None:

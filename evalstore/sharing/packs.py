@@ -68,6 +68,11 @@ class PackEntry(NamedTuple):
     """Bytes, with its head."""
 
 
+def is_small(size: int) -> bool:
+    """Return whether a pack of this size should be put together with others."""
+    return 2 * size < LARGEST_PACK
+
+
 class PackWriter:
     """Collects the records of one pack."""
 
@@ -92,15 +97,23 @@ class PackWriter:
         id = bytes.fromhex(record.id)
         number = TABLE_NUMBERS[record.table]
         head = _HEAD.pack(number, coding, id, len(content), len(data), len(packed))
-        entry = PackEntry(number, id, self.size, len(head) + len(packed))
-        self._pieces += [head, packed]
-        self.size += entry.length
+        return self.copy(number, id, head + packed)
+
+    def copy(self, table: int, id: bytes, data: bytes) -> PackEntry:
+        """Append a record as it is in another pack; returns where it is."""
+        entry = PackEntry(table, id, self.size, len(data))
         self.entries.append(entry)
+        self._pieces.append(data)
+        self.size += len(data)
         return entry
 
-    def finish(self) -> tuple[str, bytes]:
-        """Return the SHA-256 of the pack and its bytes."""
-        data = b"".join(self._pieces)
+    def finish(self, variant: int = 0) -> tuple[str, bytes]:
+        """Return the SHA-256 of the pack and its bytes.
+
+        Another `variant` of it has another name: it ends with an empty record that no index lists.
+        """
+        end = _HEAD.pack(0, _STORED, variant.to_bytes(16, "big"), 0, 0, 0) if variant else b""
+        data = b"".join([*self._pieces, end])
         return sha256(data), data
 
 

@@ -1,4 +1,4 @@
-"""What a remote must be able to do: four operations on files that never change."""
+"""What a remote must be able to do with files that never change."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ class ListedFile(NamedTuple):
     """Bytes."""
     version: str = ""
     """Changes when the file is replaced; empty where the place cannot tell."""
+    modified: int | None = None
+    """When it was written, in microseconds since 1970, by the clock of the remote; at most a day
+    later where the remote rounds. None where it has no times."""
 
 
 class RemoteFiles(Protocol):
@@ -50,6 +53,10 @@ class RemoteFiles(Protocol):
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a file in one step; returns False, and changes nothing, if it exists."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove a file, unless it is missing already."""
         ...
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from evalstore.clock import now
 from evalstore.errors import RemoteError
 from evalstore.files.atomic_write import write_whole
+from evalstore.sharing.listed_time import latest_time
 from evalstore.sharing.packs import LONGEST_RECORD
 from evalstore.sharing.remote_files import GRACE, ListedFile, MissingFileError, UnreadableFileError
 from evalstore.sharing.sftp_session import PATIENCE, LimitError, SftpError, SftpSession, quote
@@ -43,7 +44,8 @@ _UNFINISHED = re.compile(rb"\.tmp-([0-9a-f]{8,10})-[0-9a-f]{16}\Z")
 _AT_ONCE = 20
 _MISSING = re.compile(rb"(?:not found\.?|No such file or directory)\Z")
 _DENIED = re.compile(rb"Permission denied\Z")
-_ENTRY = re.compile(rb"([-a-z])\S*\s+\S+\s+\S+\s+\S+\s+([0-9]+)\s+\S+\s+\S+\s+\S+\s+(.+)\Z")
+_ENTRY = re.compile(rb"([-a-z])\S*\s+\S+\s+\S+\s+\S+\s+([0-9]+)\s+(\S+\s+\S+\s+\S+)\s+(.+)\Z")
+"""The type of a file, its size, its time and its name."""
 _CONNECTING = (
     (
         r"Host key verification failed|HOST IDENTIFICATION HAS CHANGED|host key is known",
@@ -101,14 +103,15 @@ class SftpFiles:
                         if _MISSING.search(line):
                             continue
                         raise self._problem([line], "read")
-                    base = entry[3].rpartition(b"/")[2].decode(errors="replace")
+                    base = entry[4].rpartition(b"/")[2].decode(errors="replace")
                     if base.startswith("."):
                         continue
                     name = f"{parent}/{base}" if parent else base
                     if entry[1] == b"d":
                         waiting.append(name)
                     else:
-                        yield ListedFile(name, int(entry[2]))
+                        modified = latest_time(entry[3].decode(errors="replace"), now())
+                        yield ListedFile(name, int(entry[2]), modified=modified)
 
     def read(self, name: str, most: int) -> bytes:
         """Return a whole file of at most `most` bytes."""
@@ -171,6 +174,15 @@ class SftpFiles:
         if self._has(path):
             return False
         raise self._problem(errors, "written to")
+
+    def delete(self, name: str) -> None:
+        """Remove a file, unless it is missing already."""
+        if self._last is not None and self._last[0] == name:
+            self._last = None
+        path = self._path(name)
+        errors = self._run([f"rm {quote(path)}"])[0]
+        if errors and self._has(path):
+            raise self._problem(errors, "written to")
 
     def _clean_up(self) -> None:
         """Remove what writers have left that were killed long ago; once, before anything else.

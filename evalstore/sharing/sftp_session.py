@@ -53,7 +53,7 @@ class SftpSession:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             bufsize=0,
-            env={**os.environ, "LC_ALL": "C"},
+            env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},  # names and times in listings
             start_new_session=True,  # no terminal to ask for a password
         )
 

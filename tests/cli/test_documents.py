@@ -51,7 +51,7 @@ def name_of(command: Sequence[str]) -> str:
     """What the schema of a command's document is called."""
     name = " ".join(command[:2]) if command[0] == "ls" else command[0]
     name = "status" if "-n" in command and command[0] in ("run", "judge") else name
-    if tuple(command[:2]) in (("remote", "add"), ("remote", "show")):
+    if tuple(command[:2]) in (("remote", "add"), ("remote", "show"), ("remote", "gc")):
         name = " ".join(command[:2])
     for option in ("--failures", "--full"):
         name = f"{name} {option}" if option in command else name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -281,9 +282,51 @@ def test_a_remote_is_shown(shared: Path, evalstore: Evalstore) -> None:
     assert shown[6].endswith(" 17")
 
 
+def test_a_remote_is_cleaned_up(shared: Path, evalstore: Evalstore) -> None:
+    evalstore("push")
+    for number in range(3):
+        edit(shared / "tests/weather.md", "must be", f"must be {number}")
+        evalstore("run", *QUIET)
+        evalstore("push")
+    planned, done, again = (
+        [_sizes(line) for line in evalstore("remote", "gc", *options).stdout.splitlines()]
+        for options in (("--dry-run",), (), ("origin",))
+    )
+    waiting = (
+        "4 index files and 4 packs (<size>) are no longer needed; 'evalstore remote gc' deletes "
+        "them 14d after they were replaced"
+    )
+    assert planned == ["would compact 4 pushes with 4 packs in origin (shared): <size>"]
+    assert done == [
+        "compacted 4 pushes with 4 packs in origin (shared): <size> -> 1 pack, <size>",
+        waiting,
+    ]
+    assert again == ["nothing to compact or delete in origin (shared)", waiting]
+    for mark in (shared / "shared/retired").iterdir():
+        os.utime(mark, (0, 0))
+    planned, done, again = (
+        [_sizes(line) for line in evalstore("remote", "gc", *options).stdout.splitlines()]
+        for options in (("--grace", "52w", "-n"), (), ())
+    )
+    deleted = "4 index files and 4 packs (<size>) in origin (shared)"
+    assert (planned, done) == ([f"would delete {deleted}"], [f"deleted {deleted}"])
+    assert again == ["nothing to compact or delete in origin (shared)"]
+    assert evalstore("fsck", "--remote").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "hint"),
     [
+        (
+            ["remote", "gc", "--grace", "soon"],
+            "'--grace soon' cannot be read",
+            "write a number with s, m, h, d or w: '30d', '1.5h'",
+        ),
+        (
+            ["remote", "show", "--dry-run"],
+            "'remote show' has no option '--dry-run'",
+            "'evalstore remote gc' has it",
+        ),
         (["remote", "ad", "x"], "'remote' has no action 'ad'", "did you mean 'add'?"),
         (
             ["remote", "add", "x"],

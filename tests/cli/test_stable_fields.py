@@ -313,6 +313,8 @@ def _share(workspace: Path, show: Callable[..., Any]) -> None:
         show(command)
     show("remote")
     show("remote", "show")
+    settings.write_text(settings.read_text().replace(signed, "origin: shared"))
+    show("remote", "gc")
 
 
 def _trust(workspace: Path, show: Callable[..., Any], evalstore: Evalstore) -> None:

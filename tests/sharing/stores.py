@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from evalstore.sharing.acceptance import ACCEPT_ALL, Acceptance
+from evalstore.sharing.collect_garbage import Collected, GarbageCollection
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
+from evalstore.sharing.index_writer import Sign, Written
 from evalstore.sharing.indexes import IndexHeader
 from evalstore.sharing.layout import make_remote, require_remote
 from evalstore.sharing.progress import CopyListener
 from evalstore.sharing.pull import Pulled, pull_records
-from evalstore.sharing.push import Pushed, Sign, push_records
+from evalstore.sharing.push import push_records
 from evalstore.sharing.remote_files import RemoteFiles
 from evalstore.store import Store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
@@ -58,7 +61,7 @@ def push(
     rules: Acceptance = ACCEPT_ALL,
     sign: Sign | None = None,
     writer: str = "Ann@laptop",
-) -> Pushed:
+) -> Written:
     """Push everything."""
     make_remote(files)
     with IndexCache.open(cache, files.address, rules) as indexes:
@@ -79,6 +82,46 @@ def pull(
         with store.snapshot_ids() as ids:
             missing = find_missing(indexes, ids)
         return pull_records(store, files, indexes, missing, CopyListener())
+
+
+def collect(
+    files: RemoteFiles,
+    cache: Path | None = None,
+    *,
+    grace: timedelta = timedelta(days=14),
+    rules: Acceptance = ACCEPT_ALL,
+    sign: Sign | None = None,
+    dry_run: bool = False,
+) -> Collected:
+    """Clean up a remote."""
+    with IndexCache.open(cache, files.address, rules) as indexes:
+        return GarbageCollection(
+            files,
+            indexes,
+            grace=grace // timedelta(microseconds=1),
+            sign=sign,
+            listener=CopyListener(),
+            dry_run=dry_run,
+        ).run()
+
+
+def push_parts(
+    records: Sequence[CheckedRecord],
+    files: RemoteFiles,
+    folder: Path,
+    count: int,
+    *,
+    writer: str = "Ann@laptop",
+    sign: Sign | None = None,
+    rules: Acceptance = ACCEPT_ALL,
+) -> None:
+    """Push records in so many pushes; what a record refers to is pushed before it."""
+    path = folder / f"{writer}.db"
+    with opened(path) as store:
+        for number in range(count):
+            first, last = (len(records) * at // count for at in (number, number + 1))
+            store.ensure_records(records[first:last])
+            push(store, files, writer=writer, sign=sign, rules=rules)
 
 
 def to_push(store: Store, files: RemoteFiles) -> dict[str, int]:

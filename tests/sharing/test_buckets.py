@@ -37,6 +37,7 @@ ACTIONS: dict[str, Callable[[RemoteFiles], object]] = {
     "read_range": lambda files: files.read_range("format", 0, 10),
     "iterate": lambda files: list(files.iterate("")),
     "create": lambda files: files.create("format", b"x"),
+    "delete": lambda files: files.delete("format"),
     "create large": lambda files: files.create("format", b"x" * 100_000),
 }
 
@@ -57,7 +58,7 @@ def test_a_refusal_is_explained_without_what_the_server_says(
     assert str(error) == "access to the remote 's3://b/x' was denied"
     assert error.hint == (
         "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; they need the rights to "
-        "list, read and write objects"
+        "list, read and write objects, and 'evalstore remote gc' also to delete them"
     )
     shown = "".join(traceback.format_exception(error))
     assert "the-key-id" not in shown

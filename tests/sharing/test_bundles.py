@@ -201,11 +201,10 @@ def test_a_key_is_not_written_to_a_bundle(
 
 def test_a_bundle_is_read_only(finished: Path, tmp_path: Path) -> None:
     create_bundle(Location(finished), tmp_path / "all.bundle")
-    with (
-        BundleFiles.open(tmp_path / "all.bundle") as files,
-        pytest.raises(RemoteError, match="cannot be changed"),
-    ):
-        files.create("format", b"")
+    with BundleFiles.open(tmp_path / "all.bundle") as files:
+        for change in (lambda: files.create("format", b""), lambda: files.delete("format")):
+            with pytest.raises(RemoteError, match="cannot be changed"):
+                change()
 
 
 def test_the_command_says_what_it_did(

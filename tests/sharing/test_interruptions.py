@@ -63,6 +63,10 @@ class Scheduled(FolderFiles):
         self._step()
         return super().create(name, data)
 
+    def delete(self, name: str) -> None:
+        self._step()
+        super().delete(name)
+
 
 def _kill() -> None:
     raise Killed

@@ -6,15 +6,19 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from evalstore.clock import now
 from evalstore.errors import RemoteError
 from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.listed_time import latest_time
 from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
 from evalstore.store import Store
+from evalstore.store.records import CheckedRecord
 from tests.sharing import places, stores
 from tests.sharing.places import RecordPlace
 
@@ -53,6 +57,55 @@ def test_files_are_created_listed_and_read(place: RecordPlace) -> None:
     assert sorted(_listed(again)) == [("format", 6), ("indexes/b", 9), (PACK, len(PACK))]
     assert _listed(again, "packs") == [(PACK, len(PACK))]
     assert again.read(PACK, 1000) == PACK.encode()
+
+
+def test_a_file_has_the_time_at_which_it_was_created(place: RecordPlace) -> None:
+    files = place()
+    before = now()
+    files.create(PACK, b"x")
+    (file,) = files.iterate("")
+    assert file.modified is not None
+    minute, second = 60_000_000, 1_000_000
+    assert before - 2 * second < file.modified < now() + minute
+
+
+def test_a_deleted_file_is_gone_and_can_be_created_again(place: RecordPlace) -> None:
+    files = place()
+    files.delete(PACK)  # neither the file nor its folder is there
+    for name in ("format", PACK):
+        files.create(name, b"12345")
+    assert files.read_range(PACK, 0, 5) == b"12345"
+    files.delete(PACK)
+    files.delete(PACK)
+    assert _listed(place()) == [("format", 5)]
+    with pytest.raises(MissingFileError, match=PACK):
+        files.read_range(PACK, 0, 5)
+    assert files.create(PACK, b"123")
+    assert files.read_range(PACK, 0, 5) == b"123"
+
+
+NOW = 1_767_268_800_000_000
+"""2026-01-01 12:00 UTC."""
+
+
+@pytest.mark.parametrize(
+    ("text", "latest"),
+    [
+        ("Jan  1 11:59", "2026-01-01T11:59:59"),
+        ("Dec 31 23:00", "2025-12-31T23:00:59"),
+        ("Jul  2 23:00", "2025-07-02T23:00:59"),
+        ("Jan  2 10:00", "2026-01-02T10:00:59"),  # its clock is fast
+        ("May 23  2024", "2024-05-23T23:59:59"),
+        ("Feb 29 10:00", None),
+        ("Mai 23  2024", None),
+        ("23 May 2024", None),
+        ("May", None),
+    ],
+)
+def test_a_time_in_a_listing_is_never_read_as_an_earlier_one(text: str, latest: str | None) -> None:
+    expected = datetime.fromisoformat(f"{latest}+00:00") if latest else None
+    found = latest_time(text, NOW)
+    assert found == (int(expected.timestamp()) * 1_000_000 if expected else None)
 
 
 def test_a_missing_file_is_told_from_one_that_cannot_be_read(place: RecordPlace) -> None:
@@ -152,6 +205,28 @@ def test_results_are_pushed_and_pulled(place: RecordPlace, full: Store, empty: S
     assert stores.rows(empty) == stores.rows(full)
 
 
+def test_a_remote_of_any_kind_is_cleaned_up(
+    place: RecordPlace,
+    whole_records: Sequence[CheckedRecord],
+    full: Store,
+    empty: Store,
+    tmp_path: Path,
+) -> None:
+    stores.push_parts(whole_records, place(), tmp_path, 3)
+    replaced = stores.collect(place()).replaced
+    kept = _listed(place())
+    assert stores.collect(place()).waiting == replaced
+    assert _listed(place()) == kept
+    assert stores.collect(place(), grace=timedelta(0)).deleted == replaced
+    assert [name.partition("/")[0] for name, _ in sorted(_listed(place()))] == [
+        "format",
+        "indexes",
+        "packs",
+    ]
+    stores.pull(empty, place())
+    assert stores.rows(empty) == stores.rows(full)
+
+
 # --- places that do not answer as they should
 
 
@@ -168,6 +243,7 @@ def use(files: RemoteFiles) -> Iterator[str]:
         lambda: list(files.iterate("")),
         lambda: files.create("format", b"x"),
         lambda: files.create("format", b"x" * 100_000),
+        lambda: files.delete("format"),
     ):
         with pytest.raises(RemoteError) as caught:
             action()
@@ -204,5 +280,7 @@ def test_a_place_that_may_not_be_written_to_is_reported(tmp_path: Path) -> None:
     (tmp_path / "format").write_bytes(b"x")
     files = places.sftp_files(tmp_path, "-R")
     assert files.read("format", 1) == b"x"
-    with pytest.raises(RemoteError, match="cannot be written to: Permission denied"):
-        files.create("other", b"x")
+    for change in (lambda: files.create("other", b"x"), lambda: files.delete("format")):
+        with pytest.raises(RemoteError, match="cannot be written to: Permission denied"):
+            change()
+    assert files.read("format", 1) == b"x"

@@ -1,8 +1,7 @@
-"""`remote`, `push`, `pull`, `fetch`."""
+"""`push`, `pull`, `fetch`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,29 +9,17 @@ import typer
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.render.copied_rows import (
-    counts_text,
     print_sentence,
     pull_line,
     push_line,
     tell_of_excluded,
     warn_of_left_out,
 )
-from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
     from evalstore.cli.copy_progress import CopyProgress
     from evalstore.operations.pull import PullReport
-
-_PUSHES = 10
-"""The newest pushes that `remote show` lists."""
-_ACTIONS = {
-    "list": ("", 0, 0),
-    "add": ("NAME ADDRESS", 2, 2),
-    "remove": ("NAME", 1, 1),
-    "show": ("[NAME]", 0, 1),
-}
-"""The actions of `remote` with their arguments, and how many there are at least and at most."""
 
 Remote = Annotated[
     str | None,
@@ -61,89 +48,6 @@ ExcludeTags = Annotated[
         autocompletion=completions.tags,
     ),
 ]
-
-
-@app.command()
-def remote(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ACTION] [NAME] [ADDRESS]",
-            help="list (the default), add NAME ADDRESS, remove NAME, or show [NAME].",
-        ),
-    ] = None,
-    json: options.Json = False,
-) -> None:
-    """List, add, remove or show remotes of shared results.
-
-    An address is a folder, or a URL: s3://bucket/path, gs://bucket/path, az://container/path or
-    sftp://user@host/path. 'add' writes it into evalstore.yaml and allows this workspace to use it,
-    and 'remove' removes it from there; the files of the remote stay. 'show' compares the remote
-    with the store.
-    """
-    from evalstore.operations import remotes
-
-    action, arguments = _read_action(words or ["list"])
-    if action == "show":
-        _show(arguments[0] if arguments else None, json=json)
-        return
-    if action == "list":
-        listed = remotes.list_remotes(here())
-        if json:
-            output.document({"remotes": listed})
-        elif listed:
-            print_table(
-                Table(("remote", "address"), [(item.name, item.address) for item in listed])
-            )
-        else:
-            output.talk("no remote is set; 'evalstore remote add origin ADDRESS' sets one")
-        return
-    if action == "add":
-        changed, verb = remotes.add_remote(here(), *arguments), "added"
-    else:
-        changed, verb = remotes.remove_remote(here(), *arguments), "removed"
-    if json:
-        output.document(changed)
-    else:
-        output.line(f"{verb} the remote {changed.name}: {output.safe(changed.address)}")
-
-
-def _read_action(words: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the action and its arguments; raises `EvalstoreError`."""
-    from evalstore.files.fields import suggest
-
-    action, arguments = words[0], words[1:]
-    if action not in _ACTIONS:
-        raise EvalstoreError(
-            f"'remote' has no action '{action}'", hint=suggest(action, _ACTIONS, "actions")
-        )
-    usage, least, most = _ACTIONS[action]
-    if not least <= len(arguments) <= most:
-        raise EvalstoreError(
-            f"'remote {action}' takes {usage or 'no arguments'}",
-            hint=f"evalstore remote {action} {usage}".rstrip(),
-        )
-    return action, arguments
-
-
-def _show(name: str | None, *, json: bool) -> None:
-    from evalstore.cli.render.copied_rows import print_pushes
-    from evalstore.display import bytes_text
-    from evalstore.operations.remotes import show_remote
-
-    report = show_remote(here(), name)
-    if json:
-        output.document(report)
-        return
-    print_sentence(f"{report.name}: {output.safe(report.address)}", "remote   ")
-    print_sentence(f"{counts_text(report.records)}, {bytes_text(report.size)}", "has      ")
-    print_sentence(counts_text(report.to_pull), "to pull  ")
-    print_sentence(counts_text(report.to_push), "to push  ")
-    if report.pushes:
-        output.line()
-        print_pushes(list(reversed(report.pushes[-_PUSHES:])))
-        if len(report.pushes) > _PUSHES:
-            output.line(f"and {len(report.pushes) - _PUSHES:,} older pushes")
 
 
 @app.command()

@@ -1,0 +1,170 @@
+"""`remote`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.app import app, here
+from evalstore.cli.commands.sharing import progress
+from evalstore.cli.render.copied_rows import counts_text, print_sentence
+from evalstore.cli.render.table import Table, print_table
+from evalstore.errors import EvalstoreError
+
+if TYPE_CHECKING:
+    from evalstore.operations.remotes import Remote
+
+_PUSHES = 10
+"""The newest pushes that `remote show` lists."""
+
+
+class _Action(NamedTuple):
+    """An action of `remote`."""
+
+    usage: str
+    least: int
+    """Arguments."""
+    most: int
+    options: Sequence[str] = ()
+
+
+_ACTIONS = {
+    "list": _Action("", 0, 0),
+    "add": _Action("NAME ADDRESS", 2, 2),
+    "remove": _Action("NAME", 1, 1),
+    "show": _Action("[NAME]", 0, 1),
+    "gc": _Action("[NAME]", 0, 1, ("--dry-run", "--grace")),
+}
+
+
+@app.command()
+def remote(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ACTION] [NAME] [ADDRESS]",
+            help="list (the default), add NAME ADDRESS, remove NAME, show [NAME], or gc [NAME].",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="With gc: only say what would be done.")
+    ] = False,
+    grace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE",
+            help="With gc: delete what has been unneeded for so long (default: 14d).",
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """List, add, remove, show or clean up remotes of shared results.
+
+    An address is a folder, or a URL: s3://bucket/path, gs://bucket/path, az://container/path or
+    sftp://user@host/path. 'add' writes it into evalstore.yaml and allows this workspace to use it,
+    and 'remove' removes it from there; the files of the remote stay. 'show' compares the remote
+    with the store.
+
+    'gc' compacts the files of many small pushes, and deletes files that have not been needed for
+    14 days. No results are lost, and others may push and pull meanwhile. An interrupted 'gc' is
+    completed by the next one.
+
+    Exit code 6: the remote is damaged, or it or the store cannot be used.
+    """
+    from evalstore.operations import remotes
+
+    given = {"--dry-run": dry_run, "--grace": grace is not None}
+    action, arguments = _read_action(
+        words or ["list"], [option for option, is_given in given.items() if is_given]
+    )
+    name = arguments[0] if arguments else None
+    if action == "show":
+        _show(name, json=json)
+    elif action == "gc":
+        _collect_garbage(name, dry_run=dry_run, grace=grace, json=json)
+    elif action == "list":
+        _print_remotes(remotes.list_remotes(here()), json=json)
+    elif action == "add":
+        _print_changed(remotes.add_remote(here(), *arguments), "added", json=json)
+    else:
+        _print_changed(remotes.remove_remote(here(), *arguments), "removed", json=json)
+
+
+def _read_action(words: Sequence[str], given: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the action and its arguments; raises `EvalstoreError`, also for a wrong option."""
+    from evalstore.files.fields import suggest
+
+    name, arguments = words[0], words[1:]
+    if name not in _ACTIONS:
+        raise EvalstoreError(
+            f"'remote' has no action '{name}'", hint=suggest(name, _ACTIONS, "actions")
+        )
+    action = _ACTIONS[name]
+    if not action.least <= len(arguments) <= action.most:
+        raise EvalstoreError(
+            f"'remote {name}' takes {action.usage or 'no arguments'}",
+            hint=f"evalstore remote {name} {action.usage}".rstrip(),
+        )
+    for option in given:
+        if option not in action.options:
+            raise EvalstoreError(
+                f"'remote {name}' has no option '{option}'", hint="'evalstore remote gc' has it"
+            )
+    return name, arguments
+
+
+def _print_remotes(listed: Sequence[Remote], *, json: bool) -> None:
+    if json:
+        output.document({"remotes": listed})
+    elif listed:
+        print_table(Table(("remote", "address"), [(item.name, item.address) for item in listed]))
+    else:
+        output.talk("no remote is set; 'evalstore remote add origin ADDRESS' sets one")
+
+
+def _print_changed(changed: Remote, verb: str, *, json: bool) -> None:
+    if json:
+        output.document(changed)
+    else:
+        output.line(f"{verb} the remote {changed.name}: {output.safe(changed.address)}")
+
+
+def _show(name: str | None, *, json: bool) -> None:
+    from evalstore.cli.render.copied_rows import print_pushes
+    from evalstore.display import bytes_text
+    from evalstore.operations.remotes import show_remote
+
+    report = show_remote(here(), name)
+    if json:
+        output.document(report)
+        return
+    print_sentence(f"{report.name}: {output.safe(report.address)}", "remote   ")
+    print_sentence(f"{counts_text(report.records)}, {bytes_text(report.size)}", "has      ")
+    print_sentence(counts_text(report.to_pull), "to pull  ")
+    print_sentence(counts_text(report.to_push), "to push  ")
+    if report.pushes:
+        output.line()
+        print_pushes(list(reversed(report.pushes[-_PUSHES:])))
+        if len(report.pushes) > _PUSHES:
+            output.line(f"and {len(report.pushes) - _PUSHES:,} older pushes")
+
+
+def _collect_garbage(name: str | None, *, dry_run: bool, grace: str | None, json: bool) -> None:
+    from evalstore.cli.render.collected_garbage import print_collected
+    from evalstore.operations.remote_gc import GRACE, collect_remote_garbage
+
+    with progress("compacting") as listener:
+        report = collect_remote_garbage(
+            here(),
+            name,
+            grace=GRACE if grace is None else grace,
+            dry_run=dry_run,
+            listener=listener,
+        )
+    if json:
+        output.document(report)
+    else:
+        print_collected(report)

@@ -1,0 +1,223 @@
+"""The clean-up of a remote: the one operation that deletes files of it.
+
+Small packs are put together first. What is no longer needed is marked, and deleted by a later
+clean-up after a time of grace, in which readers and writers that began before have ended. It may
+be killed at any point, and run several times at once. An index is deleted only if living ones of
+the same writer have all of its records, and a pack only if no index lists it, whatever marks say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.clock import now
+from evalstore.sharing.compaction import SignTime, plan_compactions, write_compaction
+from evalstore.sharing.coverage import find_covered
+from evalstore.sharing.layout import RETIRED, SIGNATURE, pack_name, require_remote
+from evalstore.sharing.remote_files import MissingFileError
+from evalstore.sharing.retirement import Mark, read_marks, read_time, require_past, write_mark
+from evalstore.sharing.survey import RemoteSurvey
+
+if TYPE_CHECKING:
+    from evalstore.sharing.index_cache import IndexCache
+    from evalstore.sharing.index_writer import Sign
+    from evalstore.sharing.progress import CopyListener
+    from evalstore.sharing.remote_files import RemoteFiles
+
+_ATTEMPTS = 3
+
+
+@dataclass(slots=True)
+class FileCounts:
+    """Numbers of files of a remote."""
+
+    indexes: int = 0
+    packs: int = 0
+    size: int = 0
+    """Bytes of all these files."""
+
+    def __bool__(self) -> bool:
+        return bool(self.indexes or self.packs)
+
+
+@dataclass(slots=True)
+class Collected:
+    """What a clean-up has done, or would do."""
+
+    replaced: FileCounts = field(default_factory=FileCounts)
+    """The indexes that were put together, and the packs that were rewritten."""
+    written: FileCounts = field(default_factory=FileCounts)
+    """What was written for them; nothing in a dry run."""
+    deleted: FileCounts = field(default_factory=FileCounts)
+    waiting: FileCounts = field(default_factory=FileCounts)
+    """What is no longer needed, and not deleted yet."""
+    others: int = 0
+    """Indexes that should be put together, but only by those who have signed them."""
+
+
+class GarbageCollection:
+    """A clean-up of a remote. Every method raises `RemoteError`."""
+
+    def __init__(
+        self,
+        files: RemoteFiles,
+        cache: IndexCache,
+        *,
+        grace: int,
+        sign: Sign | None,
+        listener: CopyListener,
+        dry_run: bool = False,
+    ) -> None:
+        """`grace` is in microseconds; with `dry_run`, nothing is written or deleted."""
+        self._files = files
+        self._cache = cache
+        self._grace = grace
+        self._sign = sign
+        self._listener = listener
+        self._dry_run = dry_run
+        self.result = Collected()
+
+    def run(self) -> Collected:
+        """Put together, mark, and delete what was marked long enough ago."""
+        require_remote(self._files)
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(MissingFileError):  # another clean-up has deleted what this one reads
+                return self._run()
+        return self._run()
+
+    def _run(self) -> Collected:
+        self._survey = RemoteSurvey(self._files, self._cache.rules)
+        self._time = self._read_time()
+        require_past(self._files, self._survey.marks, self._time)
+        self._put_together()
+        if not self._dry_run:
+            self._mark()
+        self._delete()
+        self._count_waiting()
+        return self.result
+
+    def _read_time(self) -> int:
+        """Return the time of the remote, where the age of a file matters."""
+        survey = self._survey
+        unlisted = survey.packs.keys() - survey.find_listed_packs()
+        is_needed = survey.marks or unlisted or survey.has_clock
+        return read_time(self._files) if is_needed and not self._dry_run else now()
+
+    def _is_old(self, modified: int | None) -> bool:
+        return modified is not None and self._time - modified >= self._grace
+
+    def _put_together(self) -> None:
+        compactions, self.result.others = plan_compactions(
+            self._survey, SignTime(self._cache, self._sign, now())
+        )
+        self._listener.start(sum(compaction.records for compaction in compactions))
+        replaced, written = self.result.replaced, self.result.written
+        for compaction in compactions:
+            packs = compaction.small_packs()
+            replaced.indexes += len(compaction.indexes)
+            replaced.packs += len(packs)
+            replaced.size += sum(index.size for index in compaction.indexes)
+            replaced.size += sum(pack.size for pack in packs)
+            if not self._dry_run:
+                done = write_compaction(
+                    self._files, self._cache, self._survey, compaction, self._listener, self._sign
+                )
+                written.indexes += len(done.indexes)
+                written.packs += done.packs
+                written.size += done.bytes_sent
+        if compactions and not self._dry_run:
+            self._survey.read_indexes()
+
+    def _mark(self) -> None:
+        """Mark what is no longer needed, and is in no mark yet."""
+        survey = self._survey
+        known = {name for mark in survey.marks for name in mark.indexes}
+        indexes = survey.find_replaced() - known
+        needed = {
+            pack.digest
+            for index in survey.indexes.values()
+            if index.name not in indexes | known
+            for pack in index.header.packs
+        }
+        packs = {pack.digest for name in indexes for pack in survey.indexes[name].header.packs}
+        if indexes:
+            write_mark(self._files, indexes, packs - needed)
+        known_packs = {digest for mark in survey.marks for digest in mark.packs}
+        unlisted = survey.packs.keys() - survey.find_listed_packs() - known_packs
+        old = {digest for digest in unlisted if self._is_old(survey.packs[digest].modified)}
+        if old:  # of interrupted pushes; one that goes on now must learn of it
+            write_mark(self._files, (), old)
+
+    def _delete(self) -> None:
+        expired = [mark for mark in self._survey.marks if self._is_old(mark.modified)]
+        if not expired:
+            return
+        for name in self._find_deletable(expired):
+            self._delete_index(name)
+        if not self._dry_run:
+            self._survey.read_indexes()  # of pushes that have ended meanwhile
+        listed = self._survey.find_listed_packs()
+        for mark in expired:
+            for digest in mark.packs:
+                if digest in self._survey.packs and digest not in listed:
+                    self._delete_pack(digest)
+            gone = [name for name in mark.indexes if name not in self._survey.indexes]
+            if not self._dry_run:
+                for name in self._survey.signatures.keys() & gone:  # left by a killed clean-up
+                    self._files.delete(name + SIGNATURE)
+                if len(gone) == len(mark.indexes):
+                    self._files.delete(mark.name)
+
+    def _delete_index(self, name: str) -> None:
+        index = self._survey.indexes.pop(name)
+        self.result.deleted.indexes += 1
+        self.result.deleted.size += index.size + self._survey.signatures.get(name, 0)
+        if not self._dry_run:
+            self._files.delete(name)
+            if name in self._survey.signatures:
+                self._files.delete(name + SIGNATURE)
+
+    def _delete_pack(self, digest: str) -> None:
+        self.result.deleted.packs += 1
+        self.result.deleted.size += self._survey.packs.pop(digest).size
+        if not self._dry_run:
+            self._files.delete(pack_name(digest))
+
+    def _find_deletable(self, marks: Iterable[Mark]) -> list[str]:
+        """Return the marked indexes whose records are all listed by living ones of their group."""
+        survey = self._survey
+        replaced = survey.find_replaced()
+        marked = {name for mark in marks for name in mark.indexes} & replaced
+        groups = {survey.find_group(name) for name in marked}
+        deletable: list[str] = []
+        for group in groups:
+            names = sorted(name for name in marked if survey.find_group(name) == group)
+            living = [
+                index.name
+                for index in survey.find_living()
+                if index.header.replaces and survey.find_group(index.name) == group
+            ]
+            deletable += find_covered(self._files, survey, names, living)
+        return deletable
+
+    def _count_waiting(self) -> None:
+        """Count what is marked, and what a dry run would mark."""
+        survey, waiting = self._survey, self.result.waiting
+        indexes = survey.find_replaced()
+        marks = read_marks(self._files, self._files.iterate(RETIRED))
+        listed = {
+            pack.digest
+            for index in survey.indexes.values()
+            if index.name not in indexes
+            for pack in index.header.packs
+        }
+        packs = {digest for mark in marks for digest in mark.packs} - listed
+        packs &= survey.packs.keys()
+        waiting.indexes = len(indexes)
+        waiting.packs = len(packs)
+        waiting.size = sum(
+            survey.indexes[name].size + survey.signatures.get(name, 0) for name in indexes
+        ) + sum(survey.packs[digest].size for digest in packs)
