@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.clock import iso
 from evalstore.display import safe
 from evalstore.errors import EvalstoreError
-from evalstore.operations.user_name import name_of_writer
 from evalstore.planning.open_project import open_workspace
 from evalstore.store.table_columns import EVENTS
 
@@ -72,4 +71,6 @@ def push_text(push: FirstPush) -> str:
 @lru_cache(maxsize=4)
 def _own_name(directory: Path) -> str:
     """Return the name under which this machine pushes; asking git for it takes a while."""
+    from evalstore.operations.user_name import name_of_writer
+
     return name_of_writer(directory)
