@@ -51,7 +51,7 @@ class BundleReport:
     presumes: Sequence[str]
     """The ids of the runs that a store must have already."""
     excluded_runs: int = field(default=0, metadata={"json_name": "excludedRuns"})
-    """How many runs are left out, because their workspace has cases with an excluded tag."""
+    """How many runs are left out: with tests with excluded tags, or earlier versions of tests."""
 
 
 @dataclass(frozen=True, slots=True)

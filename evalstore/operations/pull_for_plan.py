@@ -4,22 +4,24 @@ A clean machine, such as one of CI, needs neither the history nor the results of
 looks up the questions of its plan, then the judgements of the answers that came, and again until
 nothing more comes. Unless only some cases are selected, it copies the newest run and the newest
 about all cases first: they tell what broke. For the gate on regressions it goes on to older runs,
-until each case that fails in these has passed in one.
+until each planned case has passed in one: whichever fails is a regression then.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.pull import PullReport, count_left_out
 from evalstore.operations.push import count_kinds
-from evalstore.operations.regressions import has_failure_without_pass
+from evalstore.operations.regressions import has_case_without_verdict
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan, require_sound
+from evalstore.planning.results import as_result, compute_results
 from evalstore.sharing.layout import require_remote
 from evalstore.sharing.pack_reader import MissingPackError
 from evalstore.sharing.progress import CopyListener
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
+    from evalstore.runs import Run
 
 
 def pull_for_plan(
@@ -54,6 +57,8 @@ def pull_for_plan(
         received = opened.cache.refresh(opened.files)
         listener = listener or CopyListener()
         selection = selection or SelectionOptions()
+        if with_history and not opened.cache.list_runs():
+            location.warn(f"'{opened.name}' has no runs: no failure can be told from a regression")
         wanted = _History(baseline, not selection.narrows if with_history is None else with_history)
         copied: Counter[str] = Counter()
         for is_last in (False, True):
@@ -100,47 +105,68 @@ def _pull(
         project.store_versions()  # so that the remote need not send them
         if history.is_searched or not selection.narrows:
             pull.copy("runs", pull.find_newest_runs())
-        if history.baseline is not None:
-            pull.copy("runs", _find_baseline(project, opened, history.baseline))
-        elif history.is_searched:
-            _pull_older_runs(project, opened, pull)
         while True:
             plan = make_plan(project, selection)
             sessions = pull.find_keyed("sessions", questions_of(plan))
             subjects = {item.subject for item in plan.judgements if item.subject}
             judgements = pull.find_keyed("evaluations", subjects)
             if not sessions and not judgements:
-                return
+                break
             pull.copy("sessions", sessions)
             pull.copy("evaluations", judgements)
+        baseline = None
+        if history.baseline is not None:
+            baseline = _pull_baseline(project, opened, pull, history.baseline)
+        if baseline or (history.is_searched and history.baseline is None):
+            _pull_older_runs(project, opened, pull, plan, baseline)
 
 
-def _find_baseline(project: Project, opened: OpenRemote, revision: str) -> set[bytes]:
-    """Return the run that a revision names if only the remote has it; raises `RevisionError`."""
+def _pull_baseline(
+    project: Project, opened: OpenRemote, pull: ReferencedPull, revision: str
+) -> Run | None:
+    """Copy the run that a revision names if the remote has it; returns it.
+
+    Raises `RevisionError`, but not for a revision that the remote does not know: the run says what
+    is wrong with it.
+    """
     runs = opened.cache.list_runs()
     remote, slash, name = revision.partition("/")
     if slash and remote == opened.name:
         id = resolve_remote_run(runs, remote, name)
     else:
-        found = [id for id in runs if id.startswith(revision)]
+        found = [id for id in runs if id.startswith(revision.lower())]
         if len(found) != 1:
-            return set()  # the run says what is wrong with it
+            return None
         id = found[0]
-    return {bytes.fromhex(id)} - project.store.find_present(RUNS.name, [bytes.fromhex(id)])
+    _pull_runs(project, pull, [bytes.fromhex(id)])
+    return project.store.load_run(id) if project.store.load_sizes(RUNS.name, [id]) else None
 
 
-def _pull_older_runs(project: Project, opened: OpenRemote, pull: ReferencedPull) -> None:
-    """Copy older runs until each failure of the newest ones has passed in one of them."""
-    store, folder = project.store, project.settings.paths["tests"]
-    ids = [bytes.fromhex(id) for id in opened.cache.list_runs()[:RUNS_SEARCHED]]
-    present = store.find_present(RUNS.name, ids)
-    older = [id for id in ids if id not in present]
-    newest = [store.load_run(id.hex()) for id in sorted(opened.cache.find_newest_runs() & present)]
+def _pull_older_runs(
+    project: Project, opened: OpenRemote, pull: ReferencedPull, plan: Plan, baseline: Run | None
+) -> None:
+    """Copy runs, newest first, until they tell whether each planned case can be a regression.
+
+    With a baseline, the runs before it.
+    """
+    runs = opened.cache.list_runs()
+    if baseline:
+        runs = runs[runs.index(baseline.id) + 1 :]
+    older = [bytes.fromhex(id) for id in runs[:RUNS_SEARCHED]]
+    cells = [
+        (as_result(result), result.cell.case)
+        for result in compute_results(plan, project.settings.verdict)
+    ]
     count = 1
-    while older and any(has_failure_without_pass(store, folder, run) for run in newest):
-        pull.copy(RUNS.name, older[:count])
+    while older and has_case_without_verdict(project, cells, baseline):
+        _pull_runs(project, pull, older[:count])
         del older[:count]
         count *= 2
+
+
+def _pull_runs(project: Project, pull: ReferencedPull, ids: Collection[bytes]) -> None:
+    """Copy those of these runs that the store lacks."""
+    pull.copy(RUNS.name, set(ids) - project.store.find_present(RUNS.name, ids))
 
 
 def questions_of(plan: Plan) -> set[str]:

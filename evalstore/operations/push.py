@@ -44,7 +44,7 @@ class PushReport:
     bytes_sent: int = field(default=0, metadata={"json_name": "bytesSent"})
     dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
     excluded_runs: int = field(default=0, metadata={"json_name": "excludedRuns"})
-    """How many runs stay here, because their workspace has cases with an excluded tag."""
+    """How many runs stay here: with tests with an excluded tag, or earlier versions of tests."""
 
 
 def push(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.diff_sides import compare_sides, follow_renames, run_side
@@ -13,6 +14,9 @@ from evalstore.reports.comparison import CellIndex
 from evalstore.store.results import iterate_cases, iterate_entries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
@@ -59,13 +63,51 @@ def find_regressions(
     """
     if baseline:
         return _find_broken(store, folder, run, baseline)
-    waiting = _find_failures(store, run)
-    regressions: list[Regression] = []
-    if not waiting:
-        return regressions
     runs = EarlierRuns(store, PathHistory(store, folder, run.snapshot, {}))
-    paths = set(waiting)
-    for past, entries in runs.before(run, paths, limit=store.count_runs()):
+    found = _search(store, runs, run, _find_failures(store, run))
+    regressions = [Regression(result, id) for result, id in found]
+    return sorted(regressions, key=lambda each: (each.result.file, each.result.row))
+
+
+def has_case_without_verdict(
+    project: Project, cells: Iterable[tuple[Result, Case]], baseline: Run | None = None
+) -> bool:
+    """Return whether an older run, which the store lacks, may tell what became of these cases.
+
+    Without a baseline that is so unless each has passed in a run of the store; with one, unless
+    each has a verdict in it or in a run before it. The cells are those of the workspace.
+    """
+    store, reading = project.store, project.reading
+    history = PathHistory(store, project.settings.paths["tests"], reading.nodes, reading.files)
+    newest = baseline or next(store.find_recent_runs(limit=1), None)
+    if newest is None:
+        return True
+    waiting: dict[str, list[_Failure]] = {}
+    for result, case in cells:
+        waiting.setdefault(result.file, []).append(_Failure(result, result, case))
+    after = replace(newest, started=newest.started + 1, id="0" * 32)
+    for _ in _search(
+        store, EarlierRuns(store, history), after, waiting, any_verdict=baseline is not None
+    ):
+        pass
+    return any(waiting.values())
+
+
+def _search(
+    store: Store,
+    runs: EarlierRuns,
+    run: Run,
+    waiting: dict[str, list[_Failure]],
+    *,
+    any_verdict: bool = False,
+) -> Iterator[tuple[Result, str]]:
+    """Yield the results whose cases have passed before a run, with the id of the newest such run.
+
+    They are taken out of `waiting`, which has the results by file. With `any_verdict` every
+    earlier verdict counts.
+    """
+    paths = {path for path, left in waiting.items() if left}
+    for past, entries in runs.before(run, paths, limit=store.count_runs()) if paths else ():
         for batch in file_batches(entries):
             cells = (cell for part in iterate_entries(store, batch) for cell in part)
             judged = CellIndex(cell for cell in cells if cell[0].verdict)
@@ -75,9 +117,8 @@ def find_regressions(
                     was = judged.find(failure.then, failure.case.prompts)
                     if was is None:
                         left.append(failure)
-                        continue
-                    if was[0].verdict == "pass":
-                        regressions.append(Regression(failure.result, past.id))
+                    elif any_verdict or was[0].verdict == "pass":
+                        yield failure.result, past.id
                     else:
                         left.append(_Failure(failure.result, *was))
                         if _place(was[0]) != _place(failure.then):
@@ -85,17 +126,7 @@ def find_regressions(
                 waiting[path] = left
         paths &= {path for path, left in waiting.items() if left}
         if not paths:
-            break
-    return sorted(regressions, key=lambda each: (each.result.file, each.result.row))
-
-
-def has_failure_without_pass(store: Store, folder: str, run: Run) -> bool:
-    """Return whether a case that does not pass in a run has passed in none before it, as yet.
-
-    An older run, which the store lacks, may show that it is a regression.
-    """
-    failures = sum(map(len, _find_failures(store, run).values()))
-    return failures > len(find_regressions(store, folder, run))
+            return
 
 
 def _find_broken(store: Store, folder: str, run: Run, baseline: Run) -> list[Regression]:

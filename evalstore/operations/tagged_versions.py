@@ -1,18 +1,19 @@
-"""Which versions belong to cases with a tag, for `push --exclude-tag`."""
+"""Which versions tests without a tag have, for `push --exclude-tag`."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.planning.path_history import PathHistory
 from evalstore.store.path_trees import read_tree
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.values import Case
+
+_AT_ONCE = 100
+"""Versions of test files that are loaded together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,58 +21,50 @@ class TaggedVersions:
     """The ids of what test files refer to, by whether the files have some tags."""
 
     shared: frozenset[bytes]
-    """Versions of tests, system prompts, evaluations and judge prompts of other files."""
+    """What the files of the workspace without the tags have now: the versions of their tests,
+    system prompts, evaluations and judge prompts. No test of a case with a tag is among them."""
     excluded: frozenset[bytes]
-    """Those of files with the tags alone, and the leaves of these files in snapshots."""
+    """What cases with the tags have or had, apart from what is shared."""
     tags: frozenset[str]
     """All tags that a case has or had."""
 
 
 def find_tagged_versions(project: Project, tags: Iterable[str]) -> TaggedVersions:
-    """Return the versions of the test files that have one of these tags.
+    """Return the versions that may be shared when cases with one of these tags may not.
 
-    A tag holds for all earlier versions of its file, too, under its former paths: it may have
-    been forgotten. After it was removed, it still holds for the versions until then.
+    Earlier versions of files are not among them: a case may have come from any of them, under
+    another path or in another file, before it got its tag.
     """
     unwanted, known = frozenset(tags), set[str]()
-    shared, excluded = set[str](), set[str]()
-    for path, leaves in _find_leaves(project).items():
-        is_tagged = False
-        for leaf, cases in _versions(project, path, leaves):
-            of_version = {tag for case in cases for tag in case.tags}
-            known |= of_version
-            is_tagged = is_tagged or not unwanted.isdisjoint(of_version)
-            for case in cases:
-                (excluded if is_tagged else shared).update(_references(case))
-            if is_tagged and leaf:
-                excluded.add(leaf)
-    return TaggedVersions(_as_bytes(shared), _as_bytes(excluded - shared), frozenset(known))
+    shared, tagged, tagged_tests = set[str](), set[str](), set[str]()
+    for file in project.reading.files.values():
+        for case in file.cases:
+            known.update(case.tags)
+            (shared if unwanted.isdisjoint(case.tags) else tagged).update(_references(case))
+            if not unwanted.isdisjoint(case.tags):
+                tagged_tests.update(case.tests)
+    for case in _stored_cases(project):
+        known.update(case.tags)
+        if not unwanted.isdisjoint(case.tags):
+            tagged.update(_references(case))
+            tagged_tests.update(case.tests)
+    shared -= tagged_tests
+    return TaggedVersions(_as_bytes(shared), _as_bytes(tagged - shared), frozenset(known))
 
 
-def _find_leaves(project: Project) -> Mapping[str, Collection[str]]:
-    """Return the leaves that each test file had in runs, newest first, by its newest path."""
-    reading, store = project.reading, project.store
-    history = PathHistory(store, project.settings.paths["tests"], reading.nodes, reading.files)
-    leaves: dict[str, dict[str, None]] = defaultdict(dict)
-    for path in reading.files:
-        leaves[path] = {}
+def _stored_cases(project: Project) -> Iterator[Case]:
+    """Yield the cases of all versions of test files in runs."""
+    store = project.store
+    leaves: dict[str, None] = {}
     newer: str | None = None
     for run in store.find_runs():
-        history.step(run.snapshot)
-        for path, leaf in read_tree(run.snapshot, store.load_nodes, unlike=newer).items():
-            leaves[history.newest_path(path) or path][leaf] = None
+        entries = read_tree(run.snapshot, store.load_nodes, unlike=newer)
+        leaves |= dict.fromkeys(entries.values())
         newer = run.snapshot
-    return leaves
-
-
-def _versions(
-    project: Project, path: str, leaves: Iterable[str]
-) -> Iterator[tuple[str | None, Collection[Case]]]:
-    """Yield the versions of a test file, newest first; that of the workspace without its leaf."""
-    if path in project.reading.files:
-        yield None, project.reading.files[path].cases
-    for leaf in leaves:
-        yield leaf, project.store.load_case_files([leaf])[leaf].cases
+    ids = list(leaves)
+    for start in range(0, len(ids), _AT_ONCE):
+        for file in store.load_case_files(ids[start : start + _AT_ONCE]).values():
+            yield from file.cases
 
 
 def _references(case: Case) -> Iterator[str]:

@@ -21,6 +21,8 @@ _Rows = Mapping[str, frozenset[bytes]]
 """The ids of rows, by table."""
 _EVALUATORS = VERSIONS["evaluator"]
 _TABLES = (_EVALUATORS, SESSIONS, EVALUATIONS, NODES, RUNS)
+_NAMING = frozenset({"name", "keepGoing"})
+"""Selections of a run: by a text, and without files that have errors."""
 _FIRST, _LAST = bytes(16), b"\xff" * 16
 
 
@@ -40,9 +42,10 @@ def find_shared_rows(
 ) -> SharedRows:
     """Return the answers, judgements and runs that may be copied, and all that these refer to.
 
-    Both collections have ids of versions of tests, prompts and evaluations, and of nodes. An
-    answer or a judgement is about shared ones alone, and no excluded one is reached from a run.
-    Failed calls are not among them. With `within`, only those that it has.
+    Both collections have ids of versions of tests, prompts and evaluations. All that an answer, a
+    judgement or a case of a run refers to is shared, and no evaluator has an excluded prompt.
+    Failed calls are not among them, nor runs that may name a test they were not about. With
+    `within`, only those that it has.
     """
     with store.snapshot_ids() as ids:  # what is written meanwhile is not examined
         rows = _ids_of(ids)
@@ -60,10 +63,11 @@ def find_shared_rows(
         is_shared = bytes.fromhex(content["evaluation"]) in shared
         is_touched = not is_shared or not touched.isdisjoint(_references(content))
         (touched if is_touched else chosen).add(id)
-    touched |= _touched_nodes(store, rows, touched)
+    touched |= _touched_nodes(store, rows, touched, shared)
     excluded_runs = 0
     for id, content in _contents(store, RUNS.name, rows):
-        if touched.isdisjoint(_references(content)):
+        is_named = _NAMING.intersection(content.get("selection", ()))
+        if not is_named and touched.isdisjoint(_references(content)):
             chosen.add(id)
         elif id in wanted[RUNS.name]:
             excluded_runs += 1
@@ -78,15 +82,21 @@ def _ids_of(source: IdSource) -> _Rows:
     }
 
 
-def _touched_nodes(store: Store, rows: _Rows, touched: Collection[bytes]) -> set[bytes]:
-    """Return the nodes that refer, directly or through other nodes, to one of these rows."""
+def _touched_nodes(
+    store: Store, rows: _Rows, touched: Collection[bytes], shared: frozenset[bytes]
+) -> set[bytes]:
+    """Return the nodes that refer to one of these rows, or have a case that is not shared.
+
+    They may do so through other nodes.
+    """
     nodes = rows[NODES.name]
     inner: dict[bytes, frozenset[bytes]] = {}
     """The nodes that a node refers to."""
-    found = {id for id in touched if id in nodes}
+    found: set[bytes] = set()
     for id, content in _contents(store, NODES.name, rows):
         references = frozenset(_references(content))
-        if not references.isdisjoint(touched):
+        has_others = content["kind"] == "cases" and not references - nodes <= shared
+        if has_others or not references.isdisjoint(touched):
             found.add(id)
         elif below := nodes & references:
             inner[id] = below

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.sharing import stores
 
@@ -37,6 +38,7 @@ How is Rome?
 
 {instructions}
 """
+EXCLUDED = "tests with an excluded tag, or earlier versions of tests\n"
 QUIET = ("--fail-on", "none", "-q")
 
 
@@ -73,18 +75,93 @@ def test_no_version_of_a_tagged_case_is_pushed(
 ) -> None:
     planned = evalstore("push", "--exclude-tag", "private", "--dry-run")
     assert planned.stdout == (
-        "would push 2 answers, 3 judgements, 8 other versions to origin (shared)\n"
+        "would push 1 answer, 1 judgement, 6 other versions to origin (shared)\n"
     )
     pushed = evalstore("push", "--exclude-tag", "private", "--json")
     assert json.loads(pushed.stdout)["excludedRuns"] == 4
     again = evalstore("push", "--exclude-tag", "private")
     assert again.stdout == "nothing to push to origin (shared)\n"
-    assert again.stderr == ("4 runs stay here: their workspace has cases with an excluded tag\n")
+    assert again.stderr == (f"4 runs stay here: they have {EXCLUDED}")
     store, text = _pull(shared, evalstore, tmp_path)
     assert "SECRET" not in text
     (shared / "tests/renamed.md").unlink()
     ran = evalstore("run", *QUIET, "--store", str(store), "--json")
-    assert json.loads(ran.stdout)["asked"] == 0
+    assert json.loads(ran.stdout)["asked"] == 1  # Rome: a private test has had that question
+
+
+TAGGED = "---\ntags: [private]\n---\n"
+SECRET = "\n# 👤\n\nThe SECRET {}?\n\n---\n\nThe answer must be {}.\n"
+ROWS = (
+    "---\nreplacements: {{city: [{}]}}\n---\n\n"
+    "# 👤\n\nOf {{{{city}}}}?\n\n---\n\nThe answer must be warm.\n"
+)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [  # another file takes the place of the private one
+            {"tests/p.md": SECRET.format("wind", "SECRET")},
+            {"tests/p.md": "\n# 👤\n\nAnd Bonn?\n\n---\n\nThe answer must be warm.\n"}
+            | {"tests/q.md": TAGGED + SECRET.format("wind", "SECRET")},
+        ],
+        [  # two files with one question are moved
+            {f"tests/{name}.md": SECRET.format("rain", f"SECRET {name}") for name in "ab"},
+            {f"tests/{name}.md": None for name in "ab"}
+            | {f"tests/in/{n}.md": TAGGED + SECRET.format("rain", f"SECRET {n}") for n in "ab"},
+        ],
+        [  # moved and edited
+            {"tests/p.md": SECRET.format("wind", "SECRET")},
+            {"tests/p.md": None, "tests/q.md": TAGGED + SECRET.format("sun", "SECRET")},
+        ],
+        [  # a row gets a file of its own
+            {"tests/p.md": ROWS.format("Bonn, SECRET")},
+            {"tests/p.md": ROWS.format("Bonn")}
+            | {"tests/q.md": ROWS.format("SECRET").replace("---\n", TAGGED[:-4], 1)},
+        ],
+        [  # an old commit without the tag
+            {"tests/p.md": TAGGED + SECRET.format("wind", "SECRET")},
+            {"tests/p.md": SECRET.format("wind", "SECRET")},
+            {"tests/p.md": None},
+        ],
+        [  # only named by a run that left out the file
+            {"tests/SECRET.md": TAGGED + "\n# 👤\n\n{{none}}\n"},
+            {"tests/SECRET.md": TAGGED + "\n# 👤\n\nHello?\n\n---\n\nThe answer must be warm.\n"},
+        ],
+    ],
+)
+def test_nothing_that_became_private_is_pushed(
+    workspace: Path, evalstore: Evalstore, tmp_path: Path, steps: list[dict[str, str | None]]
+) -> None:
+    for step in steps:
+        for name, text in step.items():
+            if text is None:
+                (workspace / name).unlink()
+            else:
+                tree(workspace, {name: text})
+        evalstore("run", *QUIET, "--keep-going", "-k", "weather or SECRET")
+        evalstore("run", *QUIET)
+    for path in sorted((workspace / "tests").rglob("q.md")):
+        name = path.relative_to(workspace).as_posix()
+        evalstore("label", name, "fail", "-m", "SECRET", "--as", "Ann")
+    evalstore("remote", "add", "origin", "shared")
+    pushed = evalstore("push", "--exclude-tag", "private")
+    assert pushed.exit_code == 0, pushed.stderr
+    assert "SECRET" not in _pull(workspace, evalstore, tmp_path)[1]
+
+
+def test_a_label_on_a_question_that_is_also_private_is_not_pushed(
+    workspace: Path, evalstore: Evalstore, tmp_path: Path
+) -> None:
+    same = "\n# 👤\n\nHow is Rome?\n\n---\n\nThe answer must be warm.\n"
+    tree(workspace, {"tests/private.md": TAGGED + same})
+    evalstore("run", *QUIET)
+    labelled = evalstore("label", "tests/private.md", "fail", "-m", "SECRET", "--as", "Ann")
+    assert labelled.exit_code == 0, labelled.stderr
+    evalstore("remote", "add", "origin", "shared")
+    pushed = evalstore("push", "--exclude-tag", "private")
+    assert pushed.stdout.startswith("pushed 1 answer, 1 judgement, ")
+    assert "SECRET" not in _pull(workspace, evalstore, tmp_path)[1]
 
 
 def test_runs_without_such_cases_are_pushed(
@@ -98,7 +175,7 @@ def test_runs_without_such_cases_are_pushed(
     assert since.stdout.startswith("pushed 2 answers, 2 judgements, ")
     pushed = evalstore("push", "--exclude-tag", "private")
     assert pushed.stdout.startswith("pushed 1 run, 4 other versions to ")
-    assert pushed.stderr == "1 run stays here: its workspace has cases with an excluded tag\n"
+    assert pushed.stderr == f"1 run stays here: it has {EXCLUDED}"
     assert "SECRET" not in _pull(workspace, evalstore, tmp_path)[1]
     (workspace / "tests/plan.md").write_text(PRIVATE.format(tags="", number=1))
     evalstore("push", "--exclude-tag", "weather")
@@ -112,21 +189,21 @@ def test_a_remote_excludes_tags_by_itself(
     text = settings.read_text()
     remote = "{{address: shared, excludeTags: [{}]}}"
     settings.write_text(text.replace("shared", remote.format("private")))
-    assert evalstore("push").stdout.startswith("pushed 2 answers, 3 judgements, 8 other versions")
+    assert evalstore("push").stdout.startswith("pushed 1 answer, 1 judgement, 6 other versions")
     ran = evalstore("run", "--remote", "origin", "--fail-on", "none")
-    assert "nothing to push to origin (shared)\n5 runs stay here: their" in ran.stderr
+    assert "nothing to push to origin (shared)\n5 runs stay here: they" in ran.stderr
     assert "to push  nothing\n" in evalstore("remote", "show").stdout
     assert "SECRET" not in _pull(shared, evalstore, tmp_path)[1]
     settings.write_text(text.replace("shared", remote.format("privat")))
-    assert evalstore("push", "-n").stderr == (
+    assert evalstore("push", "-n").stderr.startswith(
         "warning: no case has the tag 'privat', which the remote excludes\n"
     )
 
 
 def test_a_bundle_excludes_tags(shared: Path, evalstore: Evalstore) -> None:
     written = evalstore("bundle", "create", "some.bundle", "--exclude-tag", "private")
-    assert written.stdout.startswith("wrote 2 answers, 3 judgements, 8 other versions to ")
-    assert written.stderr == "4 runs stay here: their workspace has cases with an excluded tag\n"
+    assert written.stdout.startswith("wrote 1 answer, 1 judgement, 6 other versions to ")
+    assert written.stderr == f"4 runs stay here: they have {EXCLUDED}"
     refused = evalstore("bundle", "create", "b", "--exclude-tag", "private", "--since", "@~1")
     assert refused.exit_code == 2
     assert "cannot be combined with '--exclude-tag' in a bundle" in refused.stderr

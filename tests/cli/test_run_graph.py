@@ -12,9 +12,9 @@ from evalstore.cli.render.run_graph import draw_lanes
     [
         ("", []),
         ("aaa", ["*", "|", "*", "|", "*", ""]),
-        ("ab", ["*", "", "*", ""]),
+        ("ab", ["*", "", "  *", ""]),
         ("aba", ["*", "|", "| *", "|", "*", ""]),
-        ("abcbda", ["*", "|", "| *", "| |", "| | *", "| |", "| *", "|", "| *", "|", "*", ""]),
+        ("abcbda", ["*", "|", "| *", "| |", "| | *", "| |", "| *", "|", "|     *", "|", "*", ""]),
     ],
 )
 def test_each_writer_has_a_lane_while_there_are_runs(writers: str, lines: list[str]) -> None:

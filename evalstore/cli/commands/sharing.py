@@ -72,9 +72,9 @@ def push(
     before all that belongs to it. An interrupted push is completed by the next one. A folder that
     is empty, or does not exist yet, becomes a remote. Rows with an API key are refused.
 
-    With --exclude-tag, or 'excludeTags' of the remote, nothing of cases with this tag is copied, in
-    all their versions. A run names all cases of the workspace, so runs with such cases stay here;
-    answers and judgements of other cases are copied.
+    With --exclude-tag, or 'excludeTags' of the remote, nothing of tests with this tag is copied,
+    and of other tests only what belongs to their present versions: a private test may have been a
+    part of an earlier one. Runs with any of these stay here.
 
     Exit code 6: the remote or the store cannot be used.
     """
@@ -125,7 +125,7 @@ def pull(
     Every row is checked before it is stored: its id is computed again from its content. An
     interrupted pull is completed by the next one. With --for-plan, all runs but the newest and the
     results of other cases stay in the remote: enough for CI, which begins with an empty store.
-    Where cases fail, it also copies older runs until they have passed in one, at most 100.
+    It also copies older runs until each case has passed in one, at most 100.
 
     Exit code 6: the remote is damaged, or it or the store cannot be used.
     """

@@ -74,9 +74,11 @@ def copied_line(
 def tell_of_excluded(runs: int) -> None:
     """Say how many runs were not copied because of their tags."""
     if runs:
-        have = "its workspace has" if runs == 1 else "their workspace has"
-        stay = "stays" if runs == 1 else "stay"
-        output.talk(f"{output.plural(runs, 'run')} {stay} here: {have} cases with an excluded tag")
+        stay, have = ("stays", "it has") if runs == 1 else ("stay", "they have")
+        output.talk(
+            f"{output.plural(runs, 'run')} {stay} here: {have} tests with an excluded tag, or "
+            "earlier versions of tests"
+        )
 
 
 def print_sentence(text: str, label: str = "") -> None:

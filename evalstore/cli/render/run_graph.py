@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _MOST = 8
-"""Lanes beside each other; further ones share the last."""
+"""Lanes beside each other; further writers share the last."""
 
 
 class GraphPrefix(NamedTuple):
@@ -20,28 +20,16 @@ class GraphPrefix(NamedTuple):
 
 def draw_lanes(writers: Sequence[str]) -> list[GraphPrefix]:
     """Return the prefixes of runs in their order; `writers` are those of the runs."""
-    last = {writer: number for number, writer in enumerate(writers)}
-    lanes: list[str | None] = []
-    """The writer in each lane; None: the lane is free."""
+    lane_of = {writer: min(lane, _MOST - 1) for lane, writer in enumerate(dict.fromkeys(writers))}
+    places = [lane_of[writer] for writer in writers]
+    last = {lane: number for number, lane in enumerate(places)}
+    count = max(places, default=0) + 1
+    begun: set[int] = set()
     prefixes = []
-    for number, writer in enumerate(writers):
-        if writer not in lanes:
-            _enter(lanes, writer)
-        place = lanes.index(writer) if writer in lanes else _MOST - 1
-        signs = ["|" if lane is not None else " " for lane in lanes]
-        signs[place] = "*"
-        for at, lane in enumerate(lanes):
-            if lane is not None and last[lane] == number:
-                lanes[at] = None
-        rest = ["|" if lane is not None else " " for lane in lanes]
-        prefixes.append(GraphPrefix(" ".join(signs), " ".join(rest)))
-    width = max((len(prefix.first) for prefix in prefixes), default=0)
-    return [GraphPrefix(*(f"{part:{width}}  " for part in prefix)) for prefix in prefixes]
-
-
-def _enter(lanes: list[str | None], writer: str) -> None:
-    """Give a writer the first free lane, if there is one."""
-    if None in lanes:
-        lanes[lanes.index(None)] = writer
-    elif len(lanes) < _MOST:
-        lanes.append(writer)
+    for number, place in enumerate(places):
+        begun.add(place)
+        running = [lane in begun and last[lane] > number for lane in range(count)]
+        signs = ["|" if is_running else " " for is_running in running]
+        first = [*signs[:place], "*", *signs[place + 1 :]]
+        prefixes.append(GraphPrefix(" ".join(first) + "  ", " ".join(signs) + "  "))
+    return prefixes
