@@ -7,7 +7,7 @@ its largest pack and index.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +18,7 @@ from evalstore.sharing.indexes import LARGEST_INDEX, NO_KEY, DamagedIndexError, 
 from evalstore.sharing.layout import (
     INDEXES,
     PACKS,
+    SIGNATURE,
     digest_of_index,
     pack_name,
     require_remote,
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 
 _SCHEMA = """
 CREATE TABLE packs (
-    number INTEGER PRIMARY KEY, digest TEXT NOT NULL, size INTEGER NOT NULL, source TEXT NOT NULL,
-    UNIQUE (digest, size)
+    number INTEGER PRIMARY KEY, digest TEXT NOT NULL, size INTEGER NOT NULL, UNIQUE (digest, size)
 );
+CREATE TABLE listings (
+    digest TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (digest, name)
+) WITHOUT ROWID;
 CREATE TABLE entries (
     pack INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, kind INTEGER NOT NULL,
     id BLOB NOT NULL, lookup BLOB NOT NULL, PRIMARY KEY (pack, start, length, kind, id, lookup)
@@ -55,6 +58,8 @@ class RemoteProblem(NamedTuple):
     file: str
     """Its path in the remote."""
     message: str
+    indexes: Sequence[str] = ()
+    """The index files that list it, if it is a pack with damaged rows or is missing."""
 
 
 @dataclass(slots=True)
@@ -68,6 +73,9 @@ class RemoteCheck:
     """Packs that no index lists: of an interrupted push, which the next one uses."""
     newer: int = 0
     """Rows of a newer program, which cannot be checked."""
+    remove: list[str] = field(default_factory=list)
+    """The damaged files, the indexes that list them, and their signatures: without them, a push
+    writes their rows again."""
 
 
 def check_remote(
@@ -86,6 +94,7 @@ def check_remote(
         check.packs()
         if not is_partial:
             check.references()
+        check.repair()
     return check.result
 
 
@@ -97,14 +106,20 @@ class _Check:
         self._listener = listener
         self._connection = connection
         self.result = RemoteCheck()
+        self._indexes: set[str] = set()
+        """All files in the folder of the indexes."""
+        self._damaged: set[str] = set()
+        """The files that a push does not write again as long as they are there."""
+        self._missing: set[str] = set()
 
-    def _report(self, file: str, message: str) -> None:
-        self.result.problems.append(RemoteProblem(file, message))
+    def _report(self, file: str, message: str, indexes: Sequence[str] = ()) -> None:
+        self.result.problems.append(RemoteProblem(file, message, indexes))
+        self._damaged |= {file, *indexes}
 
     def indexes(self) -> None:
         """Check each index, and note the packs and rows that it lists."""
-        listed = {file.name for file in self._files.iterate(INDEXES)}
-        for name in sorted(listed):
+        self._indexes = {file.name for file in self._files.iterate(INDEXES)}
+        for name in sorted(self._indexes):
             digest = digest_of_index(name)
             if digest is None:
                 continue  # readers ignore it
@@ -124,7 +139,11 @@ class _Check:
         connection = self._connection
         connection.execute("BEGIN")
         try:
-            numbers = [self._number(name, *pack) for pack in header.packs]
+            numbers = [self._number(*pack) for pack in header.packs]
+            connection.executemany(
+                "INSERT OR IGNORE INTO listings VALUES (?, ?)",
+                ((digest, name) for digest, _ in header.packs),
+            )
             connection.executemany(
                 "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?, ?)",
                 (
@@ -137,10 +156,9 @@ class _Check:
             raise
         connection.execute("COMMIT")
 
-    def _number(self, source: str, digest: str, size: int) -> int:
+    def _number(self, digest: str, size: int) -> int:
         self._connection.execute(
-            "INSERT OR IGNORE INTO packs (digest, size, source) VALUES (?, ?, ?)",
-            (digest, size, source),
+            "INSERT OR IGNORE INTO packs (digest, size) VALUES (?, ?)", (digest, size)
         )
         query = "SELECT number FROM packs WHERE digest = ? AND size = ?"
         return int(self._connection.execute(query, (digest, size)).fetchone()[0])
@@ -154,11 +172,11 @@ class _Check:
         )
         (total,) = self._connection.execute("SELECT count(*) FROM entries").fetchone()
         self._listener.start(total)
-        query = "SELECT number, digest, size, source FROM packs ORDER BY digest, size"
-        for number, digest, size, source in self._connection.execute(query).fetchall():
+        query = "SELECT number, digest, size FROM packs ORDER BY digest, size"
+        for number, digest, size in self._connection.execute(query).fetchall():
             name = pack_name(digest)
             self._connection.execute("DELETE FROM present WHERE name = ?", (name,))
-            data = self._read(name, size, source)
+            data = self._read(name, size, digest)
             if data is not None:
                 self._check_pack(number, name, digest, data)
         rows = self._connection.execute("SELECT name FROM present ORDER BY name")
@@ -175,13 +193,19 @@ class _Check:
         self._listener.advance(checked, len(data))
         self.result.checked += checked
         is_whole = sha256(data) == digest
+        indexes = self._listing(digest) if damaged or not is_whole else ()
         if not is_whole:
             rows = plural(len(damaged), "damaged row") if damaged else "no damaged row"
-            self._report(name, f"it has other bytes than when it was written: {rows}")
+            self._report(name, f"it has other bytes than when it was written: {rows}", indexes)
         shown = damaged if is_whole else damaged[:_NAMED]
         for entry, problem in shown:
             table = TABLE_NAMES.get(entry.table, "unknown")
-            self._report(name, f"row {entry.id.hex()} ({table}): {problem}")
+            self._report(name, f"row {entry.id.hex()} ({table}): {problem}", indexes)
+
+    def _listing(self, digest: str) -> Sequence[str]:
+        """Return the indexes that list a pack."""
+        query = "SELECT name FROM listings WHERE digest = ? ORDER BY name"
+        return [name for (name,) in self._connection.execute(query, (digest,))]
 
     def _entries(self, number: int) -> Iterator[tuple[PackEntry, bytes]]:
         """Yield the rows of a pack with their lookup keys."""
@@ -221,21 +245,29 @@ class _Check:
             ORDER BY packs.digest, targets.id
         """
         for target, kind, source, digest in self._connection.execute(query):
-            self._report(
-                pack_name(digest),
-                f"the {kind} {short(source.hex())} refers to {target.hex()}, which is missing",
-            )
+            message = f"the {kind} {short(source.hex())} refers to {target.hex()}, which is missing"
+            # A push writes the missing row: the pack is sound, and stays.
+            self.result.problems.append(RemoteProblem(pack_name(digest), message))
 
-    def _read(self, name: str, most: int, source: str = "") -> bytes | None:
+    def repair(self) -> None:
+        """Find the files without which a push writes their rows again; called at the end."""
+        signatures = {name + SIGNATURE for name in self._damaged} & self._indexes
+        self.result.remove = sorted((self._damaged - self._missing) | signatures)
+
+    def _read(self, name: str, most: int, digest: str | None = None) -> bytes | None:
         """Return the bytes of a file; None, and a problem is reported, when it is damaged.
+
+        `digest` is that of a pack.
 
         Raises `RemoteError` when the remote cannot be read, which says nothing about the file.
         """
+        indexes = self._listing(digest) if digest else ()
         try:
             return self._files.read(name, most)
         except MissingFileError as error:
             require_remote(self._files)  # it may be gone as a whole
-            self._report(name, f"it is missing, and '{source}' lists it" if source else str(error))
+            self._missing.add(name)
+            self._report(name, "it is missing" if digest else str(error), indexes)
         except UnreadableFileError as error:
-            self._report(name, str(error))
+            self._report(name, str(error), indexes)
         return None

@@ -253,6 +253,14 @@ class IndexCache:
         query = "SELECT digest, size FROM packs WHERE number = ?"
         return IndexedPack(*self._connection.execute(query, (number,)).fetchone())
 
+    def list_indexes(self, digest: str) -> list[str]:
+        """Return the names of the index files that list a pack."""
+        query = (
+            "SELECT DISTINCT name FROM packs JOIN indexes ON indexes.number = source "
+            "WHERE digest = ? ORDER BY name"
+        )
+        return [name for (name,) in self._connection.execute(query, (digest,))]
+
     def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
         """Return the ids of the records of a table from `first` up to `last`, each in a tuple."""
         query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"

@@ -67,6 +67,18 @@ def digest_of_pack(name: str) -> str | None:
     return match[2] if match else None
 
 
+def repair_hint(names: Iterable[str], also: str = "") -> str:
+    """Return how to repair a remote that has these files, of which some are damaged.
+
+    A push takes a file that is there for written, and rows that an index lists for stored.
+    """
+    lines = "".join(f"\n  {name}" for name in names)
+    return (
+        "remove these files from the remote, and push from every store that may have their rows"
+        f"{also}:{lines}"
+    )
+
+
 def make_remote(files: RemoteFiles) -> None:
     """Make an empty place a remote; raises `RemoteError` where there is something else."""
     if is_remote(files):

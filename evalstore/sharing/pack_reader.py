@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.errors import RemoteError, StoreError
+from evalstore.sharing.bundle_files import BundleFiles
 from evalstore.sharing.indexes import NO_KEY
-from evalstore.sharing.layout import pack_name, sha256
+from evalstore.sharing.layout import SIGNATURE, pack_name, repair_hint, sha256
 from evalstore.sharing.packs import DamagedPackError, read_record
 from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
 from evalstore.store.records import CheckedRecord, check_record
@@ -69,8 +70,7 @@ class PackReader:
             raise MissingPackError(
                 f"the remote '{self._files.address}' is damaged: '{pack_name(pack.digest)}' is "
                 "missing",
-                hint="try again in a moment; otherwise remove the index that lists it, and push "
-                "again from a store that has its rows",
+                hint=f"try again in a moment; otherwise {self._repair(pack, is_missing=True)}",
             ) from error
         self._listener.advance(len(places), self.bytes_received - before)
 
@@ -122,8 +122,17 @@ class PackReader:
     def _damaged(self, pack: IndexedPack, problem: str) -> RemoteError:
         return RemoteError(
             f"the remote '{self._files.address}' is damaged: '{pack_name(pack.digest)}': {problem}",
-            hint="'evalstore fsck --remote' lists what is wrong; nothing of it was stored",
+            hint=self._repair(pack),
         )
+
+    def _repair(self, pack: IndexedPack, *, is_missing: bool = False) -> str:
+        """Return how to repair the remote; nothing of the pack was stored."""
+        if isinstance(self._files, BundleFiles):
+            return "have the bundle made again; 'evalstore bundle verify' lists what is wrong"
+        names = [] if is_missing else [pack_name(pack.digest)]
+        for name in self._cache.list_indexes(pack.digest):
+            names += [name, name + SIGNATURE][: 1 + self._cache.rules.requires_signatures]
+        return repair_hint(names, "; 'evalstore fsck --remote' lists all that is damaged")
 
 
 def _neighbours(places: Sequence[RecordPlace]) -> Iterator[list[RecordPlace]]:

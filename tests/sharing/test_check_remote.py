@@ -64,14 +64,18 @@ def test_all_problems_are_listed_with_their_files(
     (shared / gone.relative_to(tmp_path / "1")).unlink()
     _flip(lost, -1)
     check = _check(shared)
-    listing = shared / "indexes" / _only(tmp_path / "1", "indexes/*").name
+    listing = f"indexes/{_only(tmp_path / '1', 'indexes/*').name}"
     assert [(problem.file, problem.message) for problem in check.problems[:1]] == [
         (f"indexes/{lost.name}", "it has other bytes than when it was written")
     ]
     names = [f"packs/{path.parent.name}/{path.name}" for path in (flipped, gone, of_lost)]
     others = {(problem.file, problem.message) for problem in check.problems[1:]}
     assert (names[0], "it has other bytes than when it was written: 1 damaged row") in others
-    assert (names[1], f"it is missing, and 'indexes/{listing.name}' lists it") in others
+    assert (names[1], "it is missing") in others
+    of_flipped = f"indexes/{_only(tmp_path / '0', 'indexes/*').name}"
+    listings = {problem.file: list(problem.indexes) for problem in check.problems[1:]}
+    assert listings == {names[0]: [of_flipped], names[1]: [listing]}
+    assert check.remove == sorted([names[0], of_flipped, listing, f"indexes/{lost.name}"])
     row = next(message for name, message in others - {(names[0], "")} if message[:4] == "row ")
     assert row.startswith(f"row {whole_records[0].record.id} (")
     assert len(check.problems) == 4
@@ -176,14 +180,17 @@ def test_the_command_prints_the_problems_and_exits_with_1(
     assert main(command) == 0
     assert capsys.readouterr().out.endswith(" rows checked: all is well\n")
     pack = _only(shared, "packs/*/*")
+    index = f"indexes/{_only(shared, 'indexes/*').name}"
     _flip(pack, 0)
     (shared / "packs/00").mkdir(exist_ok=True)
     (shared / f"packs/00/{'0' * 64}.pack").write_bytes(b"")
+    (shared / f"{index}.sig").write_text("a signature")
     assert main(command) == 1
-    lines = capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
     name = f"packs/{pack.parent.name}/{pack.name}"
     assert lines[:2] == [
-        f"{name}: it has other bytes than when it was written: no damaged row",
+        f"{name}: it has other bytes than when it was written: no damaged row; listed by {index}",
         f"packs/00/{'0' * 64}.pack: unused, no index lists it",
     ]
     assert lines[2].endswith(" rows checked: 1 problem")
@@ -193,3 +200,21 @@ def test_the_command_prints_the_problems_and_exits_with_1(
     assert len(report["unused"]) == 1
     assert main(["-C", str(workspace), "fsck", "origin"]) == 2
     assert "takes no argument without --remote" in capsys.readouterr().err
+    with stores.opened(tmp_path / "other.db") as other:
+        with pytest.raises(RemoteError) as damaged:
+            stores.pull(other, FolderFiles(shared))
+        assert stores.rows(other) == {}
+    hint, *files = printed.err.splitlines()
+    assert hint == (
+        "hint: remove these files from the remote, and push from every store that may have "
+        "their rows:"
+    )
+    assert files == [f"  {file}" for file in (index, f"{index}.sig", name)]
+    assert str(damaged.value.hint).splitlines()[1:] == [f"  {name}", f"  {index}"]
+    assert main(["-C", str(workspace), "push"]) == 0
+    assert capsys.readouterr().out.startswith("nothing to push")
+    for file in files:
+        (shared / file.strip()).unlink()
+    assert main(["-C", str(workspace), "push"]) == 0
+    assert main(command) == 0
+    assert capsys.readouterr().out.endswith(" rows checked: all is well\n")

@@ -8,7 +8,7 @@ import typer
 
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
-from evalstore.cli.render.remote_check import checked_rows, print_check
+from evalstore.cli.render.remote_check import checked_rows, print_check, tell_of_repair
 from evalstore.errors import NO, EvalstoreError
 
 
@@ -30,8 +30,8 @@ def fsck(
     """Verify every id and reference of the store or a remote.
 
     Of a remote, every index, every pack and every row in them is read and checked, and nothing is
-    changed. A pack that no index lists is of an interrupted push, which uses it when it is
-    repeated.
+    changed. What is damaged is listed with the files to remove, so that a push writes their rows
+    again. A pack that no index lists is of an interrupted push, which uses it when it is repeated.
     """
     if remote:
         _fsck_remote(name, json=json)
@@ -64,5 +64,6 @@ def _fsck_remote(name: str | None, *, json: bool) -> None:
         output.document(report)
     else:
         print_check(report.check)
+        tell_of_repair(report.check)
     if report.check.problems:
         raise typer.Exit(NO)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
+from evalstore.sharing.layout import repair_hint
 
 if TYPE_CHECKING:
     from evalstore.sharing.check_remote import RemoteCheck
@@ -12,14 +13,26 @@ if TYPE_CHECKING:
 
 def print_check(check: RemoteCheck) -> None:
     """Print all problems with their files, and what was checked."""
+    shown = set[str]()
     for problem in check.problems:
-        output.line(output.safe(f"{problem.file}: {problem.message}"))
+        listed = problem.indexes if problem.file not in shown else ()
+        shown.add(problem.file)
+        by = f"; listed by {' and '.join(listed)}" if listed else ""
+        output.line(output.safe(f"{problem.file}: {problem.message}{by}"))
     for name in check.unused:
         output.line(output.safe(f"{name}: unused, no index lists it"))
     if check.newer:
         rows = output.plural(check.newer, "row")
         output.line(f"{rows} of a newer version of evalstore not checked")
     output.line(checked_rows(check.checked, len(check.problems)))
+
+
+def tell_of_repair(check: RemoteCheck) -> None:
+    """Say how to repair a remote that is damaged."""
+    if check.remove:
+        output.talk(output.safe(f"hint: {repair_hint(check.remove)}", lines=True))
+    elif check.problems:
+        output.talk("hint: push from every store that may have the missing rows")
 
 
 def checked_rows(checked: int, problems: int) -> str:
