@@ -40,6 +40,10 @@ class CloneReport:
     bytes_received: int = field(metadata={"json_name": "bytesReceived"})
     newer: int
     """Rows of a newer program, which were left in the remote."""
+    waiting: int = 0
+    """Runs that were left in the remote, because it lacks rows that they refer to."""
+    waiting_rows: int = field(default=0, metadata={"json_name": "waitingRows"})
+    """Other rows that were left there for the same reason."""
 
 
 def clone(
@@ -75,6 +79,8 @@ def clone(
         report.records,
         report.bytes_received,
         report.newer,
+        report.waiting,
+        report.waiting_rows,
     )
 
 

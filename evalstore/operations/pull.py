@@ -45,6 +45,8 @@ class PullReport:
     """Rows of a newer program, which were left in the remote."""
     waiting: int = 0
     """Runs that were left in the remote, because it lacks rows that they refer to."""
+    waiting_rows: int = field(default=0, metadata={"json_name": "waitingRows"})
+    """Other rows that were left there for the same reason."""
     dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
     left_out: Sequence[LeftOut] = field(default=(), metadata={"json_name": "leftOut"})
     """Pushes that do not count, of which nothing is copied."""
@@ -103,7 +105,9 @@ def _copy(
     report.bytes_received += pulled.bytes_received
     report.newer = opened.cache.count_unknown()
     report.waiting = pulled.waiting
-    report.records = {**report.records, "runs": report.records["runs"] - pulled.waiting}
+    report.waiting_rows = sum(pulled.left.values()) - pulled.waiting
+    left = count_kinds(pulled.left)
+    report.records = {kind: count - left[kind] for kind, count in report.records.items()}
 
 
 def count_left_out(cache: IndexCache) -> list[LeftOut]:

@@ -11,8 +11,21 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 _NODES = "nodes"
+_LOOKED_UP = 500
+"""Ids of a query: SQLite keeps the statements for each number of ids, and long ones are large."""
 _AT_ONCE = 500
 """Nodes that are in memory at once."""
+
+
+def find_absent(store: Store, ids: set[bytes], below: str | None = None) -> set[bytes]:
+    """Return those of these ids that a store lacks; with `below`, in the tables before this one."""
+    tables = COPIED_TABLES[: COPIED_TABLES.index(below)] if below else COPIED_TABLES
+    absent = set(ids)
+    for table in reversed(tables):  # most references are to answers and judgements
+        waiting = sorted(absent)
+        for start in range(0, len(waiting), _LOOKED_UP):
+            absent -= store.find_present(table, waiting[start : start + _LOOKED_UP])
+    return absent
 
 
 class Completeness:
@@ -41,11 +54,7 @@ class Completeness:
         while pending:
             reached |= pending
             nodes = self._store.find_present(_NODES, pending)
-            missing = pending - nodes
-            for table in COPIED_TABLES:
-                if missing and table != _NODES:
-                    missing = missing - self._store.find_present(table, missing)
-            if missing:
+            if find_absent(self._store, pending - nodes):
                 return False
             pending = self._below(sorted(nodes)) - reached - self._complete
         self._complete |= reached

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from evalstore.errors import RemoteError
+from evalstore.sharing.arrivals import Arrivals
 from evalstore.sharing.batches import split_records
-from evalstore.sharing.completeness import Completeness
 from evalstore.sharing.differences import MissingIds, count_ids, split_ids
 from evalstore.sharing.pack_reader import PackReader
 from evalstore.sharing.packs import TABLE_NUMBERS
 from evalstore.sharing.wanted_records import WantedRecords
 from evalstore.store.records import COPIED_TABLES, CheckedRecord
+from evalstore.store.table_columns import RUNS
 
 if TYPE_CHECKING:
     from evalstore.sharing.index_cache import IndexCache, RecordPlace
@@ -24,15 +24,24 @@ if TYPE_CHECKING:
 _AT_ONCE = 30_000
 
 
-@dataclass(slots=True)
-class Pulled:
+class Pulled(NamedTuple):
     """What a pull has read."""
 
-    records: int = 0
-    bytes_received: int = 0
+    records: int
+    bytes_received: int
     """Of packs, or parts of them."""
-    waiting: int = 0
-    """Runs that were left in the remote, because it lacks rows that they refer to."""
+    left: Mapping[str, int]
+    """How many rows were left in the remote, because it lacks rows that they refer to, by table."""
+
+    @property
+    def waiting(self) -> int:
+        """Return how many runs were left in the remote."""
+        return self.left.get(RUNS.name, 0)
+
+    @classmethod
+    def of(cls, arrivals: Arrivals, reader: PackReader) -> Self:
+        """Return what was read until now."""
+        return cls(sum(arrivals.stored.values()), reader.bytes_received, arrivals.waiting)
 
 
 def pull_records(
@@ -44,16 +53,15 @@ def pull_records(
 ) -> Pulled:
     """Store these rows of a remote; runs come last, so that an interrupted pull shows no new run.
 
-    Each pack is read once. A run that refers to rows which the remote does not have yet is left
+    Each pack is read once. A row that refers to rows which the remote does not have yet is left
     there.
 
     Raises `RemoteError` for a pack that is damaged, `MissingPackError` for one that is gone, and
     `StoreError` if a stored row has other content.
     """
-    pulled = Pulled()
     listener.start(count_ids(missing))
     reader = PackReader(files, cache, listener)
-    with WantedRecords.open(cache) as wanted:
+    with WantedRecords.open(cache) as wanted, Arrivals.open(store) as arrivals:
         for table in sorted(missing, key=COPIED_TABLES.index):
             for ids in split_ids(missing[table], _AT_ONCE):
                 if wanted.add(cache.find_places(table, ids)) < len(ids):
@@ -64,9 +72,8 @@ def pull_records(
         wanted.order()
         for table in sorted(missing, key=COPIED_TABLES.index):
             for batch in split_records(_read_table(reader, wanted, table)):
-                _store(store, batch, pulled)
-    pulled.bytes_received = reader.bytes_received
-    return pulled
+                arrivals.add(batch)
+        return Pulled.of(arrivals, reader)
 
 
 def _read_table(reader: PackReader, wanted: WantedRecords, table: str) -> Iterator[CheckedRecord]:
@@ -82,12 +89,3 @@ def _read_table(reader: PackReader, wanted: WantedRecords, table: str) -> Iterat
             else:
                 later.append((place, data))
         wanted.keep(number, later)
-
-
-def _store(store: Store, batch: Sequence[CheckedRecord], pulled: Pulled) -> None:
-    if batch and batch[0].kind == "run":
-        batch, waiting = Completeness(store).split(batch)
-        pulled.waiting += len(waiting)
-    if batch:
-        store.ensure_records(batch)
-        pulled.records += len(batch)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from evalstore.sharing.completeness import Completeness
+from evalstore.sharing.arrivals import Arrivals
 from evalstore.sharing.pack_reader import PackReader
 from evalstore.sharing.pull import Pulled
 from evalstore.store.records import COPIED_TABLES, check_record
@@ -35,9 +37,19 @@ class ReferencedPull:
         self._seen: set[bytes] = set()
         self._walked: set[bytes] = set()
         """The nodes of the store whose references were followed."""
-        self.pulled = Pulled()
-        self.by_table: dict[str, int] = {}
-        """How many rows were stored in each table."""
+        opened = ExitStack()
+        self._arrivals = opened.enter_context(Arrivals.open(store))
+        weakref.finalize(self, opened.close)
+
+    @property
+    def pulled(self) -> Pulled:
+        """Return what was read until now."""
+        return Pulled.of(self._arrivals, self._reader)
+
+    @property
+    def by_table(self) -> Mapping[str, int]:
+        """Return how many rows were stored in each table."""
+        return self._arrivals.stored
 
     def find_keyed(self, table: str, keys: Iterable[str]) -> set[bytes]:
         """Return the rows of a table with these lookup keys that the remote has, the store not."""
@@ -60,18 +72,12 @@ class ReferencedPull:
             wanted = [id for id in waiting[start : start + _ROWS] if id not in self._seen]
             self._seen.update(wanted)
             batch = list(self._reader.read_records(table, wanted))
-            self.pulled.bytes_received = self._reader.bytes_received
             references = {bytes.fromhex(id) for checked in batch for id in checked.references}
             references |= self._find_below(references)
             for other, others in self._locate(references - self._seen):
                 self.copy(other, others)
-            if table == "runs":
-                batch, incomplete = Completeness(self._store).split(batch)
-                self.pulled.waiting += len(incomplete)
             if batch:
-                self._store.ensure_records(batch)
-                self.pulled.records += len(batch)
-                self.by_table[table] = self.by_table.get(table, 0) + len(batch)
+                self._arrivals.add(batch)
 
     def _find_below(self, ids: set[bytes]) -> set[bytes]:
         """Return what the nodes of the store among these ids refer to, at any depth.

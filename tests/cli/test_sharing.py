@@ -101,6 +101,30 @@ def test_a_run_is_pushed_and_pulled(
     assert evalstore("log").stdout == evalstore("-C", str(shared), "log").stdout
 
 
+def test_rows_wait_for_what_the_remote_lacks(
+    shared: Path, clone: Path, evalstore: Evalstore
+) -> None:
+    evalstore("push")
+    (first,) = (shared / "shared/indexes").iterdir()
+    edit(shared / "tests/weather.md", "warm", "not cold")
+    evalstore("run", *QUIET)
+    evalstore("push")
+    first.unlink()
+    there = ("-C", str(clone), "--allow-outside")
+    pulled = evalstore(*there, "pull")
+    assert pulled.stdout.startswith("pulled 1 other version from origin")
+    assert pulled.stderr.endswith(
+        "warning: 1 run and 6 other rows stayed in the remote, which lacks rows that they refer "
+        "to; pull again when they have been pushed\n"
+    )
+    document = json.loads(evalstore(*there, "pull", "--json").stdout)
+    assert (document["waiting"], document["waitingRows"]) == (1, 6)
+    assert evalstore(*there, "fsck").stdout.endswith("all is well\n")
+    evalstore("push")
+    assert "stayed" not in evalstore(*there, "pull").stderr
+    assert evalstore(*there, "log", "--json").stdout == evalstore("log", "--json").stdout
+
+
 def test_it_is_shown_who_pushed_a_run(
     shared: Path, clone: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -396,19 +396,39 @@ def test_a_reference_that_is_not_an_id_is_refused(
     assert stores.rows(empty) == {}
 
 
-def test_a_run_whose_rows_have_not_come_yet_stays_in_the_remote(
-    whole_records: list[CheckedRecord], empty: Store, remote: FolderFiles, tmp_path: Path
+@pytest.mark.parametrize("kind", ["session", "test", "cases", "tree"])
+def test_what_refers_to_rows_that_have_not_come_yet_stays_in_the_remote(
+    whole_records: list[CheckedRecord],
+    full: Store,
+    empty: Store,
+    remote: FolderFiles,
+    tmp_path: Path,
+    kind: str,
 ) -> None:
-    late = next(checked.record for checked in whole_records if checked.kind == "session")
+    late = next(checked.record for checked in whole_records if checked.kind == kind)
     others = [checked.record for checked in whole_records if checked.record != late]
     _publish(remote, *_pack(*others))
     pulled = stores.pull(empty, remote)
-    runs = sum(checked.kind == "run" for checked in whole_records)
-    assert (pulled.waiting, empty.count_runs()) == (runs, 0)
-    _publish(remote, *_pack(late))
-    assert stores.pull(empty, remote).waiting == 0
-    assert empty.count_runs() == runs
     assert check_store(empty)[1] == []
+    assert pulled.records == len(stores.rows(empty))
+    assert pulled.records + sum(pulled.left.values()) == len(others)
+    above = {"session": "evaluations", "test": "sessions", "cases": "nodes", "tree": "runs"}
+    assert pulled.left[above[kind]] > 0
+    with (
+        IndexCache.open(None, "") as cache,
+        stores.opened(tmp_path / "planned.db") as planned,
+    ):
+        cache.refresh(remote)
+        pull = ReferencedPull(planned, remote, cache, CopyListener())
+        for table in ("runs", "nodes", "evaluations"):
+            wanted = [checked.record for checked in whole_records]
+            pull.copy(table, [bytes.fromhex(row.id) for row in wanted if row.table == table])
+        assert check_store(planned)[1] == []
+        assert pull.pulled.waiting == pulled.waiting
+        assert stores.rows(planned).items() <= stores.rows(empty).items()
+    _publish(remote, *_pack(late))
+    assert stores.pull(empty, remote).left == {}
+    assert stores.rows(empty) == stores.rows(full)
 
 
 def test_links_in_a_remote_are_not_followed(full: Store, empty: Store, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from evalstore.cli.render.copied_rows import (
     print_sentence,
     tell_of_excluded,
     warn_of_newer,
+    warn_of_waiting,
 )
 from evalstore.cli.render.remote_check import print_check
 from evalstore.errors import NO, EvalstoreError
@@ -152,6 +153,7 @@ def _unbundle(file: Path, *, dry_run: bool, json: bool) -> None:
         copied_line(_VERBS, report.records, "from", str(file), size=size, dry_run=dry_run)
     )
     warn_of_newer(report.newer)
+    warn_of_waiting(report.waiting, report.waiting_rows, "bundle")
 
 
 @app.command()
@@ -210,4 +212,5 @@ def clone(
     size = bytes_text(report.bytes_received)
     print_sentence(f"cloned {counts_text(report.records)} from {place} into {name}: {size}")
     warn_of_newer(report.newer)
+    warn_of_waiting(report.waiting, report.waiting_rows)
     output.talk("the tests are not in a remote: they come from your repository, with git")

@@ -92,12 +92,7 @@ def print_sentence(text: str, label: str = "") -> None:
 def warn_of_left_out(report: PullReport) -> None:
     """Warn of rows that this program does not know, and of pushes that do not count."""
     warn_of_newer(report.newer)
-    if report.waiting:
-        runs = output.plural(report.waiting, "run")
-        output.warn(
-            f"{runs} stayed in the remote, which lacks rows of "
-            f"{'it' if report.waiting == 1 else 'them'}; pull again when they have been pushed"
-        )
+    warn_of_waiting(report.waiting, report.waiting_rows)
     for left_out in report.left_out[:_WRITERS]:
         pushes = output.plural(left_out.pushes, "push")
         writer = left_out.writer or "an unknown writer"
@@ -118,6 +113,20 @@ def print_pushes(pushes: Sequence[RemotePush]) -> None:
         for row, push in zip(rows, pushes, strict=True):
             row.append(REASONS[push.left_out] if push.left_out else "")
     print_table(Table(header, rows, numbers=frozenset({"rows"})))
+
+
+def warn_of_waiting(runs: int, rows: int, place: str = "remote") -> None:
+    """Warn of rows that were not copied, because they refer to rows that are not there."""
+    counts = {"run": runs, "other row" if runs else "row": rows}
+    stayed = [output.plural(count, word) for word, count in counts.items() if count]
+    if not stayed:
+        return
+    is_one = runs + rows == 1
+    then = "pull again when they have been pushed" if place == "remote" else "have it made again"
+    output.warn(
+        f"{' and '.join(stayed)} stayed in the {place}, which lacks rows that "
+        f"{'it refers' if is_one else 'they refer'} to; {then}"
+    )
 
 
 def warn_of_newer(count: int) -> None:
