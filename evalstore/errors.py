@@ -42,6 +42,10 @@ class OutsideError(EvalstoreError):
     """The workspace uses a path outside of itself that its user has not allowed."""
 
 
+class NoWorkspaceError(EvalstoreError):
+    """Neither a folder nor one above it is a workspace."""
+
+
 class NothingSelectedError(EvalstoreError):
     """No case is selected."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso, now
 from evalstore.display import plural, short
-from evalstore.errors import EvalstoreError, RemoteError
+from evalstore.errors import EvalstoreError, NoWorkspaceError, RemoteError
 from evalstore.operations.open_remote import OpenRemote
 from evalstore.operations.output_paths import require_writable
 from evalstore.operations.pull import PullReport, pull_missing
@@ -16,7 +17,7 @@ from evalstore.operations.push import count_kinds, write_missing
 from evalstore.operations.pushed_rows import find_untagged_rows, pushed_tables
 from evalstore.operations.since import choose_since
 from evalstore.operations.user_name import name_of_writer
-from evalstore.planning.open_project import open_store
+from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.sharing.bundle_files import BundleDescription, BundleFiles, is_bundle
 from evalstore.sharing.bundle_writer import BundleWriter
 from evalstore.sharing.check_remote import RemoteCheck, check_remote
@@ -160,6 +161,7 @@ def unbundle(
     Raises `EvalstoreError`, also when the store does not have the runs that the bundle presumes.
     """
     path = location.directory / file
+    _require_workspace(location, file)
     with (
         BundleFiles.open(path) as files,
         open_store(location, create=True) as store,
@@ -168,6 +170,16 @@ def unbundle(
         _require_runs(store, file, files.description.presumes)
         opened = OpenRemote(NAME, str(file), files, cache, store)
         return pull_missing(opened, dry_run=dry_run, listener=listener)
+
+
+def _require_workspace(location: Location, file: Path) -> None:
+    try:
+        open_workspace(location)
+    except NoWorkspaceError as error:
+        command = shlex.join(["evalstore", "clone", str(file)])
+        raise NoWorkspaceError(
+            str(error), hint=f"'{command} DIR' makes a workspace with these results"
+        ) from error
 
 
 def _require_runs(store: Store, file: Path, ids: Sequence[str]) -> None:

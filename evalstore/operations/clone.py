@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import temporary_folder
+from evalstore.operations.bundle import unbundle
 from evalstore.operations.init import init
 from evalstore.operations.open_remote import OpenRemote, open_typed
 from evalstore.operations.pull import PullReport, pull_missing
@@ -19,7 +20,7 @@ from evalstore.planning.options import Location
 from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.known_runs import cache_path
 from evalstore.sharing.layout import require_remote
-from evalstore.workspace.remote_names import DEFAULT_REMOTE
+from evalstore.workspace.remote_names import DEFAULT_REMOTE, is_folder, path_of
 from evalstore.workspace.remotes import write_remote
 
 if TYPE_CHECKING:
@@ -53,28 +54,36 @@ def clone(
     *,
     listener: CopyListener | None = None,
 ) -> CloneReport:
-    """Make a workspace without tests, and pull all rows of a remote into its store.
+    """Make a workspace without tests, and copy all rows of a remote or a bundle into its store.
 
     `directory` is a folder that does not exist yet or is empty (default: one with the last name
-    of the address). Raises `EvalstoreError`, and then no folder is created.
+    of the address, without the suffix of a file). A bundle becomes no remote. Raises
+    `EvalstoreError`, and then no folder is created.
     """
     address = absolute_address(location, address)
-    directory = directory or Path(Path(address).name or "results")
+    bundle = Path(path_of(address)) if is_folder(address) else None
+    if bundle and not bundle.is_file():
+        bundle = None
+    directory = directory or Path((bundle.stem if bundle else Path(address).name) or "results")
     target = location.directory / directory
-    _require_new(target, directory, address)
-    files = open_typed(address)
-    require_remote(files)
+    _require_new(target, directory, address, is_bundle=bundle is not None)
+    files = None if bundle else open_typed(address)
+    if files:
+        require_remote(files)
     try:
         with _made_parents(target), temporary_folder(target) as folder:
-            report = _fill(folder, location, address, files, listener)
-            allow_address(location, target, DEFAULT_REMOTE, address)
+            if bundle:
+                report = _unpack(folder, location, bundle, listener)
+            elif files:
+                report = _fill(folder, location, address, files, listener)
+                allow_address(location, target, DEFAULT_REMOTE, address)
     except OSError as error:
         raise EvalstoreError(
             f"the folder '{directory}' cannot be made: {error.strerror or error}"
         ) from error
     return CloneReport(
         str(directory),
-        DEFAULT_REMOTE,
+        report.remote,
         address,
         report.records,
         report.bytes_received,
@@ -84,15 +93,19 @@ def clone(
     )
 
 
-def _require_new(target: Path, directory: Path, address: str) -> None:
+def _require_new(target: Path, directory: Path, address: str, *, is_bundle: bool) -> None:
     if target.is_dir() and not any(target.iterdir()):
         return
     if target.exists() or target.is_symlink():
+        same = (
+            f"'evalstore bundle unbundle {address}' gets"
+            if is_bundle
+            else f"'evalstore remote add origin {address}' and 'evalstore pull' get"
+        )
         reason = "is not empty" if target.is_dir() else "is not a folder"
         raise EvalstoreError(
             f"'{directory}' exists already and {reason}",
-            hint=f"name another folder; in a workspace, 'evalstore remote add origin {address}' "
-            "and 'evalstore pull' get the same results",
+            hint=f"name another folder; in a workspace, {same} the same results",
         )
 
 
@@ -111,6 +124,13 @@ def _fill(
     with open_store(inside) as store, IndexCache.open(cache, files.address) as indexes:
         opened = OpenRemote(DEFAULT_REMOTE, address, files, indexes, store)
         return pull_missing(opened, dry_run=False, listener=listener)
+
+
+def _unpack(
+    folder: Path, location: Location, bundle: Path, listener: CopyListener | None
+) -> PullReport:
+    init(folder, bare=True)
+    return unbundle(Location(folder, warn=location.warn), bundle, listener=listener)
 
 
 @contextmanager

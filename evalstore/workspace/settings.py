@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.errors import EvalstoreError
+from evalstore.errors import NoWorkspaceError
 from evalstore.values import DEFAULT_PROMPT
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def find_root(start: Path) -> Path:
     for folder in (start, *start.parents):
         if (folder / FILE).is_file():
             return folder
-    raise EvalstoreError(
+    raise NoWorkspaceError(
         f"no {FILE} in '{start.name or start}' or above", hint="run 'evalstore init' first"
     )
 

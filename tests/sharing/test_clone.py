@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.operations.bundle import create_bundle
 from evalstore.operations.clone import clone
 from evalstore.operations.pull import pull
 from evalstore.planning.options import Location
@@ -54,6 +55,33 @@ def test_the_command_says_where_the_tests_are(
     error = capsys.readouterr().err
     assert "error: 'our results' exists already and is not empty" in error
     assert f"'evalstore remote add origin {shared}' and 'evalstore pull'" in error
+
+
+def test_a_bundle_is_cloned_without_a_workspace(
+    finished: Path, full: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "our results.bundle"
+    create_bundle(Location(finished), file, with_failures=True)
+    here = ["-C", str(tmp_path)]
+    assert main([*here, "bundle", "unbundle", file.name]) == 2
+    assert capsys.readouterr().err.endswith(
+        "hint: 'evalstore clone 'our results.bundle' DIR' makes a workspace with these results\n"
+    )
+    assert main([*here, "clone", file.name]) == 0
+    printed = capsys.readouterr()
+    assert f" from {file} into our results: " in printed.out
+    assert printed.err == (
+        "the tests are not in a bundle: they come from your repository, with git\n"
+    )
+    with stores.opened(tmp_path / "our results/.evalstore/store.db") as store:
+        assert stores.rows(store) == stores.rows(full)
+    assert main([*here, "clone", file.name]) == 2
+    assert f"'evalstore bundle unbundle {file}' gets the same results" in capsys.readouterr().err
+    assert main(["-C", str(tmp_path / "our results"), "remote"]) == 0
+    assert capsys.readouterr().out == ""
+    file.write_bytes(file.read_bytes()[:-9])
+    assert main([*here, "clone", file.name, "new"]) == 6
+    assert not (tmp_path / "new").exists()
 
 
 def test_nothing_half_made_is_left(

@@ -183,7 +183,9 @@ def merge(
 
 @app.command()
 def clone(
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="The folder of the remote.")],
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="The remote, or the file of a bundle.")
+    ],
     directory: Annotated[
         Path | None,
         typer.Argument(
@@ -192,13 +194,13 @@ def clone(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Make a workspace with the results of a remote.
+    """Make a workspace with the results of a remote or a bundle.
 
     The workspace is for looking at them. It has no tests: these come from your repository, which
-    has a workspace of its own. There, 'evalstore remote add' and 'evalstore pull' get the same
-    results.
+    has a workspace of its own. There, 'evalstore remote add' and 'evalstore pull', or 'evalstore
+    bundle unbundle', get the same results.
 
-    Exit code 6: the remote is damaged or cannot be used.
+    Exit code 6: the remote or the bundle is damaged or cannot be used.
     """
     from evalstore.display import bytes_text
     from evalstore.operations.clone import clone as operation
@@ -208,9 +210,10 @@ def clone(
     if json:
         output.document(report)
         return
-    place, name = output.safe(report.address), output.safe(report.workspace)
+    source, name = output.safe(report.address), output.safe(report.workspace)
     size = bytes_text(report.bytes_received)
-    print_sentence(f"cloned {counts_text(report.records)} from {place} into {name}: {size}")
+    print_sentence(f"cloned {counts_text(report.records)} from {source} into {name}: {size}")
     warn_of_newer(report.newer)
-    warn_of_waiting(report.waiting, report.waiting_rows)
-    output.talk("the tests are not in a remote: they come from your repository, with git")
+    place = "bundle" if report.remote == "bundle" else "remote"
+    output.talk(f"the tests are not in a {place}: they come from your repository, with git")
+    warn_of_waiting(report.waiting, report.waiting_rows, place)
