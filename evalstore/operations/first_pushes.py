@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from evalstore.planning.options import Location
     from evalstore.values import Json
+    from evalstore.workspace.folder import WorkspaceFolder
 
 
 class FirstPush(NamedTuple):
@@ -53,8 +54,11 @@ def find_first_pushes(
         with suppress(EvalstoreError), open_known(workspace, remote) as cache:
             for id, push in cache.find_pushes(table, wanted) if cache else ():
                 pushes.setdefault(id.hex(), FirstPush(remote, push.writer, push.created))
-    own = _own_name(location.directory) if pushes else ""
-    return {id: push for id, push in pushes.items() if push.writer != own}
+    own = {
+        remote: {_own_name(location.directory), *_own_signers(workspace, remote)}
+        for remote in {push.remote for push in pushes.values()}
+    }
+    return {id: push for id, push in pushes.items() if push.writer not in own[push.remote]}
 
 
 def first_push_of(location: Location, kind: str, id: str) -> FirstPush | None:
@@ -66,6 +70,18 @@ def first_push_of(location: Location, kind: str, id: str) -> FirstPush | None:
 def push_text(push: FirstPush) -> str:
     """Return where a row came from: `from origin, pushed by ci@runner`."""
     return f"from {safe(push.remote)}, pushed by {safe(push.writer)}"
+
+
+def _own_signers(workspace: WorkspaceFolder, remote: str) -> frozenset[str]:
+    """Return the names under which signed pushes from here are shown; none if that is not clear."""
+    from evalstore.sharing.remote_acceptance import acceptance_of, own_names_of
+
+    settings = workspace.settings.remotes[remote]
+    try:
+        rules = acceptance_of(workspace, remote, settings)
+        return own_names_of(workspace, remote, settings, rules)
+    except EvalstoreError:
+        return frozenset()
 
 
 @lru_cache(maxsize=4)

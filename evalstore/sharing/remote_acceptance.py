@@ -12,6 +12,7 @@ from evalstore.sharing.signatures import (
     AllowedSigners,
     SigningKey,
 )
+from evalstore.sharing.signer_names import find_public_half
 from evalstore.workspace.remotes import folder_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,23 @@ def signing_key_of(
         )
     path, _ = _read(workspace, name, "sign", remote.sign, LARGEST_KEY)
     return SigningKey(path, _place(workspace, name, "sign", remote.sign))
+
+
+def own_names_of(
+    workspace: WorkspaceFolder, name: str, remote: RemoteSettings, rules: Acceptance
+) -> frozenset[str]:
+    """Return the names that the allowed signers of a remote give to the key of this machine.
+
+    Raises `EvalstoreError` when the key cannot be read.
+    """
+    if remote.sign is None or rules.signers is None:
+        return frozenset()
+    path, content = _read(workspace, name, "sign", remote.sign, LARGEST_KEY)
+    key = find_public_half(content)
+    if key is None:
+        beside = remote.sign._replace(path=f"{path}.pub")
+        key = find_public_half(_read(workspace, name, "sign", beside, LARGEST_KEY)[1])
+    return rules.signers.find_names(key) if key else frozenset()
 
 
 _HINTS = {

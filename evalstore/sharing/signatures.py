@@ -19,6 +19,7 @@ from pathlib import Path
 from evalstore.errors import EvalstoreError, RemoteError
 from evalstore.files.atomic_write import write_whole
 from evalstore.sharing.layout import sha256
+from evalstore.sharing.signer_names import find_names
 
 NAMESPACE = "evalstore"
 LARGEST_SIGNATURE = 64 * 2**10
@@ -88,6 +89,10 @@ class AllowedSigners:
         lines = (line.strip() for line in content.splitlines())
         if b"\0" in content or not any(line and not line.startswith(b"#") for line in lines):
             raise EvalstoreError(f"{place}: it names no signer", hint=_FORM)
+
+    def find_names(self, key: str) -> frozenset[str]:
+        """Return the names of a public key in base64; without those of lines that are no lines."""
+        return find_names(self._content, key)
 
     def find_signer(self, data: bytes, signature: bytes, created: int | None) -> str | None:
         """Return the principal who has signed these bytes; None if no allowed one has.
