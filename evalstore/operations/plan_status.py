@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 from evalstore.operations.file_changes import all_new, find_file_changes
 from evalstore.operations.lost_labels import find_lost_labels
 from evalstore.operations.prompt_names import prompt_labels
-from evalstore.operations.remote_answers import find_remote_answers
+from evalstore.operations.remote_answers import (
+    asks_again,
+    find_remote_answers,
+    find_unread_remotes,
+)
 from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status, other_reasons
 from evalstore.planning.estimate import count_by_checks, estimate, may_judge_less
@@ -106,8 +110,9 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         labels=_count_new_labels(project, plan, last[0].ended) if last else 0,
         lost_labels=find_lost_labels(project, last[0], changes) if last else [],
         remotes=()
-        if selection.refresh or selection.max_age or project.settings.max_age
+        if asks_again(project, selection)
         else find_remote_answers(project, [ask for ask, _ in asks], price.answers),
+        unread_remotes=find_unread_remotes(project, selection) if plan.ask_count else (),
         stands_until=stands_until(plan, project.settings),
     )
 

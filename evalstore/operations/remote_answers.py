@@ -12,6 +12,7 @@ from evalstore.operations.status_report import RemoteAnswers
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
+    from evalstore.planning.options import SelectionOptions
     from evalstore.planning.plan import PlannedAsk
     from evalstore.planning.project import Project
     from evalstore.sharing.index_cache import IndexCache
@@ -47,6 +48,32 @@ def find_remote_answers(
                 cost = round(sum(costs), 6) if len(costs) == len(counted) else None
                 found.append(RemoteAnswers(name, sum(count for count, _ in counted), cost))
     return tuple(found)
+
+
+def find_unread_remotes(project: Project, selection: SelectionOptions) -> tuple[str, ...]:
+    """Return the remotes of which nothing is known here, although they may have answers."""
+    if not project.settings.remotes or asks_again(project, selection):
+        return ()
+    from evalstore.sharing.known_runs import open_known
+
+    unread = []
+    for name in project.settings.remotes:
+        with suppress(EvalstoreError), open_known(project.workspace, name) as cache:
+            if cache is None:
+                unread.append(name)
+    return tuple(unread)
+
+
+def asks_again(project: Project, selection: SelectionOptions) -> bool:
+    """Return whether questions are asked although they have answers."""
+    return bool(selection.refresh or selection.max_age or project.settings.max_age)
+
+
+def unread_text(remote: str, *, brief: bool = False) -> str:
+    """Return that a remote was not read yet; unless `brief`, with the command that reads it."""
+    text = f"{remote} was not read yet"
+    command = f"'evalstore pull {remote} --for-plan'"
+    return text if brief else f"{text}: {command} copies what it has of these answers"
 
 
 def _count(store: Store, cache: IndexCache, questions: set[str]) -> Counter[str]:

@@ -16,6 +16,7 @@ from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_plan
 from evalstore.operations.regressions import find_regressions
+from evalstore.operations.remote_answers import find_unread_remotes, unread_text
 from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_report import RunReport, describe_spending
 from evalstore.operations.run_scope import narrow
@@ -92,6 +93,8 @@ def run(
         survey = plans.survey()
         if options.agreed:
             keep_to(options.agreed, survey, plans.todo(), plans.price)
+        for remote in find_unread_remotes(project, selection) if survey.asks else ():
+            listener.note(unread_text(remote))
         get_leave(project, survey, plans.price, options, listener)
         snapshot = _store_workspace(project)
         totals = RunTotals(project, started, project.settings.verdict, plans.shared)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [13, __version__]
+_FORMAT = [14, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -46,7 +46,7 @@ _REMEMBERED = (
     *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
     *("may_judge_less", "by_checks", "known_cost", "unpriced"),
-    *("labels", "has_recorded", "lost_labels", "remotes"),
+    *("labels", "has_recorded", "lost_labels", "remotes", "unread_remotes"),
 )
 """Fields of a status that are stored as they are."""
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
@@ -78,6 +78,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
         content["lost_labels"] = [(file, row) for file, row in content["lost_labels"]]
         content["remotes"] = tuple(RemoteAnswers(*each) for each in content["remotes"])
+        content["unread_remotes"] = tuple(content["unread_remotes"])
         status = Status(
             items=[], changes=changes, other_reasons=reasons, skipped=skipped, **content
         )

@@ -97,7 +97,7 @@ class Status:
 
     JSON_FIELDS = (
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
-        *("cost", "last_run", "changes", "items", "remotes"),
+        *("cost", "last_run", "changes", "items", "remotes", "unread_remotes"),
     )
     items: list[PlanItem]
     """The items of the plan; may be missing when only the numbers were requested."""
@@ -151,6 +151,10 @@ class Status:
     """Errors of test files that are left out."""
     remotes: tuple[RemoteAnswers, ...] = field(default=(), metadata={"json_optional": True})
     """The remotes that have some of the answers, as far as they were last read."""
+    unread_remotes: tuple[str, ...] = field(
+        default=(), metadata={"json_name": "unreadRemotes", "json_optional": True}
+    )
+    """The remotes that were never read, if there are answers to ask for."""
     stands_until: float = math.inf
     """When the first answer becomes too old, in microseconds since 1970."""
 

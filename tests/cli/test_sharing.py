@@ -508,7 +508,18 @@ def test_status_says_which_answers_a_remote_has(
 ) -> None:
     evalstore("push")
     here = ("-C", str(clone), "--allow-outside", "status")
-    assert "origin has" not in evalstore(*here).stdout  # it was never read
+    unread = (
+        "origin was not read yet: 'evalstore pull origin --for-plan' copies what it has of these "
+        "answers"
+    )
+    for _ in range(2):  # the second is cached
+        assert evalstore(*here).stdout.splitlines()[-1] == unread
+    assert json.loads(evalstore(*here, "--json").stdout)["unreadRemotes"] == ["origin"]
+    lines = dashboard_lines(read_dashboard(Location(clone)), (), 100, 4)
+    assert [line.text for line in lines][1].endswith("; origin was not read yet")
+    copied = shutil.copytree(clone, clone.parent / "copied")
+    ran = [evalstore("-C", str(copied), "run", "--fail-on", "none").stderr for _ in range(2)]
+    assert [text.splitlines().count(unread) for text in ran] == [1, 0]  # then nothing is asked
     saved = "origin has 2 of the 3 answers: 'evalstore pull origin --for-plan' saves about $0.8400"
     edit(clone / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Riga]")
     assert evalstore(*here, "--remote", "origin").stdout.splitlines()[-1] == saved

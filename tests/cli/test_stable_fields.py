@@ -27,7 +27,7 @@ OPTIONAL = {
     *(f"{name}.cases[].promptName" for name in ("run", "judge")),
     *("show.related", "show.failedChecks", "show.history", "show.others", "show.push"),
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
-    *("ls runs.runs[].gitCommit", "status.remotes"),
+    *("ls runs.runs[].gitCommit", "status.remotes", "status.unreadRemotes"),
     *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
     *(
         f"{name}.{field}"
@@ -300,6 +300,7 @@ def _import(workspace: Path, show: Callable[..., Any]) -> None:
 
 def _share(workspace: Path, show: Callable[..., Any]) -> None:
     show("remote", "add", "origin", "shared")
+    show("run", "-n", "--store", "empty.db")  # the remote was not read yet
     with mock.patch("platform.node", return_value="elsewhere"):
         show("push")
     for command in ("log", "show"):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.display import likely_price, money, planned_judgements, plural, safe, short
+from evalstore.operations.remote_answers import unread_text
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.reports.focused_lines import focus
@@ -99,8 +100,14 @@ def plan_text(status: Status) -> str:
 def remote_texts(status: Status, *, brief: bool = False) -> list[str]:
     """Return for each remote with some of the answers how many, and what a pull would save.
 
-    With `brief` only how many: `origin has 60 of the 68 answers`.
+    With `brief` only how many: `origin has 60 of the 68 answers`. Remotes that were never read
+    are named, too.
     """
+    unread = [unread_text(remote, brief=brief) for remote in status.unread_remotes]
+    return _known_texts(status, brief=brief) + unread
+
+
+def _known_texts(status: Status, *, brief: bool) -> list[str]:
     if brief:
         return [
             f"{each.remote} has {each.answers:,} of the {plural(status.ask, 'answer')}"
@@ -109,7 +116,7 @@ def remote_texts(status: Status, *, brief: bool = False) -> list[str]:
     return [
         f"{text}: 'evalstore pull {each.remote} --for-plan' "
         + (f"saves about {money(each.cost)}" if each.cost else "copies them")
-        for each, text in zip(status.remotes, remote_texts(status, brief=True), strict=True)
+        for each, text in zip(status.remotes, _known_texts(status, brief=True), strict=True)
     ]
 
 
