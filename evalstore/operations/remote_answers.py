@@ -40,13 +40,16 @@ def find_remote_answers(
         with suppress(EvalstoreError), open_known(project.workspace, name) as cache:
             if cache is None:
                 continue
-            there = _count(project.store, cache, {ask.question_id for ask, _ in wanted})
+            answers = _find(project.store, cache, {ask.question_id for ask, _ in wanted})
+            there = Counter(answers.values())
             counted = [(min(there[ask.question_id], ask.count), price) for ask, price in wanted]
             counted = [(count, price) for count, price in counted if count]
             if counted:
                 costs = [count * price for count, price in counted if price is not None]
                 cost = round(sum(costs), 6) if len(costs) == len(counted) else None
-                found.append(RemoteAnswers(name, sum(count for count, _ in counted), cost))
+                judgements = len(cache.find_keyed("evaluations", list(answers)))
+                total = sum(count for count, _ in counted)
+                found.append(RemoteAnswers(name, total, cost, judgements))
     return tuple(found)
 
 
@@ -76,8 +79,11 @@ def unread_text(remote: str, *, brief: bool = False) -> str:
     return text if brief else f"{text}: {command} copies what it has of these answers"
 
 
-def _count(store: Store, cache: IndexCache, questions: set[str]) -> Counter[str]:
-    """Return how many answers to each question a remote has and the store lacks."""
+def _find(store: Store, cache: IndexCache, questions: set[str]) -> dict[bytes, str]:
+    """Return the answers to these questions that a remote has and the store lacks -> the question.
+
+    The key of a judgement of one answer is its id.
+    """
     places = cache.find_keys("sessions", [bytes.fromhex(question) for question in questions])
     stored = store.find_present("sessions", places.keys())
-    return Counter(key.hex() for id, key in places.items() if id not in stored)
+    return {id: key.hex() for id, key in places.items() if id not in stored}

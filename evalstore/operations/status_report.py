@@ -89,6 +89,9 @@ class RemoteAnswers(NamedTuple):
     answers: int
     cost: float | None
     """USD that asking for them would cost; None when a price is not known."""
+    judgements: int
+    """How many judgements of these answers the remote has; which of them count is not known
+    before they are read, so their price is not in `cost`."""
 
 
 @dataclass

@@ -15,7 +15,7 @@ from evalstore.reports.version_diff import Difference
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.operations.status_report import FileChange, OtherReason, Status
+    from evalstore.operations.status_report import FileChange, OtherReason, RemoteAnswers, Status
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
 
@@ -107,6 +107,10 @@ def remote_texts(status: Status, *, brief: bool = False) -> list[str]:
     return _known_texts(status, brief=brief) + unread
 
 
+def _least(known: RemoteAnswers) -> str:
+    return "at least" if known.judgements else "about"
+
+
 def _known_texts(status: Status, *, brief: bool) -> list[str]:
     if brief:
         return [
@@ -115,7 +119,7 @@ def _known_texts(status: Status, *, brief: bool) -> list[str]:
         ]
     return [
         f"{text}: 'evalstore pull {each.remote} --for-plan' "
-        + (f"saves about {money(each.cost)}" if each.cost else "copies them")
+        + (f"saves {_least(each)} {money(each.cost)}" if each.cost else "copies them")
         for each, text in zip(status.remotes, _known_texts(status, brief=True), strict=True)
     ]
 
