@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso, now
 from evalstore.display import plural, short
 from evalstore.errors import EvalstoreError, NoWorkspaceError, RemoteError
+from evalstore.files.normal_path import normal_path
 from evalstore.operations.open_remote import OpenRemote
 from evalstore.operations.output_paths import require_writable
 from evalstore.operations.pull import PullReport, pull_missing
@@ -139,7 +140,7 @@ def verify_bundle(
 
     Rows may refer to rows of the runs that it presumes, which are not looked for.
     """
-    with BundleFiles.open(directory / file) as files:
+    with BundleFiles.open(normal_path(directory, file)) as files:
         description = files.description
         check = check_remote(
             files, listener or CopyListener(), is_partial=bool(description.presumes)
@@ -160,7 +161,7 @@ def unbundle(
 
     Raises `EvalstoreError`, also when the store does not have the runs that the bundle presumes.
     """
-    path = location.directory / file
+    path = normal_path(location.directory, file)
     _require_workspace(location, file)
     with (
         BundleFiles.open(path) as files,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
+from evalstore.files.normal_path import normal_path
 from evalstore.operations.push import count_kinds
 from evalstore.planning.open_project import open_store
 from evalstore.sharing.differences import count_by_table, find_missing
@@ -43,7 +44,7 @@ def merge(
     Each row is checked before it is stored. Raises `EvalstoreError`, and then the rows that were
     stored until then stay.
     """
-    path = location.directory / other
+    path = normal_path(location.directory, other)
     with open_store(location, create=True) as store:
         if path.exists() and path.samefile(store.path):
             raise EvalstoreError(

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
-from evalstore.operations.open_remote import open_remote
+from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.push import count_kinds
 from evalstore.operations.pushed_rows import choose_rows, find_missing_rows
 from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
-from evalstore.sharing.layout import require_remote
+from evalstore.sharing.layout import INDEXES, require_remote
 from evalstore.store.records import COPIED_TABLES
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.remote_names import is_folder, is_remote_name, path_of
@@ -58,7 +58,7 @@ class RemoteReport:
     records: Mapping[str, int]
     """How many runs, answers, judgements and versions the remote has."""
     size: int
-    """Bytes of its packs."""
+    """Bytes of its packs and indexes, as a push and a pull count them."""
     to_pull: Mapping[str, int] = field(metadata={"json_name": "toPull"})
     to_push: Mapping[str, int] = field(metadata={"json_name": "toPush"})
     """Without failed calls."""
@@ -147,11 +147,16 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
             opened.name,
             opened.address,
             count_kinds(counts),
-            opened.cache.count_bytes(),
+            opened.cache.count_bytes() + _count_index_bytes(opened),
             count_kinds(count_by_table(to_pull)),
             count_kinds(count_by_table(to_push)),
             _list_pushes(opened.cache),
         )
+
+
+def _count_index_bytes(opened: OpenRemote) -> int:
+    names = {push.name for push in opened.cache.list_pushes()}
+    return sum(file.size for file in opened.files.iterate(INDEXES) if file.name in names)
 
 
 def _list_pushes(cache: IndexCache) -> list[RemotePush]:

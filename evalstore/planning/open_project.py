@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, StoreError
+from evalstore.files.normal_path import normal_path
 from evalstore.store import Store
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings import find_root
@@ -137,4 +138,8 @@ def store_path(workspace: WorkspaceFolder, location: Location) -> Path:
             f"the store '{text}' is not a file",
             hint="this version keeps its store in a SQLite file",
         )
-    return location.directory / location.store if location.store else workspace.locate_store()
+    return (
+        normal_path(location.directory, location.store)
+        if location.store
+        else workspace.locate_store()
+    )

@@ -66,7 +66,7 @@ def test_log_and_ls_say_who_ran_how_many_cases_on_which_commit(
     evalstore("run", ONE)
     assert "<when>  git <short> + changes  by Ada\n" in evalstore("log").stdout
     assert evalstore("log", "--oneline").stdout == (
-        f"<short>  <when>  1 fail  only {ONE} (1 of 2 cases)  by Ada  git <short>\n"
+        f"<short>  <when>  1 fail  only {ONE} (1 of 2 cases)  by Ada  git <short>+\n"
     )
     header, row = evalstore("ls", "runs").stdout.splitlines()
     assert header.split()[-3:] == ["AUTHOR", "GITCOMMIT", "MESSAGE"]

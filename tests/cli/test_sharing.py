@@ -293,7 +293,8 @@ def test_a_remote_is_shown(shared: Path, evalstore: Evalstore) -> None:
     assert missing.stderr.endswith(
         "hint: 'evalstore push' makes a remote of a folder that is empty or does not exist yet\n"
     )
-    evalstore("push")
+    sent = json.loads(evalstore("push", "--json").stdout)["bytesSent"]
+    assert json.loads(evalstore("remote", "show", "--json").stdout)["size"] == sent
     shown = evalstore("remote", "show").stdout.splitlines()
     assert [_sizes(line) for line in shown[:5]] == [
         "remote   origin: shared",

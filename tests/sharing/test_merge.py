@@ -153,6 +153,20 @@ def test_a_store_that_is_not_sound_is_refused(
     assert not any(table == "sessions" for table, _ in _rows(here))
 
 
+def test_errors_name_paths_without_detours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("w/evalstore.yaml", "away/deep/file"):
+        (tmp_path / folder).parent.mkdir(parents=True)
+        (tmp_path / folder).write_text("")
+    (tmp_path / "w/link").symlink_to(tmp_path / "away/deep")
+    here = ["-C", str(tmp_path / "w")]
+    for command in (["merge"], ["bundle", "verify"], ["bundle", "unbundle"], ["fsck", "--store"]):
+        for name, shown in (("../no", tmp_path / "no"), ("link/../no", tmp_path / "w/link/../no")):
+            assert main([*here, *command, name]) == 6
+            assert f"'{shown}'" in capsys.readouterr().err
+
+
 def test_what_is_not_another_store_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

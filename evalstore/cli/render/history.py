@@ -24,7 +24,7 @@ from evalstore.operations.views.diff_text import (
     side_lines,
     summary_lines,
 )
-from evalstore.operations.views.run_text import run_counts_text, scope_text
+from evalstore.operations.views.run_text import commit_text, run_counts_text, scope_text
 from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.planning.options import is_partial
@@ -203,7 +203,7 @@ def _one_line(entry: LogEntry, now: int) -> str:
         f"only {selection}" if selection and is_partial(run) else selection,
         f"by {output.safe(run.author)}" if run.author else "",
         f"from {output.safe(entry.push.writer)}" if entry.push else "",
-        f"git {run.git.commit[:8]}" if run.git else "",
+        f"git {commit_text(run.git)}" if run.git else "",
         "; ".join(map(output.safe, map(str, entry.edits))) or output.safe(run.message or ""),
     )
     return "  ".join(part for part in parts if part)

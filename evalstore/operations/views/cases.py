@@ -19,6 +19,7 @@ from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
+from evalstore.operations.views.run_text import commit_text
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import (
     open_catalogue,
@@ -148,11 +149,7 @@ def list_runs(location: Location) -> list[RunLine]:
     return [_line(run, pushes.get(run.id)) for run in runs]
 
 
-_CHANGES = {True: "+", False: "", None: "?"}
-
-
 def _line(run: Run, push: FirstPush | None) -> RunLine:
-    git = run.git
     return RunLine(
         id=run.id,
         started=run.started,
@@ -167,7 +164,7 @@ def _line(run: Run, push: FirstPush | None) -> RunLine:
         failed=run.failed,
         cost=cost_text(run.cost, run.spending, brief=True),
         shared_cost=shared_cost_text(run.cost, run.spending),
-        git=f"{git.commit[:8]}{_CHANGES[git.dirty]}" if git else "",
+        git=commit_text(run.git),
         is_partial=is_partial(run),
         selection=describe_selection(run.selection),
         models=tuple(dict.fromkeys(candidate.id for candidate in run.candidates)),

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.reports.statistics import Rate
-    from evalstore.runs import Run
+    from evalstore.runs import Run, RunCommit
+
+_CHANGES = {True: "+", False: "", None: "?"}
 
 
 class RunCounts(Protocol):
@@ -93,6 +95,11 @@ def run_counts_text(run: RunCounts) -> str:
     recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
     answers = f"{plural(run.asked, 'new answer')}, {recorded}{run.reused:,} reused"
     return f"{run.status}: {answers}, {plural(run.judged, 'new judgement')}"
+
+
+def commit_text(commit: RunCommit | None) -> str:
+    """Return the commit of a run, with a mark for changes that are not in it; or empty."""
+    return f"{commit.commit[:8]}{_CHANGES[commit.dirty]}" if commit else ""
 
 
 def scope_text(run: Run) -> str:
