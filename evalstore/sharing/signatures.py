@@ -91,7 +91,7 @@ class AllowedSigners:
             raise EvalstoreError(f"{place}: it names no signer", hint=_FORM)
 
     def find_names(self, key: str) -> frozenset[str]:
-        """Return the names of a public key in base64; without those of lines that are no lines."""
+        """Return the names of a public key in base64, as far as the lines can be read."""
         return find_names(self._content, key)
 
     def find_signer(self, data: bytes, signature: bytes, created: int | None) -> str | None:
