@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.display import safe
@@ -17,23 +18,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.planning.options import Location
-    from evalstore.values import Json
     from evalstore.workspace.folder import WorkspaceFolder
 
 
-class FirstPush(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FirstPush:
     """The first push of a row by somebody else."""
 
     remote: str
     """The name of the remote."""
     writer: str
     """The signer of the push, else the name that it gives itself."""
-    time: int
-    """Microseconds since 1970, UTC, by the clock of the writer."""
-
-    def document(self) -> Json:
-        """Return the push as JSON."""
-        return {"remote": self.remote, "writer": self.writer, "time": iso(self.time)}
+    time: str
+    """ISO 8601, by the clock of the writer."""
 
 
 def find_first_pushes(
@@ -53,7 +50,7 @@ def find_first_pushes(
     for remote in workspace.settings.remotes:
         with suppress(EvalstoreError), open_known(workspace, remote) as cache:
             for id, push in cache.find_pushes(table, wanted) if cache else ():
-                pushes.setdefault(id.hex(), FirstPush(remote, push.writer, push.created))
+                pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
     own = {
         remote: {_own_name(location.directory), *_own_signers(workspace, remote)}
         for remote in {push.remote for push in pushes.values()}

@@ -62,7 +62,7 @@ class LogEntry:
             "gitDirty": git.dirty if git else None,
             **({"author": run.author} if run.author else {}),
             **({"cases": run.cases._asdict()} if run.cases else {}),
-            **({"push": self.push.document()} if self.push else {}),
+            **({"push": to_json(self.push)} if self.push else {}),
             **({"edits": to_json(self.edits)} if self.edits else {}),
         }
 

@@ -81,6 +81,7 @@ def pull_for_plan(
             bytes_received=received,
             newer=opened.cache.count_unknown(),
             waiting=pull.pulled.waiting,
+            waiting_rows=sum(pull.pulled.left.values()) - pull.pulled.waiting,
             left_out=count_left_out(opened.cache),
         )
 

@@ -64,7 +64,7 @@ class ShownItem:
             "id": self.id,
             **content,
             **({"related": self.related} if self.related else {}),
-            **({"push": self.push.document()} if self.push else {}),
+            **({"push": to_json(self.push)} if self.push else {}),
         }
 
 
