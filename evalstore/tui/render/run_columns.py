@@ -82,19 +82,22 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
     ]
 
 
-def state_cells(state: Dashboard | None, message: str, *, is_old: bool) -> Sequence[StyledCell]:
-    """Return the line of the workspace, with the figures of its state once it has been read."""
+def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[StyledCell]:
+    """Return the line of the workspace, with the figures of its state once it has been read.
+
+    Figures that are old are faint, and the `note` stands in place of the message.
+    """
     cells = dict.fromkeys(_CELLS, StyledCell(""))
     cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell("now")}
     if state and state.rate:
-        colour = "faint" if is_old else ""
+        colour = "faint" if note else ""
         strip = verdict_strip(state.verdicts, STRIP)
-        if is_old:
+        if note:
             strip = tuple(span._replace(colour="faint") for span in strip)
         cells["passed"] = StyledCell(percent(state.rate.rate), colour)
         cells["of"] = StyledCell(_state_text(state), colour)
         cells["verdicts"] = StyledCell(verdict_counts(state.verdicts, signs=False), parts=strip)
-    cells["message"] = StyledCell(message, "faint")
+    cells["message"] = StyledCell(note or message, "faint")
     return [*cells.values()]
 
 
