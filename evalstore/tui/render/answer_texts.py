@@ -73,7 +73,8 @@ def answer_texts(
     hint: str,
 ) -> AnswerTexts:
     """Return one answer with its `images` by id; a `hint` when it or a judgement is missing."""
-    place = place_lines(position.case, result, position.attempt, position.labels, position.mixed)
+    case, labels = position.case, position.labels
+    place = place_lines(case, result, position.attempt, labels, position.mixed, position.gone)
     return AnswerTexts(
         view,
         verdict=[*place, *verdict_lines(view, result, hint)],
@@ -91,7 +92,10 @@ def compared_texts(
     case, labels = position.case, position.labels
     return AnswerTexts(
         views[0],
-        verdict=[*place_lines(case, results[0], position.attempt, labels), *left],
+        verdict=[
+            *place_lines(case, results[0], position.attempt, labels, gone=position.gone),
+            *left,
+        ],
         other=[
             *place_lines(case, results[1], position.attempt_beside, labels),
             *right,

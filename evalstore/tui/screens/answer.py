@@ -172,7 +172,12 @@ class AnswerPage(DatedPage):
         self._show_title(reading=True)
         if not stay:
             place = place_lines(
-                position.case, result, position.attempt, position.labels, position.mixed
+                position.case,
+                result,
+                position.attempt,
+                position.labels,
+                position.mixed,
+                position.gone,
             )
             self._texts = None
             self._show_sides([*place, *text_lines("reading …", "faint")], ())
