@@ -86,18 +86,18 @@ def test_the_page_of_an_answer_says_why_no_model_was_asked(
 ) -> None:
     def said(row: str) -> list[str]:
         lines = evalstore("show", f"tests/weather.md::{row}").stdout.splitlines()
-        return [line for line in lines if "No model was asked" in line]
+        return [line for line in lines if "No model was called" in line]
 
     lines = "evaluator: {}\nchecks: [{{contains: Warm}}]"
     tree(workspace, {"tests/weather.md": with_checks(lines.format("on_pass"))})
     evalstore("run", "-q")
-    assert said("Oslo") == ["No model was asked, because the checks failed."]
+    assert said("Oslo") == ["No model was called, because the checks failed."]
     assert said("Rome") == []
     other = with_checks(lines.format("on_fail")).replace("must be warm", "may be anything")
     tree(workspace, {"tests/weather.md": other})
     evalstore("run", "-q")
     assert said("Oslo") == []
-    assert said("Rome") == ["No model was asked, because the checks passed."]
+    assert said("Rome") == ["No model was called, because the checks passed."]
     tree(workspace, {"tests/weather.md": with_checks("- contains: Warm", prose=False)})
     evalstore("run", "-q")
     assert said("Oslo") == [], "there is nothing to ask a model by"

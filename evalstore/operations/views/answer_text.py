@@ -85,7 +85,7 @@ def counts_otherwise(view: AnswerView) -> list[JudgementView]:
 
 
 def note_lines(view: AnswerView) -> Iterator[StyledLine]:
-    """Yield what the judgements do not say: that no model was asked, and what the workspace counts.
+    """Yield what the judgements do not say: that no model was called, and what the workspace counts.
 
     Models judge only what has passed the checks, or what has failed them, as the test says.
     """
@@ -95,7 +95,7 @@ def note_lines(view: AnswerView) -> Iterator[StyledLine]:
         if is_by_models and counted and all(each.evaluator == CHECKS for each in counted):
             end = _ENDS.get(counted[0].verdict, "did not pass")
             if not any(place.word in ("pending", "no reply") for place in view.places):
-                yield from text_lines(f"No model was asked, because the checks {end}.", "faint")
+                yield from text_lines(f"No model was called, because the checks {end}.", "faint")
     yield from _workspace_lines(view)
 
 
