@@ -85,7 +85,7 @@ def counts_otherwise(view: AnswerView) -> list[JudgementView]:
 
 
 def note_lines(view: AnswerView) -> Iterator[StyledLine]:
-    """Yield what the judgements do not say: that no model was called, and what the workspace counts.
+    """Yield that no model was called, and what the workspace counts; judgements do not say it.
 
     Models judge only what has passed the checks, or what has failed them, as the test says.
     """
