@@ -312,7 +312,7 @@ def test_figures_from_before_a_change_are_marked_until_newer_ones_are_read(
         await until(pilot, lambda: page.dashboard.state is not first and source.read == 3)
         assert dashboard_texts(pilot)[0].startswith("passing now 50.0% of 6  reading …")
         line = dict(zip(grid.titles, grid.texts(0), strict=True))
-        assert (line["passed"], line["message"]) == ("50.0%", "reading …")
+        assert (line["when"], line["passed"]) == ("reading …", "50.0%")
         source.released = 3
         await settled(pilot)
         assert dashboard_texts(pilot)[0].startswith("passing now 62.5% of 8  ·")

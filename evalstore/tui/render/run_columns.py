@@ -85,10 +85,10 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
 def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[StyledCell]:
     """Return the line of the workspace, with the figures of its state once it has been read.
 
-    Figures that are old are faint, and the `note` stands in place of the message.
+    Figures that are old are faint, and the `note` stands in place of `now`.
     """
     cells = dict.fromkeys(_CELLS, StyledCell(""))
-    cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell("now")}
+    cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell(note or "now")}
     if state and state.rate:
         colour = "faint" if note else ""
         strip = verdict_strip(state.verdicts, STRIP)
@@ -97,7 +97,7 @@ def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[St
         cells["passed"] = StyledCell(percent(state.rate.rate), colour)
         cells["of"] = StyledCell(_state_text(state), colour)
         cells["verdicts"] = StyledCell(verdict_counts(state.verdicts, signs=False), parts=strip)
-    cells["message"] = StyledCell(note or message, "faint")
+    cells["message"] = StyledCell(message, "faint")
     return [*cells.values()]
 
 
