@@ -97,7 +97,7 @@ def doctor(
     reading = read_workspace(workspace)
     diagnosis.findings += [
         _settings(workspace),
-        _files(reading),
+        _files(workspace, reading),
         _store(location, workspace),
     ]
     try:
@@ -168,20 +168,22 @@ def _settings(workspace: WorkspaceFolder) -> DoctorFinding:
     return DoctorFinding("settings", "ok", name)
 
 
-def _files(reading: Reading) -> DoctorFinding:
-    errors = len(reading.errors)
-    warnings = len(reading.problems) - errors
+def _files(workspace: WorkspaceFolder, reading: Reading) -> DoctorFinding:
+    has_tests = bool(reading.tests)
+    errors = len(reading.errors) - (not has_tests)  # which is an error of its own
+    warnings = len(reading.problems) - len(reading.errors)
     cases = sum(len(file.cases) for file in reading.files.values())
-    message = f"{_plural(len(reading.tests), 'test file')}, {_plural(cases, 'case')}: " + (
-        ", ".join(
-            _plural(count, word)
-            for count, word in ((errors, "error"), (warnings, "warning"))
-            if count
-        )
-        or "no problems"
+    read = f"{_plural(len(reading.tests), 'test file')}, {_plural(cases, 'case')}"
+    counts = ", ".join(
+        _plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count
     )
-    level: Level = "fail" if errors else "warn" if warnings else "ok"
+    level: Level = "fail" if errors else "ok" if has_tests and not warnings else "warn"
     hint = None if level == "ok" else "'evalstore check' lists them with their lines"
+    if not has_tests and not counts:
+        folder = workspace.settings.paths["tests"]
+        hint = f"'evalstore new {folder}/hello.md' writes one"
+        return DoctorFinding("files", level, "no tests yet", hint)
+    message = f"{read if has_tests else 'no tests yet'}: {counts or 'no problems'}"
     return DoctorFinding("files", level, message, hint)
 
 

@@ -74,7 +74,7 @@ def find_file_changes(
             was, here = old_files[before[old]], by_file.get(path, [])
             now = project.reading.files[path]
             change = _change(path, was, now, here, rows[path], was_run)
-        if change and 0 < change.gone == change.new and lacks_row_id(project.workspace, path):
+        if change and change.gone and change.new and lacks_row_id(project.workspace, path):
             change = replace(change, may_be_edited_rows=True)
         if path != old:
             change = _as_renamed(change or FileChange("R ", path, 0, 0, 0, ""), old)

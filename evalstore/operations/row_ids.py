@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
@@ -15,12 +14,13 @@ if TYPE_CHECKING:
 
 
 def has_edited_rows(workspace: WorkspaceFolder, comparison: Comparison) -> bool:
-    """Return whether as many rows of a file are new as are gone, and no field names its rows."""
+    """Return whether some rows of a file are new, others are gone, and no field names its rows."""
     new, gone = (
-        Counter(file for file, _ in {(pair.either.file, pair.either.row) for pair in pairs})
+        {(pair.either.file, pair.either.row) for pair in pairs}
         for pairs in (comparison.new, comparison.gone)
     )
-    return any(new[file] == count and lacks_row_id(workspace, file) for file, count in gone.items())
+    files = {file for file, _ in new - gone} & {file for file, _ in gone - new}
+    return any(lacks_row_id(workspace, file) for file in sorted(files))
 
 
 def lacks_row_id(workspace: WorkspaceFolder, file: str) -> bool:

@@ -185,7 +185,10 @@ _Grounds = tuple[str, str, str | None, str | None, tuple[str, ...]]
 
 
 def other_reasons(items: Iterable[PlanItem], changes: Iterable[FileChange]) -> list[OtherReason]:
-    """Return the reasons for the items of files that are not among the changes."""
+    """Return the reasons for the items of files that are not among the changes.
+
+    Those for answers come before those for the judgements that they cause, the most frequent first.
+    """
     changed = {change.file for change in changes}
     counts: Counter[_Grounds] = Counter()
     files: dict[_Grounds, dict[str, None]] = {}
@@ -196,5 +199,5 @@ def other_reasons(items: Iterable[PlanItem], changes: Iterable[FileChange]) -> l
             files.setdefault(key, {})[item.file] = None
     return [
         OtherReason(key[0], count, len(files[key]), next(iter(files[key])), *key[1:])
-        for key, count in counts.most_common()
+        for key, count in sorted(counts.items(), key=lambda it: (it[0][0] == "judge", -it[1]))
     ]

@@ -186,8 +186,9 @@ class Browser(MessageApp):
         plan = self.screen if isinstance(self.screen, PlanPage) else None
         shown = [screen for screen in (page, plan) if screen is not None]
         self._is_behind = any(screen.is_reading for screen in shown)
-        if page is not None and not self._is_behind:
+        if page is not None:
             self.mark_stale(page)
+        if page is not None and not self._is_behind:
             for screen in shown:
                 screen.reload()
 

@@ -256,6 +256,7 @@ def test_a_price_nobody_knows_is_a_warning(project: Path, evalstore: Evalstore) 
     ran = evalstore("doctor")
     assert ran.exit_code == 0
     assert "warn  model one  its price is not known" in lines(ran.stdout)
+    assert "price unknown" not in ran.stdout, "that is said once"
     assert lines(ran.stdout)[-1] == "1 model called, all answered; the pings cost an unknown amount"
 
 
@@ -287,6 +288,21 @@ def test_broken_files_end_with_2_and_models_are_asked_all_the_same(
     assert ran.exit_code == 2
     assert "fail  files  2 test files, 1 case: 1 error" in lines(ran.stdout)
     assert len(server.received) == 1
+
+
+def test_a_workspace_without_tests_is_no_error_and_the_hint_writes_one(
+    project: Path, evalstore: Evalstore
+) -> None:
+    for test in (project / "tests").iterdir():
+        test.unlink()
+    ran = evalstore("doctor", "--no-ping")
+    assert ran.exit_code == 0
+    at = lines(ran.stdout).index("warn  files  no tests yet")
+    assert lines(ran.stdout)[at + 1] == "  hint: 'evalstore new tests/hello.md' writes one"
+    assert evalstore("new", "tests/hello.md").exit_code == 0
+    assert "ok  files  1 test file, 1 case: no problems" in lines(
+        evalstore("doctor", "--no-ping").stdout
+    )
 
 
 def test_a_name_that_is_not_a_model_is_an_error(project: Path, evalstore: Evalstore) -> None:

@@ -304,7 +304,7 @@ def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore
         f"{about}1 other is taken from the last earlier run that judged them\n"
         "2 unchanged\n"
         "pass rate 50.0% -> 50.0% (2 results in 1 file, judged on both sides)\n",
-        "",
+        '(use "evalstore diff @~1 @" to compare the last two runs)\n',
     )
     compared = evalstore("diff", "@~1", "@")
     assert compared.stdout.startswith(f"{about}only those are compared\n1 ")

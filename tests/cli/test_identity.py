@@ -252,7 +252,15 @@ def test_an_edited_row_without_an_id_is_a_new_one_and_that_is_said(
     evalstore("run")
     assert hint in evalstore("diff", "@~1", "@").stderr
     assert hint not in evalstore("diff", "@~1", "@", "--stat").stderr
+    last_runs = '(use "evalstore diff @~1 @" to compare the last two runs)\n'
+    assert evalstore("diff").stderr == last_runs
+    assert evalstore("diff", "@").stderr == ""
+    edit(Path("tests/q.md"), "{question: What", "{question: Why is fine?}\n  - {question: Whta")
+    status = evalstore("status")
+    assert "M.  tests/q.md  2 cases new, 1 case removed" in status.stdout
+    assert status.stderr == hint
     edit(Path("tests/q.md"), "  - {question: Who is fine?}\n", "")
+    edit(Path("tests/q.md"), "{question: Why is fine?}\n  - {question: Whta", "{question: What")
     assert evalstore("status").stderr == ""
 
 

@@ -81,6 +81,28 @@ def test_the_block_says_which_answers_models_judge(
     assert documents("run")["judged"] == 0
 
 
+def test_the_page_of_an_answer_says_why_no_model_was_asked(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    def said(row: str) -> list[str]:
+        lines = evalstore("show", f"tests/weather.md::{row}").stdout.splitlines()
+        return [line for line in lines if "No model was called" in line]
+
+    lines = "evaluator: {}\nchecks: [{{contains: Warm}}]"
+    tree(workspace, {"tests/weather.md": with_checks(lines.format("on_pass"))})
+    evalstore("run", "-q")
+    assert said("Oslo") == ["No model was called, because the checks failed."]
+    assert said("Rome") == []
+    other = with_checks(lines.format("on_fail")).replace("must be warm", "may be anything")
+    tree(workspace, {"tests/weather.md": other})
+    evalstore("run", "-q")
+    assert said("Oslo") == []
+    assert said("Rome") == ["No model was called, because the checks passed."]
+    tree(workspace, {"tests/weather.md": with_checks("- contains: Warm", prose=False)})
+    evalstore("run", "-q")
+    assert said("Oslo") == [], "there is nothing to ask a model by"
+
+
 def test_models_that_are_always_asked_cost_no_second_answer(
     workspace: Path, documents: Any
 ) -> None:

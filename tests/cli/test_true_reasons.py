@@ -81,6 +81,21 @@ def test_the_reason_for_a_file_that_the_last_run_left_out_names_the_file(
     assert "\n    1 judgement in tests/other.md: " in evalstore("status").stdout
 
 
+def test_answers_are_listed_before_the_judgements_that_they_cause(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    model = (workspace / "models/one.yaml").read_text()
+    tree(workspace, {"models/two.yaml": model.replace("scripted/one", "scripted/two")})
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, scripted/two]")
+    tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
+    second = "evaluators: [scripted/judge, {id: scripted/judge, prompt: judge}]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", second)
+    lines = evalstore("status").stdout.splitlines()
+    kinds = [line.split()[:2] for line in lines if " in tests/weather.md: " in line]
+    assert kinds == [["2", "answers"], ["4", "judgements"], ["2", "judgements"]]
+
+
 def test_a_label_and_an_edit_of_the_judge_are_told_apart(
     workspace: Path, evalstore: Evalstore
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,22 +13,25 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.cli.main import main
+from evalstore.errors import EvalstoreError
 from evalstore.operations.stats import stats
 from evalstore.operations.views.candidate_rates import candidate_rates
 from evalstore.operations.views.cases import cases, list_runs
-from evalstore.operations.views.dashboard import Dashboard, read_dashboard
+from evalstore.operations.views.dashboard import BrokenCase, Dashboard, read_dashboard
 from evalstore.operations.views.status_text import pending_text
 from evalstore.operations.views.verdict_history import VERDICTS_LISTED, read_recent_verdicts
 from evalstore.planning.options import Location
 from evalstore.tui.render.dashboard import dashboard_lines
+from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.dashboard import pause_before
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.fitted_view import FittedView
 from evalstore.tui.widgets.grid import Grid
 from tests.builders import tree
 from tests.cli.test_run import edit
-from tests.tui.driving import drive, press, resized, screen, show_changes
+from tests.tui.driving import drive, press, resized, screen, settled, show_changes, until
 
 NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
 
@@ -267,6 +271,77 @@ def test_it_is_not_read_while_another_screen_is_shown(workspace: Path) -> None:
     drive(scenario, source=source, revision="@")
 
 
+class Held(WorkspaceSource):
+    """Reads the state of the workspace and holds it back until it is released."""
+
+    def __init__(self, location: Location) -> None:
+        super().__init__(location)
+        self.read = self.released = 0
+
+    def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
+        dashboard = super().dashboard(go_on)
+        self.read += 1
+        number = self.read
+        while self.released < number:
+            time.sleep(0.001)
+        return dashboard
+
+
+def test_figures_from_before_a_change_are_marked_until_newer_ones_are_read(
+    workspace: Path,
+) -> None:
+    source = Held(Location(workspace))
+    source.released = 1
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, RunsPage)
+        assert dashboard_texts(pilot)[0].startswith("passing now 50.0% of 6  ··├")
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, RunsPage))
+        await pilot.press("escape")
+        await until(pilot, lambda: source.read == 2)
+        assert dashboard_texts(pilot)[0].startswith("passing now 50.0% of 6  reading …")
+        first = page.dashboard.state
+        (workspace / "tests/new.md").write_text(NEW)
+        await asyncio.to_thread(main, ["run", "--quiet"])
+        pilot.app.show_changes()  # type: ignore[attr-defined]
+        grid = page.query_one(Grid)
+        await until(pilot, lambda: grid.row_count == 3)
+        source.released = 2
+        await until(pilot, lambda: page.dashboard.state is not first and source.read == 3)
+        assert dashboard_texts(pilot)[0].startswith("passing now 50.0% of 6  reading …")
+        line = dict(zip(grid.titles, grid.texts(0), strict=True))
+        assert (line["when"], line["passed"]) == ("reading …", "50.0%")
+        source.released = 3
+        await settled(pilot)
+        assert dashboard_texts(pilot)[0].startswith("passing now 62.5% of 8  ·")
+        assert "reading" not in screen(pilot)
+
+    drive(scenario, source=source, size=(100, 24))
+
+
+def test_figures_that_could_not_be_read_again_are_called_old(workspace: Path) -> None:
+    class Failing(Counting):
+        def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
+            if self.readings == 1:
+                raise EvalstoreError("the database is locked")
+            return super().dashboard(go_on)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await show_changes(pilot)
+        assert dashboard_texts(pilot)[0].startswith("passing now 50.0% of 6  old  ··├")
+        assert "error: the database is locked" in screen(pilot)
+
+    drive(scenario, source=Failing(Location(workspace)))
+
+
+def test_the_rest_after_a_reading_is_counted_from_its_end() -> None:
+    assert pause_before(2, ended=100, now=101) == 4
+    assert pause_before(2, ended=100, now=200) == 0.3
+    assert pause_before(60, ended=100, now=100) == 5
+
+
 @pytest.mark.parametrize("width", [20, 40, 78, 98, 139, 198])
 @pytest.mark.parametrize("height", [1, 4])
 def test_every_line_fits(workspace: Path, width: int, height: int) -> None:
@@ -274,12 +349,27 @@ def test_every_line_fits(workspace: Path, width: int, height: int) -> None:
     dashboard = read_dashboard(Location(workspace))
     listed = list_runs(Location(workspace))
     lines = list(dashboard_lines(dashboard, listed, width, height))
-    old = list(dashboard_lines(dashboard, listed, width, height, is_old=True))
-    assert [line.text for line in old] == [line.text for line in lines]
+    old = list(dashboard_lines(dashboard, listed, width, height, note=READING))
+    assert [line.text for line in old[1:]] == [line.text for line in lines[1:]]
     assert {span.colour for span in old[0].spans[:2]} == {"faint"}
     assert len(lines) == height
     if width >= 40:
-        assert max(len(line.text.rstrip()) for line in lines) <= width
+        assert READING in old[0].text
+        assert max(len(line.text.rstrip()) for line in [*lines, *old]) <= width
+
+
+def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
+    now = time.time_ns() // 1000
+    hour = 3_600_000_000
+    times = {"a": now - hour, "b": now - hour, "c": now - 2 * hour, "d": now - 3 * hour}
+    broken = tuple(BrokenCase(name, f"{time}", time) for name, time in times.items())
+    for width, names in {
+        100: "a, b (1 hour ago), c (2 hours ago), d (3 hours ago)",
+        46: "a, b (1 hour ago), 2 more",
+        12: "a (1 hour ago), 3 more",
+    }.items():
+        lines = dashboard_lines(Dashboard(broken=broken), (), width, 3)
+        assert [*lines][2].text == f"broke last  {names}"
 
 
 def test_before_the_first_run_it_says_so(workspace: Path) -> None:

@@ -91,8 +91,18 @@ def _capabilities(text: str) -> str:
     return "capabilities unknown" if text == "?" else f"can: {text}"
 
 
+def _price(checkup: Checkup) -> str:
+    """Return the price; a warning of its own says that it is not known."""
+    from evalstore.cli.commands.workspace import price_text
+
+    price = checkup.facts["price"]
+    if price is None:
+        return "reports its cost" if checkup.reports_cost else ""
+    return price_text(price)
+
+
 def _rows_of(checkup: Checkup) -> Iterator[Row]:
-    from evalstore.cli.commands.workspace import capabilities_text, price_text
+    from evalstore.cli.commands.workspace import capabilities_text
 
     topic = f"model {checkup.model}"
     if (reply := checkup.reply) is not None:
@@ -101,9 +111,7 @@ def _rows_of(checkup: Checkup) -> Iterator[Row]:
     facts = (
         _key_text(checkup) if checkup.key_set else "",
         _capabilities(capabilities_text(checkup.facts)),
-        "reports its cost"
-        if checkup.reports_cost and checkup.facts["price"] is None
-        else price_text(checkup.facts["price"]),
+        _price(checkup),
     )
     yield "ok", topic, "; ".join(fact for fact in facts if fact), None
     for level, message, hint in checkup.problems:

@@ -98,6 +98,9 @@ def diff(
                 output.line(output.safe(file))
         else:
             print_diff(compared, answers=answers, stat=stat, flips=flips)
+            is_default = not revisions and versus is None
+            if is_default and compared.is_empty and _has_several_runs():
+                output.talk('(use "evalstore diff @~1 @" to compare the last two runs)')
     if ends_with:
         raise typer.Exit(ends_with)
 
@@ -121,6 +124,12 @@ def _require_two(revisions: list[str]) -> tuple[str | None, str | None]:
         raise EvalstoreError("diff compares two revisions at most", hint="put '--' before paths")
     first, second = [*revisions, None, None][:2]
     return first, second
+
+
+def _has_several_runs() -> bool:
+    from evalstore.operations.log import log as operation
+
+    return operation(here(), limit=1).total > 1
 
 
 def _sides(revisions: list[str]) -> tuple[list[str], list[str]]:

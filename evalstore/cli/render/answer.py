@@ -13,11 +13,11 @@ from evalstore.operations.views.answer_text import (
     footer_lines,
     judgement_lines,
     missing_lines,
+    note_lines,
     other_judgements,
     own_judgements,
     reasoning,
     together_lines,
-    workspace_lines,
 )
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.explanation_text import (
@@ -56,7 +56,7 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     print_lines(missing_lines(view, is_judged=is_judged), columns)
     own, others = own_judgements(view), [*other_judgements(view)]
     _print_judgements(view, own, now)
-    print_lines(workspace_lines(view), columns)
+    print_lines(note_lines(view), columns)
     if explanation:
         print_verdict_explanation(explanation)
     output.line()

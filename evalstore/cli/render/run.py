@@ -12,7 +12,6 @@ from evalstore.operations.cost_text import spending_text
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.case_reference import show_command
-from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.run_text import (
     OLDER_HINT,
     changes_line,
@@ -33,6 +32,7 @@ from evalstore.operations.views.status_text import (
     reason_text,
     reason_value_lines,
     remote_texts,
+    row_id_hint,
     shared_edits,
     shared_text,
     skipped_text,
@@ -111,8 +111,8 @@ def _print_changes(status: Status) -> None:
         _print_values(change, 12)
     if shared:
         _print_wrapped(shared_text(shared))
-    if any(change.may_be_edited_rows for change in status.changes):
-        output.talk(f"({ROW_ID_HINT})")
+    if hint := row_id_hint(status):
+        output.talk(f"({hint})")
 
 
 def _print_other_reasons(status: Status) -> None:

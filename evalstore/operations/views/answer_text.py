@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from evalstore.checks.types.judge import JUDGE
 from evalstore.display import ago, clip, money, safe, short
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.views.judgements import EARLIER, ELSEWHERE, FIRST
@@ -18,6 +19,7 @@ from evalstore.operations.views.styled_text import (
     text_lines,
     verdict_span,
 )
+from evalstore.planning.plan import CHECKS
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
@@ -82,7 +84,25 @@ def counts_otherwise(view: AnswerView) -> list[JudgementView]:
     ]
 
 
-def workspace_lines(view: AnswerView) -> Iterator[StyledLine]:
+def note_lines(view: AnswerView) -> Iterator[StyledLine]:
+    """Yield that no model was called, and what the workspace counts; judgements do not say it.
+
+    Models judge only what has passed the checks, or what has failed them, as the test says.
+    """
+    for id, shown in view.criteria.items():
+        counted = [each for each in view.judgements if each.evaluation == id and not each.why_not]
+        is_by_models = shown.instructions or any(check.name == JUDGE for check in shown.checks)
+        if is_by_models and counted and all(each.evaluator == CHECKS for each in counted):
+            end = _ENDS.get(counted[0].verdict, "did not pass")
+            if not any(place.word in ("pending", "no reply") for place in view.places):
+                yield from text_lines(f"No model was called, because the checks {end}.", "faint")
+    yield from _workspace_lines(view)
+
+
+_ENDS = {"fail": "failed", "pass": "passed"}
+
+
+def _workspace_lines(view: AnswerView) -> Iterator[StyledLine]:
     """Yield which verdicts the workspace counts, where they are not those shown."""
     for judgement in counts_otherwise(view):
         verdict = verdict_span(judgement.verdict, {})

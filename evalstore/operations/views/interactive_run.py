@@ -11,6 +11,7 @@ from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.run import offer_run, run
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.operations.views.run_text import RunSummary, summarise_report
+from evalstore.operations.views.status_text import row_id_hint
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import RunOptions, SelectionOptions
 from evalstore.store.results import read_results
@@ -77,6 +78,8 @@ class RunEnd:
     """Python files that must be trusted before checks can run."""
     prompts: Mapping[str, Mapping[str | None, str]] = field(default_factory=dict)
     """Test files with several system prompts -> the name of each."""
+    row_id_hint: str = ""
+    """That an edited row counts as a new one, where the run may have met such rows."""
 
 
 ALL = RunRequest("run pending work")
@@ -153,7 +156,8 @@ def carry_out_request(
         fail_on="none",
     )
     report = run(location, replace(request.selection, offline=offline), options, listener)
-    return _ended(location, request, report)
+    hint = "" if request.before else row_id_hint(planned.status)
+    return replace(_ended(location, request, report), row_id_hint=hint)
 
 
 def _ended(location: Location, request: RunRequest, report: RunReport) -> RunEnd:

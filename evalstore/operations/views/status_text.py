@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import likely_price, money, planned_judgements, plural, safe, short
 from evalstore.operations.remote_answers import unread_text
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.reports.focused_lines import focus
 from evalstore.reports.version_diff import Difference
@@ -184,6 +185,21 @@ def waiting_text(status: Status) -> str:
 def trust_hint(file: Untrusted) -> str:
     """Return the command that trusts a file, as a hint."""
     return f'(read it, then use "{file.command}" to allow it)'
+
+
+def removed_texts(status: Status) -> list[str]:
+    """Return how many rows are removed from each test file: `1 row removed from tests/a.md`."""
+    removed = [change for change in status.changes if change.gone]
+    return [
+        f"{plural(change.gone, 'row')} removed from {safe(change.file)}"
+        for change in removed
+        if change.code != "D "
+    ]
+
+
+def row_id_hint(status: Status) -> str:
+    """Return that an edited row counts as a new one where that may be so; else nothing."""
+    return ROW_ID_HINT if any(change.may_be_edited_rows for change in status.changes) else ""
 
 
 def skipped_text(skipped: Sequence[object]) -> str:

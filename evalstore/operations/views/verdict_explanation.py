@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.values import Case
 
 
+_RUNS = 20
+"""The newest runs in which the result of a case that is gone is looked for."""
 _MOST_LOCATED = 20
 """The most failed checks of a judgement that are compared with the answer again."""
 
@@ -216,23 +219,28 @@ def explain_result(
     Of several attempts `session` names one; without it, the first that did not pass is explained.
     `view` is the page of the answer, if it has been read.
     """
+
+    def explain(store: Store, stored: Run) -> VerdictExplanation:
+        explanation = explain_stored_result(
+            location, store, result, stored, session=session, view=view
+        )
+        return explanation if run else replace(explanation, run=None)
+
     with open_store(location) as store:
-        stored = store.load_run(run) if run else _newest_run_with(store, result)
-        if stored is not None:
-            explanation = explain_stored_result(
-                location, store, result, stored, session=session, view=view
-            )
-            return explanation if run else replace(explanation, run=None)
+        # What the newest run has is known without reading the workspace.
+        if stored := store.load_run(run) if run else _newest_run_with(store, result):
+            return explain(store, stored)
     with open_project(location) as project:
+        is_gone = _find_case(project, result) is None  # then a run has what is shown of it
+        if is_gone and (stored := _newest_run_with(project.store, result, among=_RUNS)):
+            return explain(project.store, stored)
         return explain_workspace_result(project, result, (), session=session, view=view)
 
 
-def _newest_run_with(store: Store, result: Result) -> Run | None:
-    """Return the newest run, if it has this very result; then the workspace need not be read."""
-    for run in store.find_recent_runs(limit=1):
-        if result in read_results(store, run, only=result.file):
-            return run
-    return None
+def _newest_run_with(store: Store, result: Result, among: int = 1) -> Run | None:
+    """Return the newest of these runs that has this very result."""
+    runs = store.find_recent_runs(limit=among)
+    return next((run for run in runs if result in read_results(store, run, only=result.file)), None)
 
 
 def explain_session(
@@ -285,8 +293,7 @@ def explain_workspace_result(
     """Explain a result of the workspace; `cells` are all results of its case."""
     store, location = project.store, project.location
     names = _prompt_names(location, cells)
-    file = project.reading.files.get(result.file)
-    case = next((case for case in file.cases if case.row == result.row), None) if file else None
+    case = _find_case(project, result)
     history = None
     if case is not None:
         history = find_history(
@@ -308,6 +315,12 @@ def explain_workspace_result(
         history=history,
         others=_others(result, cells, names),
     )
+
+
+def _find_case(project: Project, result: Result) -> Case | None:
+    """Return the case of a result, if the workspace has it."""
+    file = project.reading.files.get(result.file)
+    return next((case for case in file.cases if case.row == result.row), None) if file else None
 
 
 def _read_view(

@@ -14,11 +14,11 @@ from evalstore.operations.views.answer_text import (
     footer_lines,
     judgement_lines,
     missing_lines,
+    note_lines,
     other_judgements,
     own_judgements,
     reasoning,
     together_lines,
-    workspace_lines,
 )
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
@@ -54,10 +54,11 @@ def place_lines(
     attempt: int,
     labels: LabelIndex,
     mixed: MixedAttempts | None = None,
+    gone: str = "",
 ) -> Iterator[StyledLine]:
     """Yield the case, and the verdict on a candidate; `attempt` is the answer's number, from 0.
 
-    `mixed` are the attempts if they differ.
+    `mixed` are the attempts if they differ, and `gone` says that the files lack the case.
     """
     yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
     cell = result_cell(result, labels)
@@ -69,6 +70,8 @@ def place_lines(
             StyledSpan(safe("".join(f"  {fact}" for fact in facts)), "faint"),
         )
     )
+    if gone:
+        yield from text_lines(gone, "pending")
 
 
 def result_facts(result: Result, attempt: int, mixed: MixedAttempts | None = None) -> list[str]:
@@ -149,7 +152,7 @@ def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[Style
         yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
     for judgement in own_judgements(view):
         yield from _judgement(judgement)
-    yield from workspace_lines(view)
+    yield from note_lines(view)
 
 
 def _judgement(judgement: JudgementView) -> Iterator[StyledLine]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,12 @@ class AnswerTexts:
         return f"the answer {'is too long to be rendered' if is_long else 'is not Markdown'}"
 
 
+def head_lines(position: Position, result: Result) -> Iterator[StyledLine]:
+    """Yield the place among cases, the verdict, and whether the files have the case no longer."""
+    case, labels = position.case, position.labels
+    return place_lines(case, result, position.attempt, labels, position.mixed, position.gone)
+
+
 def answer_texts(
     position: Position,
     result: Result,
@@ -73,10 +79,9 @@ def answer_texts(
     hint: str,
 ) -> AnswerTexts:
     """Return one answer with its `images` by id; a `hint` when it or a judgement is missing."""
-    place = place_lines(position.case, result, position.attempt, position.labels, position.mixed)
     return AnswerTexts(
         view,
-        verdict=[*place, *verdict_lines(view, result, hint)],
+        verdict=[*head_lines(position, result), *verdict_lines(view, result, hint)],
         written=list(answer_lines(view, images)),
         laid_out=list(answer_lines(view, images, rendered=True)),
         closing=list(closing_lines(view)),
@@ -91,7 +96,10 @@ def compared_texts(
     case, labels = position.case, position.labels
     return AnswerTexts(
         views[0],
-        verdict=[*place_lines(case, results[0], position.attempt, labels), *left],
+        verdict=[
+            *place_lines(case, results[0], position.attempt, labels, gone=position.gone),
+            *left,
+        ],
         other=[
             *place_lines(case, results[1], position.attempt_beside, labels),
             *right,

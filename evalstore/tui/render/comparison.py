@@ -10,6 +10,7 @@ from evalstore.operations.side_names import side_name
 from evalstore.operations.views.diff_text import (
     CHANGES,
     FLIPS,
+    ROW_ID_HINT,
     change_name,
     is_new_failure,
     listed_pairs,
@@ -185,6 +186,8 @@ def comparison_lines(
     notes = [*diff.notes, *([f"also edited: {files}"] if files else [])]
     if notes:
         yield StyledLine((StyledSpan("; ".join(notes), "pending"),))
+    if diff.has_edited_rows:
+        yield StyledLine((StyledSpan(f"({ROW_ID_HINT})", "faint"),))
 
 
 def edited_lines(edits: Mapping[str, Sequence[Difference]], hint: str) -> Iterator[StyledLine]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, columns_of, interval_bar, percent, plural, safe
@@ -33,20 +34,20 @@ def dashboard_lines(
     width: int,
     height: int,
     *,
-    is_old: bool = False,
+    note: str = "",
 ) -> Iterator[StyledLine]:
     """Yield the pass rate, pending work, what broke last and the trend, in `height` lines.
 
-    `runs` are the newest first. With one line the figures alone are shown. Figures that are old,
-    while they are read again, are faint.
+    `runs` are the newest first. With one line the figures alone are shown. Figures that are old are
+    faint, and the `note` says so.
     """
     if height < 2:
-        yield from _faint([_brief_line(dashboard, runs, width)], is_old=is_old)
+        yield from _faint([_brief_line(dashboard, runs, width, note)], is_old=bool(note))
         return
     is_wide = width >= _WIDE
     room = min(_FIGURES, width // 2) if is_wide else width
     trend = rate_series(runs, "pass rate")
-    left = [*_faint(_figure_lines(dashboard, runs, room), is_old=is_old)]
+    left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
     if not is_wide:
         trend = trend._replace(title="")
         yield from left[:3]
@@ -80,21 +81,24 @@ def rate_series(runs: Sequence[RunLine], title: str) -> Series:
 
 
 def _figure_lines(
-    dashboard: Dashboard | None, runs: Sequence[RunLine], width: int
+    dashboard: Dashboard | None, runs: Sequence[RunLine], width: int, note: str
 ) -> Iterator[StyledLine]:
-    """Yield the figures, each in a line that fits."""
+    """Yield the figures, each in a line that fits; the note stands in the first one."""
     room = width - _LABEL
     problem = dashboard.problem if dashboard else None
     if dashboard is None:
         reading = StyledSpan(READING, "faint")
         yield from (_line(label, reading) for label in ("passing now", "pending", "broke last"))
         return
+    notes = [StyledSpan(f"  {note}", "faint")] if note else []
     if problem is not None:
-        yield _line("passing now", StyledSpan("the workspace cannot be read", "fail"))
+        unreadable = StyledSpan("the workspace cannot be read", "fail")
+        yield _line("passing now", unreadable, *notes)
         first = problem_text(problem).split("\n")[0]
         yield _line("pending", StyledSpan(clip(first, room), "fail"))
     else:
-        yield _line("passing now", *_rate_spans(dashboard.rate, room))
+        figure, *rest = _rate_spans(dashboard.rate, room - sum(len(note.text) for note in notes))
+        yield _line("passing now", figure, *notes, *rest)
         yield _line("pending", *_pending_spans(dashboard.status, room))
     if dashboard.broken is None:
         yield _line("broke last", StyledSpan("known when the settings can be read", "faint"))
@@ -143,31 +147,42 @@ def _edited_spans(status: Status, room: int) -> tuple[StyledSpan, ...]:
 def _broken_spans(
     broken: Sequence[BrokenCase], runs: Sequence[RunLine], room: int
 ) -> tuple[StyledSpan, ...]:
-    """Return the names of cases, as many as fit, and how many there are besides."""
+    """Return the names of cases, as many as fit, and when they broke."""
     if not broken:
         text = "nothing in the last runs" if len(runs) > 1 else "there is no earlier run"
         return (StyledSpan(clip(text, room), "faint"),)
-    age = f" ({when(broken[0].started)})"
-    shown: list[str] = []
-    for number, case in enumerate(broken, 1):
-        rest = f", {len(broken) - number:,} more" if number < len(broken) else ""
-        if shown and columns_of(f"{', '.join(shown)}, {safe(case.name)}{age}{rest}") > room:
-            break
-        shown.append(safe(case.name))
-    left = len(broken) - len(shown)
-    tail = f", {left:,} more" if left else ""
-    names = clip(", ".join(shown), max(8, room - columns_of(age + tail)))
-    return (StyledSpan(names, "fail"), StyledSpan(f"{tail}{age}", "faint"))
+    count = len(broken)
+    while count > 1 and columns_of("".join(span.text for span in _named(broken, count))) > room:
+        count -= 1
+    name, *rest = _named(broken, count)
+    if count == 1:
+        left = room - columns_of("".join(span.text for span in rest))
+        name = name._replace(text=clip(name.text, max(8, left)))
+    return name, *rest
 
 
-def _brief_line(dashboard: Dashboard | None, runs: Sequence[RunLine], width: int) -> StyledLine:
+def _named(broken: Sequence[BrokenCase], count: int) -> Iterator[StyledSpan]:
+    """Yield the first cases, those of each run with its time, and how many there are besides."""
+    separator = ""
+    for started, cases in groupby(broken[:count], key=lambda case: case.started):
+        names = ", ".join(safe(case.name) for case in cases)
+        yield StyledSpan(f"{separator}{names}", "fail")
+        yield StyledSpan(f" ({when(started)})", "faint")
+        separator = ", "
+    if count < len(broken):
+        yield StyledSpan(f", {len(broken) - count:,} more", "faint")
+
+
+def _brief_line(
+    dashboard: Dashboard | None, runs: Sequence[RunLine], width: int, note: str
+) -> StyledLine:
     """Return the figures in one line."""
     if dashboard is None:
         return StyledLine((StyledSpan(READING, "faint"),))
     if dashboard.problem:
         return StyledLine((StyledSpan(clip(problem_text(dashboard.problem), width), "fail"),))
     rate = dashboard.rate
-    parts = []
+    parts = [note] if note else []
     if rate and rate.interval:
         low, high = (round(100 * end) for end in rate.interval)
         parts.append(f"{percent(rate.rate)} pass ({low}-{high})")

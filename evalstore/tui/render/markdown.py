@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from evalstore.display import safe, short
 from evalstore.operations.views.answer_text import (
     judgement_lines,
+    note_lines,
     other_judgements,
     own_judgements,
     turn_title,
-    workspace_lines,
 )
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.verdict_order import SIGNS
@@ -37,7 +37,7 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
     yield f"{markdown_line(', '.join(summary))}\n"
     for judgement in own_judgements(view):
         yield from _judgement(judgement)
-    for line in workspace_lines(view):
+    for line in note_lines(view):
         yield f"\n{markdown_line(line.text)}"
     yield ""
     for turn in view.conversation:

@@ -23,6 +23,8 @@ from evalstore.operations.views.status_text import (
     plan_text,
     reason_text,
     reason_value_lines,
+    removed_texts,
+    row_id_hint,
     skipped_text,
     trust_hint,
     waiting_text,
@@ -63,6 +65,7 @@ def plan_lines(request: RunRequest, preview: PlanPreview, width: int = 0) -> Ite
     status = preview.status
     if not status.items and not records_labels(request, status):
         yield from _nothing_lines(request, status)
+        yield from _removed_lines(request, status)
         return
     if status.items:
         yield heading(plan_text(status))
@@ -77,6 +80,7 @@ def plan_lines(request: RunRequest, preview: PlanPreview, width: int = 0) -> Ite
         if items:
             yield BLANK
             yield from _kind_lines(title, items, width)
+    yield from _removed_lines(request, status)
     if any(result.verdict for result in request.before):
         yield BLANK
         yield from text_lines(_ABOUT_REPEATS, "faint")
@@ -116,6 +120,20 @@ def _kind_lines(title: str, items: list[PlanItem], width: int) -> Iterator[Style
         yield from reason_value_lines(item, width=max(_WIDTH, width), indent=_VALUE_INDENT)
     if len(reasons) > _REASONS:
         yield from text_lines(f"… {len(reasons) - _REASONS} more reasons (w lists all)", "faint", 2)
+
+
+def _removed_lines(request: RunRequest, status: Status) -> Iterator[StyledLine]:
+    """Yield how many rows each test file has lost; judging again is not about them."""
+    texts = [] if request.before else removed_texts(status)
+    if not texts:
+        return
+    yield BLANK
+    for text in texts[:_REASONS]:
+        yield from text_lines(text)
+    if len(texts) > _REASONS:
+        yield from text_lines(f"… in {len(texts) - _REASONS:,} more files", "faint")
+    if hint := row_id_hint(status):
+        yield from text_lines(f"({hint})", "faint")
 
 
 def _nothing_lines(request: RunRequest, status: Status) -> Iterator[StyledLine]:
@@ -206,6 +224,8 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
     yield verdict_line(summary, SIGNS)
     if changes is not None:
         yield _since_line(changes)
+    if end.row_id_hint:
+        yield from text_lines(f"({end.row_id_hint})", "faint")
     yield from stop_lines(summary)
     yield from _repeat_lines(end)
     for failure in end.failures:

@@ -82,14 +82,17 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
     ]
 
 
-def state_cells(state: Dashboard | None, message: str, *, is_old: bool) -> Sequence[StyledCell]:
-    """Return the line of the workspace, with the figures of its state once it has been read."""
+def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[StyledCell]:
+    """Return the line of the workspace, with the figures of its state once it has been read.
+
+    Figures that are old are faint, and the `note` stands in place of `now`.
+    """
     cells = dict.fromkeys(_CELLS, StyledCell(""))
-    cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell("now")}
+    cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell(note or "now")}
     if state and state.rate:
-        colour = "faint" if is_old else ""
+        colour = "faint" if note else ""
         strip = verdict_strip(state.verdicts, STRIP)
-        if is_old:
+        if note:
             strip = tuple(span._replace(colour="faint") for span in strip)
         cells["passed"] = StyledCell(percent(state.rate.rate), colour)
         cells["of"] = StyledCell(_state_text(state), colour)

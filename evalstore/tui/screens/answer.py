@@ -11,8 +11,7 @@ from textual.containers import Container
 from evalstore.display import safe
 from evalstore.operations.views.styled_text import StyledLine, text_lines
 from evalstore.results import Result
-from evalstore.tui.render.answer import place_lines
-from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts
+from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts, head_lines
 from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.markdown import as_markdown
@@ -171,9 +170,7 @@ class AnswerPage(DatedPage):
         hint = self.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
         self._show_title(reading=True)
         if not stay:
-            place = place_lines(
-                position.case, result, position.attempt, position.labels, position.mixed
-            )
+            place = head_lines(position, result)
             self._texts = None
             self._show_sides([*place, *text_lines("reading …", "faint")], ())
 

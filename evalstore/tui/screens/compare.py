@@ -110,6 +110,11 @@ class ComparePage(DatedPage):
         """The cases of the sides whose answers were opened."""
 
     @property
+    def is_with_workspace(self) -> bool:
+        """Return whether a run is compared with the workspace, where two runs may be meant."""
+        return self._models is None and None in self._sides
+
+    @property
     def panel_titles(self) -> Mapping[str, str]:
         """Return the titles of the panels; without pairs there are edits in place of answers."""
         return self.PANELS if self._pairs else {**self.PANELS, "pair": "Edits"}
@@ -322,6 +327,9 @@ _EMPTY = f"""\
 Nothing differs.
 
 {_LIST_UNCHANGED}"""
+_LAST_RUNS = (
+    "To compare the last two runs, {history.compare} on the newest run in the list of runs."
+)
 
 
 def _show_panels(
@@ -329,7 +337,8 @@ def _show_panels(
 ) -> None:
     """Show the pairs with their answers, or the edits alone, or that nothing differs."""
     page.show_panels()
-    page.set_empty("" if has_pairs or edits else page.with_keys(_EMPTY))
+    text = f"{_EMPTY}\n{_LAST_RUNS}" if page.is_with_workspace else _EMPTY
+    page.set_empty("" if has_pairs or edits else page.with_keys(text))
     page.query_one("#panels").display = has_pairs or bool(edits)
     grid, view = page.query_one("#pairs", Grid), page.query_one("#pair", TextView)
     grid.display = has_pairs

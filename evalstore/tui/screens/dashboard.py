@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.worker import get_current_worker
 
+from evalstore.errors import EvalstoreError
 from evalstore.tui.render.dashboard import dashboard_lines
+from evalstore.tui.render.reading import READING
 from evalstore.tui.widgets.fitted_view import FittedView
 
 if TYPE_CHECKING:
@@ -21,8 +23,21 @@ if TYPE_CHECKING:
 _PAUSE_SECONDS = 0.3
 """From the runs to the first reading: whoever opens a run at once does not wait for it."""
 _REST = 4
-"""After a reading there is a pause of so many times its duration."""
+"""After a reading there is a rest of so many times its duration."""
+_REST_SECONDS = 5.0
+"""The longest rest."""
 _GROUP = "dashboard"
+_OLD = "old"
+"""The note at figures that are old and are not being read."""
+
+
+class _Reading(NamedTuple):
+    """What a reading has found."""
+
+    wish: int
+    """The number of the wish that it fulfils."""
+    state: Dashboard | EvalstoreError
+    seconds: float
 
 
 class DashboardReader:
@@ -38,10 +53,14 @@ class DashboardReader:
         self._timer: Timer | None = None
         self._is_followed = False
         """Whether the runs are known."""
+        self._wishes = 0
+        """How often a reading was wished for: one that began before the last time is old."""
+        self._under_way: int | None = None
+        """The number of the wish that is being fulfilled."""
         self.is_old = False
-        """Whether the state is read again: its figures are faint until then."""
-        self._seconds = 0.0
-        """The duration of the last reading."""
+        """Whether the state may have changed since it was read: its figures are faint."""
+        self._seconds = self._ended = 0.0
+        """The duration of the last reading, and its end on the monotonic clock."""
 
     @staticmethod
     def view() -> FittedView:
@@ -55,19 +74,41 @@ class DashboardReader:
         """Return whether a reading begins by itself."""
         return self._timer is not None
 
+    @property
+    def note(self) -> str:
+        """Return what is said of figures that are old; empty when they are not."""
+        if not self.is_old:
+            return ""
+        return READING if self.is_due or self._is_reading else _OLD
+
+    @property
+    def _is_reading(self) -> bool:
+        """Return whether a reading is under way whose state will be shown."""
+        return self._under_way is not None and any(
+            worker.group == _GROUP and worker.node is self._page and not worker.is_finished
+            for worker in self._page.workers  # there is none after a bug
+        )
+
     def follow(self, runs: Sequence[RunLine]) -> None:
-        """Show the trend of these runs, and read the state again."""
+        """Show the trend of these runs, and read the state again, now or when it is seen."""
         self._runs, self._is_followed = runs, True
-        self._draw()
         self.resume()
 
     def resume(self) -> None:
-        """Read the state soon: files may have been edited while another screen was shown."""
-        if self._is_followed and self._timer is None and self._is_seen:
-            pause = max(_PAUSE_SECONDS, _REST * self._seconds)
-            self._timer = self._page.set_timer(pause, self._read)
+        """Read the state soon: files may have been edited while another screen was shown.
+
+        A reading under way goes on, so that many changes in a row do not keep its end away.
+        """
+        if self._is_followed:
+            self._wishes += 1
             self.is_old = True
+            self._read_soon()
             self._draw()
+
+    def _read_soon(self) -> None:
+        if self._is_seen and not (self.is_due or self._is_reading):
+            pause = pause_before(self._seconds, self._ended, time.monotonic())
+            self._timer = self._page.set_timer(pause, self._read)
 
     @property
     def _is_seen(self) -> bool:
@@ -83,26 +124,47 @@ class DashboardReader:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
+        self._under_way = None
         self._page.workers.cancel_group(self._page, _GROUP)
 
     def _read(self) -> None:
         self._timer = None
-        source = self._page.source
+        source, wish = self._page.source, self._wishes
+        self._under_way = wish
 
-        def read() -> tuple[Dashboard, float]:
+        def read() -> _Reading:
             worker, begun = get_current_worker(), time.monotonic()
-            dashboard = source.dashboard(lambda: not worker.is_cancelled)
-            return dashboard, time.monotonic() - begun
+            state: Dashboard | EvalstoreError
+            try:
+                state = source.dashboard(lambda: not worker.is_cancelled)
+            except EvalstoreError as problem:
+                state = problem
+            return _Reading(wish, state, time.monotonic() - begun)
 
-        self._page.fetch(read, lambda read: self._show(*read), group=_GROUP)
+        self._page.fetch(read, self._show, group=_GROUP)
 
-    def _show(self, dashboard: Dashboard, seconds: float) -> None:
-        self.state, self._seconds, self.is_old = dashboard, seconds, False
+    def _show(self, reading: _Reading) -> None:
+        self._seconds, self._ended = reading.seconds, time.monotonic()
+        if reading.wish == self._under_way:
+            self._under_way = None
+        if isinstance(reading.state, EvalstoreError):
+            self._page.report_problem(_GROUP, reading.state)
+        else:
+            self.state = reading.state
+            self.is_old = reading.wish != self._wishes
+        if reading.wish != self._wishes:
+            self._read_soon()
         self._draw()
 
     def _draw(self) -> None:
-        dashboard, runs, is_old = self.state, self._runs, self.is_old
+        dashboard, runs, note = self.state, self._runs, self.note
         self._page.query_one("#dashboard", FittedView).fit(
-            lambda width, height: dashboard_lines(dashboard, runs, width, height, is_old=is_old)
+            lambda width, height: dashboard_lines(dashboard, runs, width, height, note=note)
         )
         self._show_state()
+
+
+def pause_before(seconds: float, ended: float, now: float) -> float:
+    """Return how long to wait before a reading; the last one took so many `seconds`."""
+    rest = min(_REST * seconds, _REST_SECONDS)
+    return max(_PAUSE_SECONDS, ended + rest - now)

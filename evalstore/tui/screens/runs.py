@@ -182,7 +182,7 @@ previous run, and the workspace with the newest run."""
     def _cells(self, row: int) -> Sequence[StyledCell]:
         if row == 0:
             text = "current cases" if self._runs else "no run yet"
-            return state_cells(self.dashboard.state, text, is_old=self.dashboard.is_old)
+            return state_cells(self.dashboard.state, text, self.dashboard.note)
         run = self._runs[row - 1]
         rate = run.rate
         colour = "faint" if rate is None else ""

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
+from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.edit_place import EditPlace
 from evalstore.operations.views.status_text import (
     change_text,
@@ -222,6 +223,8 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
             if names:
                 yield from text_lines(names, "faint")
             yield from text_lines(self._texts(line)[-1])
+            if isinstance(line, FileChange) and line.may_be_edited_rows:
+                yield from text_lines(f"({ROW_ID_HINT})", "faint")
             for name, text, colour in (("was", line.was, "old"), ("now", line.now, "new")):
                 if text is not None:
                     spans = StyledSpan(f"{name}  ", "faint"), StyledSpan(safe(text), colour)

@@ -30,6 +30,8 @@ class Position(NamedTuple):
     """How many attempts of the candidate pass, if they differ."""
     labels: LabelIndex = LabelIndex()
     """The labels of people on the answers."""
+    gone: str = ""
+    """That the files have the case no longer; empty if they have it."""
 
 
 class CaseNavigator:
@@ -42,6 +44,8 @@ class CaseNavigator:
         self.model = model
         self.attempt = self._first_attempt()
         self.other: str | None = None
+        self._now: Cases | None = None
+        """The cases as they were read last, when they lack the shown one."""
 
     @property
     def position(self) -> Position:
@@ -51,7 +55,21 @@ class CaseNavigator:
         mixed = self.cases.mixed.get(result.evaluations) if result else None
         attempt_beside = self.cases.shown_attempt(beside) if beside else 0
         place = self.case, self.model, self.attempt, self.other
-        return Position(*place, attempt_beside, mixed, self.cases.labels)
+        return Position(*place, attempt_beside, mixed, self.cases.labels, self._gone)
+
+    @property
+    def _gone(self) -> str:
+        """Return that the case was not among those that were read last, if it was not."""
+        case, now = self.case, self._now.rows if self._now else None
+        if now is None or any(_place(row) == _place(case) for row in now):
+            return ""
+        has_row = any((row.file, row.row) == (case.file, case.row) for row in now)
+        is_row = case.row and not has_row
+        return (
+            f"this row is no longer in {case.file}"
+            if is_row
+            else "this case is no longer in the workspace"
+        )
 
     @property
     def case(self) -> CaseRow:
@@ -167,10 +185,11 @@ class CaseNavigator:
         return bool(others)
 
     def renew(self, cases: Cases) -> None:
-        """Replace the listed cases by those read again; nothing changes when this case is gone."""
-        rows = {(row.file, row.row, row.prompt): row for row in cases.rows}
-        listed = [rows.get((row.file, row.row, row.prompt)) for row in self.listed]
-        if listed[self.number] is None:
+        """Replace the listed cases by those read again; when this case is gone, only note that."""
+        rows = {_place(row): row for row in cases.rows}
+        listed = [rows.get(_place(row)) for row in self.listed]
+        self._now = cases if listed[self.number] is None else None
+        if self._now:
             return
         attempt = self.attempt
         number = self.number - sum(row is None for row in listed[: self.number])
@@ -179,3 +198,7 @@ class CaseNavigator:
         self.go(number)
         if self.model == before and attempt < len(self.result.sessions):
             self.attempt = attempt
+
+
+def _place(case: CaseRow) -> tuple[str, str, str]:
+    return case.file, case.row, case.prompt

@@ -325,6 +325,32 @@ def test_a_case_without_an_answer_says_what_is_missing(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_the_answer_of_a_row_that_is_gone_says_so_and_keeps_its_history(workspace: Path) -> None:
+    test = workspace / "tests/weather.md"
+    edited = test.read_text().replace("[Oslo, Rome]", "[Bern, Rome]")
+    gone = "this row is no longer in tests/weather.md"
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "enter")
+        assert text_of(pilot).startswith("tests/weather.md [city=Oslo]")
+        test.write_text(edited)
+        await asyncio.to_thread(main, ["run", "--quiet"])
+        await show_changes(pilot)
+        after = text_of(pilot)
+        assert after.splitlines()[2] == gone
+        assert "\nhistory\nfailing since run" in after
+        assert "\nother results of this case\n✓ pass  scripted/two" in after
+        await press(pilot, "]")
+        assert "is no longer" not in text_of(pilot)
+        await press(pilot, "[")
+        assert gone in text_of(pilot)
+        test.write_text(edited.replace("Bern", "Oslo"))
+        await show_changes(pilot)
+        assert "is no longer" not in text_of(pilot)
+
+    drive(scenario)
+
+
 def test_why_a_call_failed_is_reported(workspace: Path) -> None:
     failing = "responses: [{error: {status: 401, message: no such key}}]\n"
     tree(workspace, {"models/one.yaml": f"id: scripted/one\nprovider: scripted\n{failing}"})

@@ -314,6 +314,7 @@ def test_sides_without_a_difference_say_so(workspace: Path) -> None:
         labels = ("Label", "Edit", "Judge", "Change", "Open")
         await until(pilot, lambda: not any(it in screen(pilot).splitlines()[-1] for it in labels))
         assert "6 unchanged (= shows them)" in screen(pilot)
+        assert "To compare the last two runs, d on the newest run in the list" in screen(pilot)
         await press(pilot, "=")
         assert page_of(pilot).query_one(Grid).row_count == 6
 

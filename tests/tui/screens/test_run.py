@@ -693,6 +693,31 @@ def test_nothing_is_done_that_cannot_be_seen(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_that_an_edited_row_counts_as_a_new_one_is_said_wherever_it_is_met(
+    workspace: Path,
+) -> None:
+    """The plan, the end of the run, the pending work and the comparison say it."""
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Bern]")
+    hint = "(an edited row counts as a new one, unless the field 'rowId' of its file names it)"
+
+    def body(pilot: Pilot[None]) -> str:
+        page = pilot.app.screen
+        assert isinstance(page, (PlanPage, RunPage))
+        return page.body.text
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        assert hint in screen(pilot)
+        await press(pilot, "R")
+        assert f"1 row removed from tests/weather.md\n{hint}" in body(pilot)
+        await press(pilot, "enter")
+        assert hint in body(pilot)
+        await press(pilot, "escape", "escape", "down", "d")
+        assert hint in screen(pilot)
+
+    drive(scenario)
+
+
 def test_a_plan_follows_the_files(workspace: Path) -> None:
     new = workspace / "tests/new.md"
     new.write_text(NEW.replace("---", "{{ town }}\n\n---", 1))
