@@ -178,10 +178,7 @@ class Browser(MessageApp):
         return next((page for page in reversed(pages) if not isinstance(page, Dialog)), None)
 
     def show_changes(self) -> None:
-        """Read the shown page again, also below a dialog; a reading in progress is awaited.
-
-        A plan that is shown is made again, too.
-        """
+        """Read the shown page and plan again, also below a dialog, after a reading in progress."""
         page = self.shown_page
         plan = self.screen if isinstance(self.screen, PlanPage) else None
         shown = [screen for screen in (page, plan) if screen is not None]

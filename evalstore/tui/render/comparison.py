@@ -179,8 +179,8 @@ def comparison_lines(
     `edited` are the test files that were edited and of which no pair is listed. The difference of
     the rates names candidates, and runs if they are swapped.
     """
-    runs = (side_name(diff.was), side_name(diff.now)) if is_swapped else ()
-    names = short_names(diff.models) if diff.models else runs
+    is_of_runs = is_swapped and not diff.models
+    names = (side_name(diff.was), side_name(diff.now)) if is_of_runs else ()
     yield from summary_lines(diff, hint, names)
     files = ", ".join(map(safe, edited))
     notes = [*diff.notes, *([f"also edited: {files}"] if files else [])]

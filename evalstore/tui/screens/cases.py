@@ -182,9 +182,8 @@ class CasesPage(DatedPage):
         grid = self.grid
         listing.save_marks(grid.marked)
         cursor = listing.arrange(query, self.filter.matches, None if to_first else grid.cursor)
-        columns, cells = self.figures.columns(), self.figures.cells
         fit_list(grid, len(listing.lines))
-        grid.show(columns, len(listing.lines), cells, cursor=cursor)
+        grid.show(self.figures.columns(), len(listing.lines), self.figures.cells, cursor=cursor)
         grid.marked = listing.marked
         self.figures.request_rates(query, self.filter.matches)
         is_empty = not listing.case_count

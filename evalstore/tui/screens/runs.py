@@ -255,9 +255,7 @@ previous run, and the workspace with the newest run."""
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
             yield from text_lines(f"{why}: {hint}", "pending")
-        if run.push:
-            by = f", run by {run.author}" if run.author else ""
-            yield from text_lines(f"{push_text(run.push)}{by}", "faint")
+        yield from _origin_lines(run)
         yield from text_lines(f"candidates: {', '.join(run.models)}", "faint")
         yield from text_lines(f"cost: {run.shared_cost}; took {seconds:.1f} s", "faint")
         yield from _selection_lines(run)
@@ -310,6 +308,13 @@ previous run, and the workspace with the newest run."""
             self.browser.show_stats(self.highlighted)
         elif self.query_one("#runs", Grid).row_count:
             self.notify(self.with_keys(_NO_RUNS), markup=False)
+
+
+def _origin_lines(run: RunLine) -> Iterator[StyledLine]:
+    """Yield who pushed a run, and who made it; nothing for a run of this machine."""
+    if run.push:
+        by = f", run by {run.author}" if run.author else ""
+        yield from text_lines(f"{push_text(run.push)}{by}", "faint")
 
 
 def _selection_lines(run: RunLine) -> Iterator[StyledLine]:

@@ -91,11 +91,7 @@ class FilteredCases:
     def select(self, query: Query, order: str, matches: SearchMatches) -> Sequence[int]:
         """Select the rows that match, in order."""
         numbers = self._ordered(order)
-        named = [
-            condition
-            for condition in query.fields
-            if condition.name == "model" and not condition.is_negated
-        ]
+        named = [each for each in query.fields if each.name == "model" and not each.is_negated]
         for field in query.fields:
             numbers = self._with_field(numbers, field, named)
         if query.words:
@@ -245,12 +241,8 @@ class FilteredCases:
         files = {file for file in self._files if word in file.casefold()}
         if not files:
             return bytes([sought not in place for place in places])
-        return bytes(
-            [
-                row.file not in files and sought not in place
-                for row, place in zip(self._rows, places, strict=True)
-            ]
-        )
+        named = zip(self._rows, places, strict=True)
+        return bytes([row.file not in files and sought not in place for row, place in named])
 
     def _folded(self) -> list[str]:
         """Return the row and the prompt of each case; a text that is needed twice is there once."""
@@ -277,10 +269,12 @@ class FilteredCases:
                 )
                 if not is_known:
                     listed = [*names[:_SUGGESTED], *["…"] * (len(names) > _SUGGESTED)]
-                    kind = _KINDS.get(name, name)
                     is_whole = value.startswith("=") and len(value) > 1
                     relation = f"is called '{value[1:]}'" if is_whole else f"has '{value}' in it"
-                    yield f"no {kind} {relation}", ", ".join(listed) or "there are none"
+                    yield (
+                        f"no {_KINDS.get(name, name)} {relation}",
+                        ", ".join(listed) or "there are none",
+                    )
 
     def why_empty(self, query: Query, *, is_searching: bool) -> str:
         """Explain why no case matches."""

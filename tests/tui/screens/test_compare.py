@@ -246,10 +246,10 @@ def test_two_candidates_are_compared(workspace: Path) -> None:
             *("last", "runs:", "one", "last", "runs:", "two")
         ]
         assert text.splitlines()[7].split()[-2:] == ["✗✗", "✓✓"]
-        assert " two against one: +33.3 points (" in text
+        assert " scripted/two against scripted/one: +33.3 points (" in text
         await press(pilot, "i")
         assert " scripted/one: 1 worse, 2 equal" in screen(pilot)
-        assert " one against two: -33.3 points (" in screen(pilot)
+        assert " scripted/one against scripted/two: -33.3 points (" in screen(pilot)
         assert screen(pilot).splitlines()[7].split()[-2:] == ["✓✓", "✗✗"]
         await press(pilot, "i")
         for word in ("broke", "fixed", "was", "now", "before", "after"):
