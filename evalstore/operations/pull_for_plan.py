@@ -135,7 +135,7 @@ def _pull_baseline(
     if slash and remote == opened.name:
         id = resolve_remote_run(runs, remote, name)
     else:
-        found = [id for id in runs if id.startswith(revision.lower())]
+        found = [id for id in runs if revision and id.startswith(revision.lower())]
         if len(found) != 1:
             return None
         id = found[0]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
+from evalstore.files.fields import nearest, suggest
 from evalstore.operations.since import choose_since
 from evalstore.operations.tagged_versions import find_tagged_versions
 from evalstore.planning.open_project import open_project
@@ -95,5 +96,8 @@ def find_untagged_rows(
         versions = find_tagged_versions(project, {*tags, *usual_tags})
         require_tag(tags, versions.tags)
         for tag in sorted(set(usual_tags) - versions.tags):
-            location.warn(f"no case has the tag '{tag}', which the remote excludes")
+            text = f"no case has the tag '{tag}', which the remote excludes"
+            if nearest(tag, versions.tags):  # what should stay here would be pushed
+                raise EvalstoreError(text, hint=suggest(tag, versions.tags, "tags"))
+            location.warn(text)
         return find_shared_rows(project.store, versions.shared, versions.excluded, within)

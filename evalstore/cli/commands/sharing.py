@@ -74,7 +74,7 @@ def push(
 
     With --exclude-tag, or 'excludeTags' of the remote, nothing of tests with this tag is copied,
     and of other tests only what belongs to their present versions: a private test may have been a
-    part of an earlier one. Runs with any of these stay here.
+    part of an earlier one. Runs with any of these stay here, and runs that were selected by a name.
 
     Exit code 6: the remote or the store cannot be used.
     """

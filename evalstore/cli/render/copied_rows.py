@@ -74,11 +74,8 @@ def copied_line(
 def tell_of_excluded(runs: int) -> None:
     """Say how many runs were not copied because of their tags."""
     if runs:
-        stay, have = ("stays", "it has") if runs == 1 else ("stay", "they have")
-        output.talk(
-            f"{output.plural(runs, 'run')} {stay} here: {have} tests with an excluded tag, or "
-            "earlier versions of tests"
-        )
+        stay, they = ("stays", "it") if runs == 1 else ("stay", "they")
+        output.talk(f"{output.plural(runs, 'run')} {stay} here: {they} may show excluded tests")
 
 
 def print_sentence(text: str, label: str = "") -> None:
