@@ -165,7 +165,7 @@ def unbundle(
     _require_workspace(location, file)
     with (
         BundleFiles.open(path) as files,
-        open_store(location, create=True) as store,
+        open_store(location, create=not dry_run) as store,
         IndexCache.open(None, files.address) as cache,
     ):
         _require_runs(store, file, files.description.presumes)

@@ -45,7 +45,7 @@ def merge(
     stored until then stay.
     """
     path = normal_path(location.directory, other)
-    with open_store(location, create=True) as store:
+    with open_store(location, create=not dry_run) as store:
         if path.exists() and path.samefile(store.path):
             raise EvalstoreError(
                 f"'{other}' is the store of this workspace", hint="name the other store"

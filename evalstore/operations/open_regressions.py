@@ -28,8 +28,7 @@ def find_open_regressions(
 ) -> list[Regression]:
     """Return the regressions of a run, as its gate counts them, apart from those that broke now.
 
-    Files that reach their own threshold have none. `folder` is that of the test files. With a
-    baseline there are no others, as each regression has broken since.
+    Files that reach their own threshold have none. `folder` is that of the test files.
     """
     known = {cell_of(pair.either) for pair in broke}
     regressions = [

@@ -89,6 +89,8 @@ class GarbageCollection:
         return self._run()
 
     def _run(self) -> Collected:
+        if self._dry_run:  # what an interrupted try has found is found again
+            self.result = Collected()
         self._survey = RemoteSurvey(self._files, self._cache.rules)
         self._time = self._read_time()
         require_past(self._files, self._survey.marks, self._time)
@@ -116,11 +118,6 @@ class GarbageCollection:
         self._listener.start(sum(compaction.records for compaction in compactions))
         replaced, written = self.result.replaced, self.result.written
         for compaction in compactions:
-            packs = compaction.small_packs()
-            replaced.indexes += len(compaction.indexes)
-            replaced.packs += len(packs)
-            replaced.size += sum(index.size for index in compaction.indexes)
-            replaced.size += sum(pack.size for pack in packs)
             if not self._dry_run:
                 done = write_compaction(
                     self._files, self._cache, self._survey, compaction, self._listener, self._sign
@@ -128,6 +125,11 @@ class GarbageCollection:
                 written.indexes += len(done.indexes)
                 written.packs += done.packs
                 written.size += done.bytes_sent
+            packs = compaction.small_packs()
+            replaced.indexes += len(compaction.indexes)
+            replaced.packs += len(packs)
+            replaced.size += sum(index.size for index in compaction.indexes)
+            replaced.size += sum(pack.size for pack in packs)
         if compactions and not self._dry_run:
             self._survey.read_indexes()
 
@@ -204,7 +206,7 @@ class GarbageCollection:
         return deletable
 
     def _count_waiting(self) -> None:
-        """Count what is marked, and what a dry run would mark."""
+        """Count the packs that are marked, and the indexes that others replace."""
         survey, waiting = self._survey, self.result.waiting
         indexes = survey.find_replaced()
         marks = read_marks(self._files, self._files.iterate(RETIRED))

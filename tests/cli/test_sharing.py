@@ -319,7 +319,7 @@ def test_a_remote_is_cleaned_up(shared: Path, evalstore: Evalstore) -> None:
     )
     waiting = (
         "4 index files and 4 packs (<size>) are no longer needed; 'evalstore remote gc' deletes "
-        "them 14d after they were replaced"
+        "them 14d after they were marked"
     )
     assert planned == ["would compact 4 pushes with 4 packs in origin (shared): <size>"]
     assert done == [

@@ -32,9 +32,11 @@ def print_collected(report: GarbageReport) -> None:
     if not collected.replaced and not collected.deleted:
         print_sentence(f"nothing to compact or delete in {place}")
     if collected.waiting:
+        is_one = collected.waiting.indexes + collected.waiting.packs == 1
+        verb, them, were = ("is", "it", "it was") if is_one else ("are", "them", "they were")
         print_sentence(
-            f"{_counts(collected.waiting)} are no longer needed; 'evalstore remote gc' deletes "
-            f"them {report.grace} after they were replaced"
+            f"{_counts(collected.waiting)} {verb} no longer needed; 'evalstore remote gc' deletes "
+            f"{them} {report.grace} after {were} marked"
         )
     if collected.others:
         pushes = output.plural(collected.others, "push")
