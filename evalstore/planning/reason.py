@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.reports.version_diff import (
     CODE_CHANGED,
@@ -13,9 +13,6 @@ from evalstore.reports.version_diff import (
     differ_prompts,
 )
 from evalstore.values import Json
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
@@ -51,23 +48,18 @@ class Reason(NamedTuple):
 
 
 def describe_prompt_change(
-    find: Find,
-    was: Sequence[str | None],
-    now: Sequence[str | None],
-    number: int,
-    relative: str | None = None,
+    find: Find, replaced: str | None, prompt: str | None, relative: str | None = None
 ) -> Reason:
     """Return why a case with other system prompts is shown with this one of its prompts.
 
-    One in the place of a prompt that the case still has is new, and no edit of that one.
+    `replaced` is the one in its place that the case no longer has; without it, the prompt is new,
+    and no edit of another one.
     """
-    prompt = now[number]
-    before = was[number] if number < len(was) else None
     if prompt is None:
         return Reason("without a system prompt now", relative=relative)
-    if before is None or before in now:
+    if replaced is None:
         return Reason(NEW_PROMPT, relative=relative)
-    differences = differ_prompts(find("prompt", before) or {}, find("prompt", prompt) or {})
+    differences = differ_prompts(find("prompt", replaced) or {}, find("prompt", prompt) or {})
     return reason_of(differences, "system prompt changed", relative)
 
 

@@ -193,8 +193,10 @@ class Explainer:
             )
             return reason_of(differences, "test changed", relative)
         if cell.prompt not in self._prompts_of(case):
-            prompts, number = cell.case.prompts, cell.prompt_number
-            return describe_prompt_change(self.find, case.prompts, prompts, number, relative)
+            number = cell.prompt_number
+            before = case.prompts[number] if number < len(case.prompts) else None
+            replaced = None if before in self._prompts_of(cell.case) else before
+            return describe_prompt_change(self.find, replaced, cell.prompt, relative)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
                 return None

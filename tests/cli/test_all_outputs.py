@@ -18,6 +18,9 @@ from tests.cli.test_export import ASKED, rows_of
 if TYPE_CHECKING:
     from tests.cli.conftest import Echo, Evalstore
     from tests.forked_programs import Starter
+import pytest
+
+pytestmark = pytest.mark.extended
 
 HAS_PARQUET = find_spec("pyarrow") is not None
 FOLDERS = ("inspect", "langbite", "every-eval-ever")

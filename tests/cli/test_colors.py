@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+pytestmark = pytest.mark.extended
+
 pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from tests.tui import terminal as terminals
 from tests.tui.terminal import Terminal, terminal
 
 pytestmark = [
+    pytest.mark.extended,
     pytest.mark.skipif(terminals.PROGRAM is None, reason="tmux is not installed"),
     pytest.mark.xdist_group("pager"),
 ]

@@ -13,6 +13,8 @@ from evalstore.cli.pager import Pager, start_pager
 from tests.builders import tree
 from tests.cli.conftest import WEATHER_WORKSPACE, Evalstore
 
+pytestmark = pytest.mark.extended
+
 
 def start_and_leave(command: str) -> Pager | None:
     """A pager that the user has left already."""

@@ -21,6 +21,8 @@ from tests.cli.conftest import Evalstore
 from tests.cli.test_run_checks import verdicts, with_checks
 from tests.forked_programs import Starter
 
+pytestmark = pytest.mark.extended
+
 resource = pytest.importorskip("resource")
 
 FILE = "tests/checks/mine.py"

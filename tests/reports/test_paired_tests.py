@@ -72,6 +72,7 @@ def test_the_order_of_files_and_the_side_make_no_difference(
     assert sign_flip(mixed) == sign_flip(sums)
 
 
+@pytest.mark.extended
 def test_thousands_of_files_take_a_moment_and_are_as_likely_as_the_normal_curve_says() -> None:
     source = random.Random(3)
     for sums in (

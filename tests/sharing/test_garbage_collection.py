@@ -41,6 +41,8 @@ from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
 from tests.sharing import stores
 
+pytestmark = pytest.mark.extended
+
 _numbers = itertools.count()
 NONE = timedelta(0)
 WRITERS = ("Ann@laptop", "Bob@desk", "ci@host")

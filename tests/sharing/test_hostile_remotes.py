@@ -32,6 +32,8 @@ from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, StoredRecord, check_record
 from tests.sharing import stores
 
+pytestmark = pytest.mark.extended
+
 NOW = stores.CREATED
 
 

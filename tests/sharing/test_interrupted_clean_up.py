@@ -23,6 +23,8 @@ from evalstore.store.records import CheckedRecord
 from tests.sharing import stores
 from tests.sharing.test_interruptions import MOST, Killed, Scheduled
 
+pytestmark = pytest.mark.extended
+
 Rows = set[tuple[str, bytes]]
 ONLY_BOB = Acceptance(writers=frozenset({"Bob"}))
 

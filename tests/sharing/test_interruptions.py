@@ -24,6 +24,8 @@ from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, check_record
 from tests.sharing import stores
 
+pytestmark = pytest.mark.extended
+
 MOST = 60
 """More operations than a push or a pull of these tests makes."""
 

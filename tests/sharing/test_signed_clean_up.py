@@ -17,6 +17,8 @@ from evalstore.store.records import CheckedRecord
 from tests.sharing import keys, stores
 from tests.sharing.test_interruptions import Killed
 
+pytestmark = pytest.mark.extended
+
 NONE = timedelta(0)
 
 

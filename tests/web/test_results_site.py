@@ -26,6 +26,8 @@ from tests.html_report.test_report import edit
 if TYPE_CHECKING:
     from tests.forked_programs import Starter
 
+pytestmark = pytest.mark.extended
+
 LONG = f"# 👤\n\n{'Hello? ' * 10_000}\n\n---\n\nThe answer must be kind.\n"
 
 

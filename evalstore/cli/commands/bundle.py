@@ -194,7 +194,7 @@ def clone(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Make a workspace with the results of a remote or a bundle.
+    """Make a workspace with results of a remote or bundle.
 
     The workspace is for looking at them. It has no tests: these come from your repository, which
     has a workspace of its own. There, 'evalstore remote add' and 'evalstore pull', or 'evalstore

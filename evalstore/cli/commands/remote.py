@@ -61,7 +61,7 @@ def remote(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """List, add, remove, show or clean up remotes of shared results.
+    """List, add, remove, show or clean up remotes.
 
     An address is a folder, or a URL: s3://bucket/path, gs://bucket/path, az://container/path or
     sftp://user@host/path. 'add' writes it into evalstore.yaml and allows this workspace to use it,

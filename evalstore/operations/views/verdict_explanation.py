@@ -24,6 +24,7 @@ from evalstore.planning.open_project import open_project, open_store, open_works
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.renames import name_in_newest_run
 from evalstore.store.results import read_results
+from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from evalstore.values import Case
 
 
-_RUNS = 20
-"""The newest runs in which the result of a case that is gone is looked for."""
 _MOST_LOCATED = 20
 """The most failed checks of a judgement that are compared with the answer again."""
 
@@ -232,7 +231,7 @@ def explain_result(
             return explain(store, stored)
     with open_project(location) as project:
         is_gone = _find_case(project, result) is None  # then a run has what is shown of it
-        if is_gone and (stored := _newest_run_with(project.store, result, among=_RUNS)):
+        if is_gone and (stored := _newest_run_with(project.store, result, among=RUNS_SEARCHED)):
             return explain(project.store, stored)
         return explain_workspace_result(project, result, (), session=session, view=view)
 

@@ -14,6 +14,8 @@ from evalstore.providers import answer_size
 from tests import endpoint
 from tests.execution.loopback.conftest import Place, Ran
 
+pytestmark = pytest.mark.extended
+
 RETRIES = 1
 
 

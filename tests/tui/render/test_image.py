@@ -16,6 +16,8 @@ from evalstore.tui.render import image
 from evalstore.tui.widgets.text_view import TextView
 from tests.tui.driving import drive, press, screen
 
+pytestmark = pytest.mark.extended
+
 
 def png(width: int, height: int, rows: bytes | None = None) -> bytes:
     """A picture whose upper half is red and whose lower half is blue; or with these rows."""

@@ -199,6 +199,7 @@ _BY_LEXER = {get_lexer_by_name(language).name: language for language in sorted(_
 """A language for each lexer: several names mean the same one."""
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("language", _BY_LEXER.values())
 def test_no_code_takes_long_to_be_coloured(language: str) -> None:
     for part in ("a ", "\n", "\n" * 30 + "a", " \n", "a.", '"', "/*", "#{"):

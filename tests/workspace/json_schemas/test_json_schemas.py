@@ -38,6 +38,8 @@ from evalstore.workspace.settings import LATER_SETTINGS, SETTING_NAMES, Settings
 from evalstore.workspace.settings_reader import read_settings
 from evalstore.workspace.testfiles.parser import PROMPT_FIELDS, TEST_FIELDS, parse_prompt, read_test
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parents[3]
 BODY = "# 👤\n\nHi\n\n---\n\nExpect an answer.\n"
 
