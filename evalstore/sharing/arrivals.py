@@ -7,17 +7,19 @@ temporary SQLite file.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from evalstore.sharing.completeness import Completeness, find_absent
+from evalstore.sharing.temporary_tables import open_tables
 from evalstore.store.records import CheckedRecord, StoredRecord, check_record
 from evalstore.store.table_columns import NODES, RUNS
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from evalstore.store import Store
 
 _SCHEMA = """
@@ -46,9 +48,7 @@ class Arrivals:
     @contextmanager
     def open(cls, store: Store) -> Iterator[Self]:
         """Begin with rows for a store; nodes that still wait at the end of the block are left."""
-        with closing(sqlite3.connect("", isolation_level=None)) as connection:
-            connection.executescript(_SCHEMA)
-            connection.execute("BEGIN")  # one transaction, which is never committed
+        with open_tables(_SCHEMA) as connection:
             yield cls(store, connection)
 
     @property

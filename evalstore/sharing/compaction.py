@@ -9,9 +9,7 @@ no harm.
 from __future__ import annotations
 
 import itertools
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.sharing.checked_packs import read_checked
@@ -25,9 +23,12 @@ from evalstore.sharing.indexes import (
     write_index,
 )
 from evalstore.sharing.packs import TABLE_NAMES, PackEntry, is_small
+from evalstore.sharing.temporary_tables import open_tables
 from evalstore.store.records import COPIED_TABLES
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from evalstore.sharing.index_cache import IndexCache
     from evalstore.sharing.progress import CopyListener
     from evalstore.sharing.remote_files import RemoteFiles
@@ -181,9 +182,7 @@ def write_compaction(
         files, cache, header, listener, sign if compaction.group.is_signed else None
     )
     packs = compaction.packs()
-    with closing(sqlite3.connect("", isolation_level=None)) as connection:
-        connection.executescript(_SCHEMA)
-        connection.execute("BEGIN")
+    with open_tables(_SCHEMA) as connection:
         _note_entries(connection, survey, compaction.indexes, packs)
         query = "SELECT pack, kind, id, start, length, lookup FROM entries ORDER BY pack, start"
         by_pack = itertools.groupby(connection.execute(query), key=lambda row: row[0])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from evalstore.sharing.checked_packs import read_checked
 from evalstore.sharing.packs import PackEntry
+from evalstore.sharing.temporary_tables import open_tables
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from evalstore.sharing.remote_files import RemoteFiles
     from evalstore.sharing.survey import RemoteSurvey
 
@@ -32,9 +33,7 @@ def find_covered(
     Every such record is read from the pack in which it should be, as an index may be wrong. Raises
     `RemoteError` for one that is damaged.
     """
-    with closing(sqlite3.connect("", isolation_level=None)) as connection:
-        connection.executescript(_SCHEMA)
-        connection.execute("BEGIN")
+    with open_tables(_SCHEMA) as connection:
         for name in names:
             statement = "INSERT OR IGNORE INTO wanted VALUES (?, ?)"
             connection.executemany(statement, _iterate_ids(survey, name))

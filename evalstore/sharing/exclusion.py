@@ -21,7 +21,7 @@ _Rows = Mapping[str, frozenset[bytes]]
 """The ids of rows, by table."""
 _EVALUATORS = VERSIONS["evaluator"]
 _TABLES = (_EVALUATORS, SESSIONS, EVALUATIONS, NODES, RUNS)
-_NAMING = frozenset({"name", "keepGoing"})
+_UNSHARED_SELECTIONS = frozenset({"name", "keepGoing"})
 """Selections of a run: by a text, and without files that have errors."""
 _FIRST, _LAST = bytes(16), b"\xff" * 16
 
@@ -66,7 +66,7 @@ def find_shared_rows(
     touched |= _touched_nodes(store, rows, touched, shared)
     excluded_runs = 0
     for id, content in _contents(store, RUNS.name, rows):
-        is_named = _NAMING.intersection(content.get("selection", ()))
+        is_named = _UNSHARED_SELECTIONS.intersection(content.get("selection", ()))
         if not is_named and touched.isdisjoint(_references(content)):
             chosen.add(id)
         elif id in wanted[RUNS.name]:

@@ -17,7 +17,7 @@ from evalstore.sharing.indexes import IndexedPack, IndexedRecord, IndexHeader, w
 from evalstore.sharing.layout import SIGNATURE, index_name, pack_name, sha256
 from evalstore.sharing.packs import PackEntry, PackWriter
 from evalstore.sharing.remote_files import MissingFileError
-from evalstore.sharing.retirement import find_condemned
+from evalstore.sharing.retirement import find_retired_packs
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class IndexWriter:
         """The lookup keys of the records in the pack."""
         self._packs: list[IndexedPack] = []
         self._records: list[IndexedRecord] = []
-        self._condemned: frozenset[str] | None = None
+        self._retired: frozenset[str] | None = None
 
     @property
     def records(self) -> int:
@@ -118,17 +118,17 @@ class IndexWriter:
             name = pack_name(digest)
             if self._files.create(name, data):
                 return digest, len(data), len(data)
-            if self._is_condemned(digest):
+            if self._is_retired(digest):
                 variant += 1
                 continue
             with suppress(MissingFileError):  # a clean-up has just deleted it
                 self._require_whole(name, data)
                 return digest, len(data), 0
 
-    def _is_condemned(self, digest: str) -> bool:
-        if self._condemned is None:
-            self._condemned = find_condemned(self._files)
-        return digest in self._condemned
+    def _is_retired(self, digest: str) -> bool:
+        if self._retired is None:
+            self._retired = find_retired_packs(self._files)
+        return digest in self._retired
 
     def _require_whole(self, name: str, data: bytes) -> None:
         """Raise `RemoteError` if a file that is there is shorter or longer than it should be."""

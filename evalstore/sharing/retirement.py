@@ -87,7 +87,7 @@ def _read_mark(
     return indexes, packs
 
 
-def find_condemned(files: RemoteFiles) -> frozenset[str]:
+def find_retired_packs(files: RemoteFiles) -> frozenset[str]:
     """Return the SHA-256 of the packs that may be deleted at any time."""
     marks = read_marks(files, files.iterate(RETIRED))
     return frozenset(digest for mark in marks for digest in mark.packs)

@@ -7,16 +7,18 @@ more memory than few.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from evalstore.sharing.index_cache import RecordPlace
 from evalstore.sharing.packs import TABLE_NUMBERS, PackEntry
+from evalstore.sharing.temporary_tables import open_tables
 from evalstore.store.records import COPIED_TABLES
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from evalstore.sharing.index_cache import IndexCache
     from evalstore.sharing.indexes import IndexedPack
 
@@ -47,9 +49,7 @@ class WantedRecords:
     @contextmanager
     def open(cls, cache: IndexCache) -> Iterator[Self]:
         """Begin without any record; what is kept goes at the end of the block."""
-        with closing(sqlite3.connect("", isolation_level=None)) as connection:
-            connection.executescript(_SCHEMA)
-            connection.execute("BEGIN")  # one transaction, which is never committed
+        with open_tables(_SCHEMA) as connection:
             yield cls(connection, cache)
 
     def add(self, places: Iterable[RecordPlace]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -276,14 +277,17 @@ class Held(WorkspaceSource):
 
     def __init__(self, location: Location) -> None:
         super().__init__(location)
-        self.read = self.released = 0
+        self.read = 0
+        self._permits = threading.Semaphore(0)
+
+    def release(self) -> None:
+        """Let one reading end."""
+        self._permits.release()
 
     def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
         dashboard = super().dashboard(go_on)
         self.read += 1
-        number = self.read
-        while self.released < number:
-            time.sleep(0.001)
+        assert self._permits.acquire(timeout=60)
         return dashboard
 
 
@@ -291,7 +295,7 @@ def test_figures_from_before_a_change_are_marked_until_newer_ones_are_read(
     workspace: Path,
 ) -> None:
     source = Held(Location(workspace))
-    source.released = 1
+    source.release()
 
     async def scenario(pilot: Pilot[None]) -> None:
         page = pilot.app.screen
@@ -308,12 +312,12 @@ def test_figures_from_before_a_change_are_marked_until_newer_ones_are_read(
         pilot.app.show_changes()  # type: ignore[attr-defined]
         grid = page.query_one(Grid)
         await until(pilot, lambda: grid.row_count == 3)
-        source.released = 2
+        source.release()
         await until(pilot, lambda: page.dashboard.state is not first and source.read == 3)
         assert dashboard_texts(pilot)[0].startswith("passing now 50.0% of 6  reading …")
         line = dict(zip(grid.titles, grid.texts(0), strict=True))
         assert (line["when"], line["passed"]) == ("reading …", "50.0%")
-        source.released = 3
+        source.release()
         await settled(pilot)
         assert dashboard_texts(pilot)[0].startswith("passing now 62.5% of 8  ·")
         assert "reading" not in screen(pilot)
