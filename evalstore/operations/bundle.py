@@ -102,7 +102,9 @@ def create_bundle(
             excluded_runs = shared.excluded_runs
         elif since is None:
             with store.snapshot_ids() as ids, IndexCache.open(None, "") as nothing:
-                rows = find_missing(ids, nothing, pushed_tables(with_failures=with_failures))
+                rows = find_missing(
+                    ids, nothing.records, pushed_tables(with_failures=with_failures)
+                )
         else:
             chosen = choose_since(store, since, with_failures=with_failures)
             if not chosen.later:

@@ -49,7 +49,7 @@ def find_first_pushes(
     pushes: dict[str, FirstPush] = {}
     for remote in workspace.settings.remotes:
         with suppress(EvalstoreError), open_known(workspace, remote) as cache:
-            for id, push in cache.find_pushes(table, wanted) if cache else ():
+            for id, push in cache.records.find_pushes(table, wanted) if cache else ():
                 pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
     own = {
         remote: {_own_name(location.directory), *_own_signers(workspace, remote)}

@@ -73,7 +73,7 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
     require_remote(opened.files)
     received = opened.cache.refresh(opened.files)
     with opened.store.snapshot_ids() as ids:
-        missing = find_missing(opened.cache, ids)
+        missing = find_missing(opened.cache.records, ids)
     report = PullReport(
         opened.name,
         opened.address,
@@ -93,7 +93,7 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
             raise
         report.bytes_received += received  # somebody has replaced packs meanwhile
         with opened.store.snapshot_ids() as ids:
-            missing = find_missing(opened.cache, ids)
+            missing = find_missing(opened.cache.records, ids)
         _copy(opened, missing, report, listener)
     return report
 
@@ -103,7 +103,7 @@ def _copy(
 ) -> None:
     pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
     report.bytes_received += pulled.bytes_received
-    report.newer = opened.cache.count_unknown()
+    report.newer = opened.cache.records.count_unknown()
     report.waiting = pulled.waiting
     report.waiting_rows = sum(pulled.left.values()) - pulled.waiting
     left = count_kinds(pulled.left)

@@ -67,9 +67,9 @@ def find_missing_rows(
 ) -> MissingIds:
     """Return those of the chosen rows that the remote lacks, by its cache."""
     if chosen.ids is not None:
-        return find_missing(chosen.ids, opened.cache)
+        return find_missing(chosen.ids, opened.cache.records)
     with opened.store.snapshot_ids() as ids:
-        return find_missing(ids, opened.cache, pushed_tables(with_failures=with_failures))
+        return find_missing(ids, opened.cache.records, pushed_tables(with_failures=with_failures))
 
 
 def find_untagged_rows(

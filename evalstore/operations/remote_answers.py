@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.plan import PlannedAsk
     from evalstore.planning.project import Project
-    from evalstore.sharing.index_cache import IndexCache
+    from evalstore.sharing.indexed_records import IndexedRecords
     from evalstore.store import Store
 
 
@@ -40,14 +40,14 @@ def find_remote_answers(
         with suppress(EvalstoreError), open_known(project.workspace, name) as cache:
             if cache is None:
                 continue
-            answers = _find(project.store, cache, {ask.question_id for ask, _ in wanted})
+            answers = _find(project.store, cache.records, {ask.question_id for ask, _ in wanted})
             there = Counter(answers.values())
             counted = [(min(there[ask.question_id], ask.count), price) for ask, price in wanted]
             counted = [(count, price) for count, price in counted if count]
             if counted:
                 costs = [count * price for count, price in counted if price is not None]
                 cost = round(sum(costs), 6) if len(costs) == len(counted) else None
-                judgements = len(cache.find_keyed("evaluations", list(answers)))
+                judgements = len(cache.records.find_keyed("evaluations", list(answers)))
                 total = sum(count for count, _ in counted)
                 found.append(RemoteAnswers(name, total, cost, judgements))
     return tuple(found)
@@ -79,11 +79,11 @@ def unread_text(remote: str, *, brief: bool = False) -> str:
     return text if brief else f"{text}: {command} copies what it has of these answers"
 
 
-def _find(store: Store, cache: IndexCache, questions: set[str]) -> dict[bytes, str]:
+def _find(store: Store, indexed: IndexedRecords, questions: set[str]) -> dict[bytes, str]:
     """Return the answers to these questions that a remote has and the store lacks -> the question.
 
     The key of a judgement of one answer is its id.
     """
-    places = cache.find_keys("sessions", [bytes.fromhex(question) for question in questions])
+    places = indexed.find_keys("sessions", [bytes.fromhex(question) for question in questions])
     stored = store.find_present("sessions", places.keys())
     return {id: key.hex() for id, key in places.items() if id not in stored}

@@ -140,14 +140,14 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
         require_remote(opened.files)
         opened.cache.refresh(opened.files)
         with opened.store.snapshot_ids() as ids:
-            to_pull = find_missing(opened.cache, ids)
+            to_pull = find_missing(opened.cache.records, ids)
         to_push = find_missing_rows(opened, choose_rows(location, opened))
-        counts = {table: opened.cache.count(table) for table in COPIED_TABLES}
+        counts = {table: opened.cache.records.count(table) for table in COPIED_TABLES}
         return RemoteReport(
             opened.name,
             opened.address,
             count_kinds(counts),
-            opened.cache.count_bytes() + _count_index_bytes(opened),
+            opened.cache.records.count_bytes() + _count_index_bytes(opened),
             count_kinds(count_by_table(to_pull)),
             count_kinds(count_by_table(to_push)),
             _list_pushes(opened.cache),

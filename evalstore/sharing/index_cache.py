@@ -8,54 +8,29 @@ belongs to one set of rules; with others it is made again.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from evalstore.errors import RemoteError
 from evalstore.sharing.acceptance import ACCEPT_ALL, HINTS, REASONS, Acceptance, Decision
 from evalstore.sharing.index_cache_file import FORMAT, Origin, make_tables, open_file
+from evalstore.sharing.indexed_records import IndexedRecords, Push
 from evalstore.sharing.indexes import (
     LARGEST_INDEX,
     NO_KEY,
     DamagedIndexError,
-    IndexedPack,
     IndexHeader,
     count_records,
     read_index,
 )
 from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, reading_order, sha256
-from evalstore.sharing.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, RemoteFiles
 from evalstore.sharing.replaced_indexes import ReplacedIndexes
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
-from evalstore.store.ids import JOINED_IDS, as_joined
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_AT_ONCE = 30_000
-
-
-class RecordPlace(NamedTuple):
-    """Where a remote has a record."""
-
-    pack: int
-    """The number of the pack in the cache."""
-    entry: PackEntry
-    key: bytes
-    """The lookup key that the index gives."""
-
-
-class Push(NamedTuple):
-    """An index file, which is what a push has written."""
-
-    name: str
-    writer: str
-    created: int
-    """Microseconds since 1970, UTC."""
-    records: int
-    """How many records no earlier index has."""
 
 
 class RefusedPush(NamedTuple):
@@ -73,10 +48,11 @@ class RefusedPush(NamedTuple):
 
 
 class IndexCache:
-    """The records of a remote that count, as far as its index files have been read."""
+    """Reads the index files of a remote that count; `records` are those that they list."""
 
     def __init__(self, connection: sqlite3.Connection, rules: Acceptance = ACCEPT_ALL) -> None:
         self._connection = connection
+        self.records = IndexedRecords(connection)
         self._replaced = ReplacedIndexes(connection, by_all=not rules.identity)
         self.rules = rules
 
@@ -247,102 +223,6 @@ class IndexCache:
                 hint=HINTS[decision.refusal],
             )
         return decision.writer
-
-    def find_pack(self, number: int) -> IndexedPack:
-        """Return a pack by its number."""
-        query = "SELECT digest, size FROM packs WHERE number = ?"
-        return IndexedPack(*self._connection.execute(query, (number,)).fetchone())
-
-    def list_indexes(self, digest: str) -> list[str]:
-        """Return the names of the index files that list a pack."""
-        query = (
-            "SELECT DISTINCT name FROM packs JOIN indexes ON indexes.number = source "
-            "WHERE digest = ? ORDER BY name"
-        )
-        return [name for (name,) in self._connection.execute(query, (digest,))]
-
-    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
-        """Return the ids of the records of a table from `first` up to `last`, each in a tuple."""
-        query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
-        return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
-
-    def join_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
-        """Return the same ids, concatenated; None if that is not possible."""
-        query = f"SELECT {JOINED_IDS} FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
-        found = self._connection.execute(query, (TABLE_NUMBERS[table], first, last))
-        return as_joined(*found.fetchone())
-
-    def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[RecordPlace]:
-        """Yield where the remote has these records of a table; those it lacks are left out."""
-        number = TABLE_NUMBERS[table]
-        query = "SELECT pack, id, start, length, lookup FROM records WHERE kind = ? AND id IN"
-        for begin in range(0, len(ids), _AT_ONCE):
-            batch = ids[begin : begin + _AT_ONCE]
-            places = ", ".join("?" * len(batch))
-            rows = self._connection.execute(f"{query} ({places})", (number, *batch))
-            for pack, id, start, length, key in rows:
-                yield RecordPlace(pack, PackEntry(number, id, start, length), key or NO_KEY)
-
-    def find_pushes(self, table: str, ids: Sequence[bytes]) -> Iterator[tuple[bytes, Push]]:
-        """Yield those of these records that the remote has, each with its first push."""
-        query = (
-            "SELECT id, name, writer, created, indexes.records FROM records "
-            "JOIN packs ON packs.number = pack JOIN indexes ON indexes.number = source "
-            "WHERE kind = ? AND id IN"
-        )
-        for begin in range(0, len(ids), _AT_ONCE):
-            batch = ids[begin : begin + _AT_ONCE]
-            places = ", ".join("?" * len(batch))
-            rows = self._connection.execute(f"{query} ({places})", (TABLE_NUMBERS[table], *batch))
-            yield from ((id, Push(*row)) for id, *row in rows)
-
-    def find_keyed(self, table: str, keys: Sequence[bytes]) -> set[bytes]:
-        """Return the ids of the records of a table with one of these lookup keys."""
-        return set(self.find_keys(table, keys))
-
-    def find_keys(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the ids of the records of a table with one of these lookup keys -> the key."""
-        query = "SELECT id, lookup FROM records WHERE kind = ? AND lookup IN"
-        found: dict[bytes, bytes] = {}
-        for begin in range(0, len(keys), _AT_ONCE):
-            batch = keys[begin : begin + _AT_ONCE]
-            places = ", ".join("?" * len(batch))
-            rows = self._connection.execute(f"{query} ({places})", (TABLE_NUMBERS[table], *batch))
-            found.update(rows)
-        return found
-
-    def find_newest_runs(self) -> set[bytes]:
-        """Return the ids of the newest run, and of the newest that was about all cases.
-
-        Runs without a lookup key are returned, too: whoever reads them finds that it is wrong.
-        """
-        query = "SELECT id, coalesce(lookup, x'ff') FROM records WHERE kind = ?"
-        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
-        runs = sorted(((lookup, id) for id, lookup in rows), reverse=True)
-        whole = (id for lookup, id in runs if lookup[8:9] == b"\1")
-        return {id for _, id in runs[:1]} | {id for id in (next(whole, None),) if id is not None}
-
-    def list_runs(self) -> list[str]:
-        """Return the ids of the runs of the remote, newest first, as the store orders them."""
-        query = "SELECT id FROM records WHERE kind = ? ORDER BY substr(lookup, 1, 8) DESC, id DESC"
-        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
-        return [id.hex() for (id,) in rows]
-
-    def count(self, table: str, most: int = -1) -> int:
-        """Return how many records of a table the remote has; not more than `most` if it is set."""
-        query = "SELECT count(*) FROM (SELECT 1 FROM records WHERE kind = ? LIMIT ?)"
-        return int(self._connection.execute(query, (TABLE_NUMBERS[table], most)).fetchone()[0])
-
-    def count_unknown(self) -> int:
-        """Return how many records are of tables that only a newer program knows."""
-        numbers = ", ".join(map(str, TABLE_NAMES))
-        query = f"SELECT count(*) FROM records WHERE kind NOT IN ({numbers})"
-        return int(self._connection.execute(query).fetchone()[0])
-
-    def count_bytes(self) -> int:
-        """Return the bytes of all packs of the remote."""
-        query = "SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT digest, size FROM packs)"
-        return int(self._connection.execute(query).fetchone()[0])
 
 
 def _read_signature(files: RemoteFiles, signature: ListedFile | None) -> bytes | None:

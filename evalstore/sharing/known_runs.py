@@ -58,7 +58,7 @@ def find_known_runs(workspace: WorkspaceFolder, remote: str) -> list[str]:
     try:
         with open_known(workspace, remote) as cache:
             if cache is not None and cache.list_pushes():
-                return cache.list_runs()
+                return cache.records.list_runs()
     except EvalstoreError as error:
         raise RevisionError(str(error), hint=error.hint) from error
     raise RevisionError(

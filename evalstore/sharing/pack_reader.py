@@ -14,7 +14,8 @@ from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
 from evalstore.store.records import CheckedRecord, check_record
 
 if TYPE_CHECKING:
-    from evalstore.sharing.index_cache import IndexCache, RecordPlace
+    from evalstore.sharing.index_cache import IndexCache
+    from evalstore.sharing.indexed_records import RecordPlace
     from evalstore.sharing.indexes import IndexedPack
     from evalstore.sharing.progress import CopyListener
 
@@ -45,10 +46,10 @@ class PackReader:
         Raises as `read_pack` and `check`.
         """
         by_pack: dict[int, list[RecordPlace]] = {}
-        for place in self._cache.find_places(table, ids):
+        for place in self._cache.records.find_places(table, ids):
             by_pack.setdefault(place.pack, []).append(place)
         for number, places in by_pack.items():
-            pack = self._cache.find_pack(number)
+            pack = self._cache.records.find_pack(number)
             places.sort(key=lambda place: place.entry.offset)
             for place, data in self.read_pack(pack, places):
                 yield self.check(pack, place, data)
@@ -130,7 +131,7 @@ class PackReader:
         if isinstance(self._files, BundleFiles):
             return "have the bundle made again; 'evalstore bundle verify' lists what is wrong"
         names = [] if is_missing else [pack_name(pack.digest)]
-        for name in self._cache.list_indexes(pack.digest):
+        for name in self._cache.records.list_indexes(pack.digest):
             names += [name, name + SIGNATURE][: 1 + self._cache.rules.requires_signatures]
         return repair_hint(names, "; 'evalstore fsck --remote' lists all that is damaged")
 

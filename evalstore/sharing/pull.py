@@ -16,7 +16,8 @@ from evalstore.store.records import COPIED_TABLES, CheckedRecord
 from evalstore.store.table_columns import RUNS
 
 if TYPE_CHECKING:
-    from evalstore.sharing.index_cache import IndexCache, RecordPlace
+    from evalstore.sharing.index_cache import IndexCache
+    from evalstore.sharing.indexed_records import RecordPlace
     from evalstore.sharing.progress import CopyListener
     from evalstore.sharing.remote_files import RemoteFiles
     from evalstore.store import Store
@@ -61,10 +62,10 @@ def pull_records(
     """
     listener.start(count_ids(missing))
     reader = PackReader(files, cache, listener)
-    with WantedRecords.open(cache) as wanted, Arrivals.open(store) as arrivals:
+    with WantedRecords.open(cache.records) as wanted, Arrivals.open(store) as arrivals:
         for table in sorted(missing, key=COPIED_TABLES.index):
             for ids in split_ids(missing[table], _AT_ONCE):
-                if wanted.add(cache.find_places(table, ids)) < len(ids):
+                if wanted.add(cache.records.find_places(table, ids)) < len(ids):
                     raise RemoteError(
                         f"what is known of the remote '{files.address}' changed during the pull",
                         hint="another program has read it at the same time; pull again",

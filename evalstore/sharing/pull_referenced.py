@@ -54,12 +54,12 @@ class ReferencedPull:
     def find_keyed(self, table: str, keys: Iterable[str]) -> set[bytes]:
         """Return the rows of a table with these lookup keys that the remote has, the store not."""
         return self._lacking(
-            table, self._cache.find_keyed(table, [bytes.fromhex(key) for key in keys])
+            table, self._cache.records.find_keyed(table, [bytes.fromhex(key) for key in keys])
         )
 
     def find_newest_runs(self) -> set[bytes]:
         """Return the newest run, and the newest about all cases, if the store lacks them."""
-        return self._lacking("runs", self._cache.find_newest_runs())
+        return self._lacking("runs", self._cache.records.find_newest_runs())
 
     def _lacking(self, table: str, ids: set[bytes]) -> set[bytes]:
         ids = ids - self._seen
@@ -100,7 +100,9 @@ class ReferencedPull:
             if not ids:
                 return
             ids = ids - self._store.find_present(table, ids)
-            found = {place.entry.id for place in self._cache.find_places(table, sorted(ids))}
+            found = {
+                place.entry.id for place in self._cache.records.find_places(table, sorted(ids))
+            }
             ids = ids - found
             if found:
                 yield table, found

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from evalstore.sharing.index_cache import RecordPlace
+from evalstore.sharing.indexed_records import IndexedRecords, RecordPlace
 from evalstore.sharing.packs import TABLE_NUMBERS, PackEntry
 from evalstore.sharing.temporary_tables import open_tables
 from evalstore.store.records import COPIED_TABLES
@@ -19,7 +19,6 @@ from evalstore.store.records import COPIED_TABLES
 if TYPE_CHECKING:
     import sqlite3
 
-    from evalstore.sharing.index_cache import IndexCache
     from evalstore.sharing.indexes import IndexedPack
 
 _TURNS = {TABLE_NUMBERS[table]: turn for turn, table in enumerate(COPIED_TABLES)}
@@ -38,19 +37,19 @@ _COLUMNS = "kind, id, start, length, lookup"
 class WantedRecords:
     """Where the wanted records are, and those that were read before the turn of their table."""
 
-    def __init__(self, connection: sqlite3.Connection, cache: IndexCache) -> None:
+    def __init__(self, connection: sqlite3.Connection, indexed: IndexedRecords) -> None:
         self._connection = connection
-        self._cache = cache
+        self._indexed = indexed
         self._numbers: dict[IndexedPack, int] = {}
         """The first number of each pack: two indexes may list the same."""
         self._packs: dict[int, IndexedPack] = {}
 
     @classmethod
     @contextmanager
-    def open(cls, cache: IndexCache) -> Iterator[Self]:
+    def open(cls, indexed: IndexedRecords) -> Iterator[Self]:
         """Begin without any record; what is kept goes at the end of the block."""
         with open_tables(_SCHEMA) as connection:
-            yield cls(connection, cache)
+            yield cls(connection, indexed)
 
     def add(self, places: Iterable[RecordPlace]) -> int:
         """Add records; returns how many."""
@@ -63,7 +62,7 @@ class WantedRecords:
 
     def _number(self, pack: int) -> int:
         if pack not in self._packs:
-            self._packs[pack] = self._cache.find_pack(pack)
+            self._packs[pack] = self._indexed.find_pack(pack)
         return self._numbers.setdefault(self._packs[pack], pack)
 
     def find_pack(self, number: int) -> IndexedPack:

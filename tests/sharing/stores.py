@@ -67,7 +67,7 @@ def push(
     with IndexCache.open(cache, files.address, rules) as indexes:
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
-            missing = find_missing(ids, indexes)
+            missing = find_missing(ids, indexes.records)
         header = IndexHeader(writer, CREATED, ())
         return push_records(store, files, indexes, missing, header, CopyListener(), sign=sign)
 
@@ -80,7 +80,7 @@ def pull(
     with IndexCache.open(cache, files.address, rules) as indexes:
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
-            missing = find_missing(indexes, ids)
+            missing = find_missing(indexes.records, ids)
         return pull_records(store, files, indexes, missing, CopyListener())
 
 
@@ -129,7 +129,7 @@ def to_push(store: Store, files: RemoteFiles) -> dict[str, int]:
     with IndexCache.open(None, files.address) as indexes:
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
-            return count_by_table(find_missing(ids, indexes))
+            return count_by_table(find_missing(ids, indexes.records))
 
 
 def names(root: Path) -> list[str]:

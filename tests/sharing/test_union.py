@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evalstore.errors import StoreError
 from evalstore.sharing.folder import FolderFiles
-from evalstore.sharing.index_cache import IndexCache
+from evalstore.sharing.indexed_records import IndexedRecords
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, IdSnapshot
@@ -51,7 +51,7 @@ def test_again_there_is_nothing_to_copy_and_nothing_grows(
     stores.push(full, remote)
     stores.pull(empty, remote)
     before = stores.names(tmp_path / "remote")
-    for source in (IdSnapshot, IndexCache):  # the ids of a million rows take seconds
+    for source in (IdSnapshot, IndexedRecords):  # the ids of a million rows take seconds
         monkeypatch.setattr(source, "find_range", pytest.fail)
     assert stores.push(full, remote).indexes == []
     assert stores.push(empty, remote).bytes_sent == 0
