@@ -19,3 +19,8 @@ AT_REQUEST = "again at your request"
 """Why everything is replaced with `--refresh`; a reason puts `asked` or `judged` before it."""
 EVER = AgeLimit()
 """The limit with which all of them count."""
+
+
+def with_verb(verb: str, why: str) -> str:
+    """Return why an older one is replaced, with what is done again where the text needs it."""
+    return f"{verb} {why}" if why == AT_REQUEST else why

@@ -1,0 +1,205 @@
+"""Explains why a judgement is in the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore.display import short
+from evalstore.planning.age_limit import with_verb
+from evalstore.planning.case_history import takes_part
+from evalstore.planning.plan import CHECKS
+from evalstore.planning.reason import Reason, describe_evaluator_change, reason_of
+from evalstore.planning.shared_questions import QuestionSharing, place_of
+from evalstore.reports.case_edits import differ_cases, versions_compared
+from evalstore.reports.version_diff import differ_evaluations, evaluation_parts, shorten_line
+from evalstore.values import RECORDED, Case
+
+if TYPE_CHECKING:
+    from evalstore.planning.case_history import CaseHistory
+    from evalstore.planning.cells import Cell, Judge
+    from evalstore.planning.known_cases import KnownCase
+    from evalstore.planning.plan import Plan, PlannedJudgement
+    from evalstore.planning.question_reasons import QuestionReasons
+    from evalstore.results import Failure, Vote
+    from evalstore.store.failures import Place
+
+
+class JudgementReasons:
+    """The reasons of the judgements of one plan."""
+
+    def __init__(
+        self,
+        history: CaseHistory,
+        questions: QuestionReasons,
+        plan: Plan,
+        failed: Mapping[Place, Failure],
+    ) -> None:
+        """`failed` are the judgements whose newest call failed."""
+        self._history = history
+        self._find = history.find
+        self._questions = questions
+        self._votes = plan.votes
+        self._failed = failed
+        self._shared = QuestionSharing(plan)
+
+    def versions_needed(self, judgement: PlannedJudgement) -> Iterator[tuple[str, str | None]]:
+        """Yield the versions that the reason of a judgement probably needs, by kind and id."""
+        votes = self._votes.get(judgement.subject, ()) if judgement.subject else ()
+        now = judgement.cell.case.evaluation
+        if judgement.subject and not votes:
+            old = next(
+                (old for old in self._relatives(judgement) if old != judgement.cell.case), None
+            )
+            yield from versions_compared(old, judgement.cell.case) if old else ()
+        elif votes and now and all(vote.evaluation != now for vote in votes):
+            before = self._before(judgement)
+            yield from (("evaluation", now), ("evaluation", votes[-1].evaluation))
+            yield "evaluation", before.case.evaluation if before else None
+
+    def explain(self, judgement: PlannedJudgement) -> Reason:
+        """Return why an answer is judged."""
+        subject = judgement.subject
+        if subject is None:
+            other = self._shared.asked_by(judgement.cell)
+            reason = self._questions.explain_edit(judgement.cell) if other else None
+            if other is None or reason is None:
+                return Reason("new answer")
+            return reason.followed_by(f"asked in {place_of(other, judgement.cell)}")
+        if judgement.why:
+            return Reason(with_verb("judged", judgement.why))
+        evaluation = judgement.cell.case.evaluation
+        assert evaluation is not None
+        votes = self._votes.get(subject, [])
+        here = [vote for vote in votes if vote.evaluation == evaluation]
+        same = [vote for vote in here if vote.evaluator == judgement.evaluator]
+        if same and judgement.judge:
+            was, now = str(len(same)), str(judgement.judge.times)
+            return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
+        if not here and votes:
+            return self._evaluated_otherwise(judgement, votes)
+        place = (subject, evaluation, judgement.evaluator)
+        if place in self._failed:
+            message = self._failed[place].message
+            return Reason(f"retry of a failure: {shorten_line(message)}")
+        by_others = [vote for vote in here if vote.evaluator != CHECKS]
+        if by_others and judgement.judge:
+            return self._other_evaluator(judgement, judgement.judge, by_others[-1])
+        return self._judged_otherwise(judgement) or Reason("not judged yet")
+
+    def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
+        """Return the difference from the nearest answered relative; None if they are equal."""
+        for old in self._relatives(judgement):
+            name = self._history.project.name_of_version
+            differences = list(differ_cases(old, judgement.cell.case, self._find, name))
+            if differences:
+                return reason_of(differences, "case changed")
+        return None
+
+    def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
+        """Yield the case of a judgement in runs with an answer of the candidate, newest first."""
+        cell = judgement.cell
+        for known in self._history.earlier(cell):
+            ids = [candidate.id for candidate in known.run.candidates]
+            if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._history.prompts_of(
+                known.case
+            ):
+                yield replace(known.case, prompts=cell.case.prompts)
+
+    def _before(self, judgement: PlannedJudgement, judge: Judge | None = None) -> KnownCase | None:
+        """Return the case in the newest run with the candidate in which something was different.
+
+        With `judge`, an evaluator that was different counts as well.
+        """
+        cell = judgement.cell
+        new = self._find("evaluator", judge.evaluator) if judge else None
+        for known in self._history.earlier(cell):
+            if takes_part(known, cell) and (
+                known.case.evaluation != cell.case.evaluation
+                or self._history.asked_otherwise(known, cell)
+                or (judge and all(new != old for _, old in self._history.evaluators_of(known)))
+            ):
+                return known
+        return None
+
+    def _evaluated_otherwise(self, judgement: PlannedJudgement, votes: Sequence[Vote]) -> Reason:
+        """Return why an answer is judged that has only votes on other evaluation versions."""
+        before = self._before(judgement)
+        now = judgement.cell.case.evaluation
+        if shared := self._became_equal(judgement.cell, before):
+            return shared
+        asked = self._history.asked_otherwise(before, judgement.cell) if before else ()
+        was = before.case.evaluation if before and before.case.evaluation != now else None
+        old, new = (self._find("evaluation", id) or {} for id in (was or votes[-1].evaluation, now))
+        parts = evaluation_parts(old, new)
+        if before and was is None:
+            voted = {each.evaluation for each in votes}
+            return self._undone(judgement, asked, parts or ("criteria",), voted)
+        if "instructions" in parts:  # the checks are named with what else changed
+            old, new = ({**each, "checks": []} for each in (old, new))
+        reason = reason_of(differ_evaluations(old, new, self._find), "evaluation changed")
+        return reason._replace(also=(*parts[1:], *asked))
+
+    def _other_evaluator(self, judgement: PlannedJudgement, judge: Judge, vote: Vote) -> Reason:
+        """Return why an answer is judged that has only votes by other evaluators."""
+        cell, before = judgement.cell, self._before(judgement, judge)
+        new = self._find("evaluator", judge.evaluator) or {}
+        if shared := self._became_equal(cell, before):
+            return shared
+        judges = self._history.evaluators_of(before) if before else []
+        if before and any(old == new for _, old in judges):
+            parts = self._history.asked_otherwise(before, cell)
+            if before.case.evaluation != cell.case.evaluation:
+                contents = (before.case.evaluation, cell.case.evaluation)
+                old, now = (self._find("evaluation", id) or {} for id in contents)
+                parts = (*parts, *evaluation_parts(old, now))
+            return self._undone(judgement, parts, ("evaluator",), {vote.evaluation})
+        nearest = [old for name, old in judges if name == judge.id]
+        was = next(iter(nearest), None) or self._find("evaluator", vote.evaluator) or {}
+        return describe_evaluator_change(self._find, was, new, judge.id)
+
+    def _became_equal(self, cell: Cell, before: KnownCase | None) -> Reason | None:
+        """Return why a case asks a question of other cases; None if it asked it before."""
+        if before and not self._history.asked_otherwise(before, cell):
+            return None
+        if any(self._history.has_asked(known, cell) for known in self._history.earlier(cell)):
+            return None
+        reason = self._questions.explain_edit(cell)
+        if reason is None:
+            return None
+        for other in self._shared.others(cell):
+            if any(self._history.has_asked(known, other) for known in self._history.earlier(other)):
+                return reason.followed_by(f"answered in {place_of(other, cell)}")
+        return reason.followed_by("the answer is stored")
+
+    def _undone(
+        self,
+        judgement: PlannedJudgement,
+        parts: Sequence[str],
+        judged_by: Sequence[str],
+        voted: Collection[str],
+    ) -> Reason:
+        """Return that an undone edit brings back an answer, which is judged by what is new.
+
+        `voted` are the evaluation versions under which the answer has votes.
+        """
+        cell = judgement.cell
+        for known in self._history.earlier(cell):
+            if known.case.evaluation in voted and self._history.has_asked(known, cell):
+                return Reason(_is_again(parts, judged_by, known.run.id))
+        return Reason(_is_again(parts, judged_by))
+
+
+def _is_again(parts: Sequence[str], judged_by: Sequence[str], run: str | None = None) -> str:
+    """Return that these parts are those of a run again, and how its answers are judged now.
+
+    Without `run`, the run is not known.
+    """
+    verb, that = ("is", "that") if len(parts) == 1 else ("are", "those")
+    ways = f"judged by the present {' and '.join(judged_by)}"
+    if run is None:
+        return f"{' and '.join(parts)} changed back: stored answers are {ways}"
+    return (
+        f"{' and '.join(parts)} {verb} again {that} of run {short(run)}, whose answers are {ways}"
+    )
