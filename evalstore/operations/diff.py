@@ -9,6 +9,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.diff_attempts import read_side_attempts
 from evalstore.operations.diff_causes import find_causes
 from evalstore.operations.diff_notes import find_same_answers, question_changes, selection_notes
+from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_sides import (
     compare_sides,
@@ -112,20 +113,22 @@ def diff(
             project.store.find_feedback(id for result in results for id in result.evaluations),
             prompts=prompt_labels(project, [*filled.results, *now.results]),
             notes=list(selection_notes(was, filled, now)),
-            question_differences=question_changes(project, comparison.flips, sessions),
-            judgement_differences=judgement_changes(
-                project.store,
-                project.versions,
-                [side for pair in comparison.flips for side in (pair, pair.swapped())],
+            reasons=PairReasons(
+                question_changes(project, comparison.flips, sessions),
+                judgement_changes(
+                    project.store,
+                    project.versions,
+                    [side for pair in comparison.flips for side in (pair, pair.swapped())],
+                ),
+                find_same_answers(project.store, comparison.changed),
+                (was.rule, now.rule),
+                filled.earlier,
             ),
-            rules=(was.rule, now.rule),
-            earlier=filled.earlier,
             labels=find_labels(project, results),
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             causes=causes,
             is_now_partial=now.selection not in ("", was.selection),
             attempts=attempts,
-            same_answers=find_same_answers(project.store, comparison.changed),
         )
         return _with_answers(project, found) if answers else found
 
@@ -168,6 +171,7 @@ def diff_models(
             project.store.find_feedback(id for result in results for id in result.evaluations),
             prompts=prompt_labels(project, side.results),
             notes=list(selection_notes(side, side, side)),
+            reasons=PairReasons(of_candidates=True),
             models=models,
             is_now_partial=bool(side.selection),
             labels=find_labels(project, results),

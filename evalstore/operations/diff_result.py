@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from evalstore.operations.diff_attempts import (
     change_text,
     choose_attempts,
-    count_attempts,
     sessions_to_show,
 )
 from evalstore.operations.diff_causes import Causes
+from evalstore.operations.diff_json import side_to_json
+from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_field
 from evalstore.operations.side_names import WORKSPACE
-from evalstore.reports.comparison import OTHER_JUDGEMENT, Comparison, Pair, change_of_tests
 from evalstore.reports.version_diff import Difference, unified
 from evalstore.results import Result
 from evalstore.store.results import join_feedback
@@ -24,10 +24,9 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evalstore.operations.attempts import Attempt, Attempts
+    from evalstore.operations.attempts import Attempts
     from evalstore.operations.diff_attempts import PairAttempts
-    from evalstore.operations.diff_notes import Sessions
-    from evalstore.operations.judgement_changes import Judgements
+    from evalstore.reports.comparison import Comparison, Pair
     from evalstore.reports.paired_tests import RateChange
     from evalstore.reports.statistics import Rate
 
@@ -52,30 +51,14 @@ class Diff:
     """Test files with several system prompts -> the name of each."""
     notes: list[str] = field(default_factory=list)
     """Notes for a reader about the sides."""
-    question_differences: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
-    """Sessions of both sides -> how their questions differ, apart from test and prompt.
-
-    In both directions.
-    """
-    judgement_differences: dict[tuple[Judgements, Judgements], list[str]] = field(
-        default_factory=dict
-    )
-    """Judgements of both sides -> labels and changes of evaluators between them.
-
-    In both directions.
-    """
-    rules: tuple[str, str] = ("", "")
-    """The rules by which several votes make a verdict, on both sides."""
-    earlier: dict[Result, str] = field(default_factory=dict)
-    """Results of the first side that its run lacks -> the id of the earlier run that has them."""
+    reasons: PairReasons = field(default_factory=PairReasons)
+    """What explains the pairs, and which runs have the results that the first side lacks."""
     models: tuple[str, str] | None = None
     """The candidates that are compared, when both sides are those of one run."""
     labels: frozenset[str] = frozenset()
     """The ids of the judgements that are labels of people."""
     has_edited_rows: bool = False
     """Whether rows that are new may be edited ones, which the field `rowId` would show."""
-    same_answers: frozenset[tuple[Sessions, Sessions]] = frozenset()
-    """Sessions of both sides with the same answers to other questions, in both directions."""
     prompt_names: Mapping[str | None, str] = field(default_factory=dict)
     """The names of all system prompts by id, where they are asked for."""
     causes: tuple[Causes, Causes] = (Causes(), Causes())
@@ -133,6 +116,11 @@ class Diff:
         """Return the names of the sides."""
         return self.models or (_name(self.was), _name(self.now))
 
+    @property
+    def earlier(self) -> Mapping[Result, str]:
+        """Return results of the first side that its run lacks -> the id of the run with them."""
+        return self.reasons.earlier
+
     def swapped(self) -> Diff:
         """Return the same comparison with the sides exchanged."""
         return replace(
@@ -144,7 +132,7 @@ class Diff:
                 file: [difference.swapped() for difference in differences]
                 for file, differences in self.edits.items()
             },
-            rules=(self.rules[1], self.rules[0]),
+            reasons=self.reasons.swapped(),
             models=self.models and (self.models[1], self.models[0]),
             attempts=(self.attempts[1], self.attempts[0]),
             causes=(self.causes[1], self.causes[0]),
@@ -203,41 +191,7 @@ class Diff:
 
     def reason(self, pair: Pair) -> str:
         """Return the change that explains a pair: of a definition, the answer or a judgement."""
-        was, now = pair.was, pair.now
-        if was is None or now is None:
-            return "new" if was is None else "gone"
-        changes = [
-            *change_of_tests(was, now),
-            *(["system prompt changed"] if was.prompt != now.prompt else []),
-            *(["evaluation changed"] if was.evaluation != now.evaluation else []),
-        ]
-        if self.models is not None:
-            return ", ".join(changes)
-        if not changes:
-            changes = self._other_answer(was, now)
-        elif (was.sessions, now.sessions) in self.same_answers:
-            changes.append("the same answer")
-        changes += self.judgement_differences.get((was.evaluations, now.evaluations), [])
-        return ", ".join(changes) or self._other_judgement(was, now)
-
-    def _other_answer(self, was: Result, now: Result) -> list[str]:
-        """Return how the answers to the same question differ; empty if they are the same."""
-        if was.sessions == now.sessions:
-            return []
-        if not was.sessions or not now.sessions:
-            return ["not answered" if was.sessions else "answered"]
-        return [self.question_differences.get((was.sessions, now.sessions), "another answer")]
-
-    def _other_judgement(self, was: Result, now: Result) -> str:
-        """Return how the judgement of the same answer differs; empty if it is the same."""
-        if was.is_missing != now.is_missing:
-            return "judged" if was.is_missing else "not judged"
-        if was.evaluations != now.evaluations:
-            return OTHER_JUDGEMENT
-        is_filled_in = was in self.earlier or now in self.earlier
-        if was.verdict != now.verdict and self.rules[0] != self.rules[1] and not is_filled_in:
-            return f"verdict: {' -> '.join(self.rules)}"
-        return ""
+        return self.reasons.explain(pair)
 
     def answer_diff(self, pair: Pair) -> list[str]:
         """Return the unified diff of the shown answers of both sides; empty when they are equal."""
@@ -278,30 +232,18 @@ class Diff:
             "prompt": shown.prompt,
             **({"promptName": name} if name else name_field(self.prompts, shown)),
             "model": shown.model,
-            "was": self._side(pair.was, attempts[0], sessions[0], feedback[0]),
-            "now": self._side(pair.now, attempts[1], sessions[1], feedback[1]),
+            "was": side_to_json(pair.was, attempts[0], sessions[0], feedback[0], self.earlier),
+            "now": side_to_json(pair.now, attempts[1], sessions[1], feedback[1], self.earlier),
             "reason": self.reason(pair),
         }
         if self.answers:
             document["answers"] = self.answer_diff(pair)
         return document
 
-    def _side(
-        self, result: Result | None, attempts: Sequence[Attempt], session: str | None, words: str
-    ) -> Json:
-        if result is None:
-            return None
-        return {
-            "verdict": result.verdict or ("pending" if result.evaluation else None),
-            "feedback": words,
-            "session": session,
-            **({"attempts": count_attempts(attempts)} if attempts else {}),
-            **({"run": self.earlier[result]} if result in self.earlier else {}),
-        }
-
     def _repr_html_(self) -> str:
         """Return the comparison as notebooks show it: the pass rates, and what changed."""
-        from evalstore.notebooks.html_tables import MOST_ROWS, block, line, strong, table, word
+        from evalstore.notebooks.html_tables import block, line, strong
+        from evalstore.operations.diff_html import pairs_table
 
         changes = ("broke", "fixed", "changed", "new", "gone")
         pairs = [(change, pair) for change in changes for pair in getattr(self, change)]
@@ -316,23 +258,7 @@ class Diff:
             line(
                 f"pass rate {was.text} → {now.text}, p = {self.p_value:.2g}" if was.judged else ""
             ),
-            table(
-                ["change", "file", "row", "model", *self.names, "reason", "feedback"],
-                [
-                    (
-                        word(change),
-                        pair.either.file,
-                        pair.either.row,
-                        pair.either.model,
-                        word(pair.was.word) if pair.was else "",
-                        word(pair.now.word) if pair.now else "",
-                        self.reason(pair) if pair.was and pair.now else "",
-                        self.feedback_on(pair)[1],
-                    )
-                    for change, pair in pairs[:MOST_ROWS]
-                ],
-                len(pairs),
-            ),
+            pairs_table(self.names, pairs, self.reason, lambda pair: self.feedback_on(pair)[1]),
         )
 
 

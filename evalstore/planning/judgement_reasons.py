@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import short
 from evalstore.planning.age_limit import with_verb
-from evalstore.planning.case_history import takes_part
+from evalstore.planning.earlier_cases import takes_part
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.reason import Reason, describe_evaluator_change, reason_of
 from evalstore.planning.shared_questions import QuestionSharing, place_of
@@ -17,8 +17,8 @@ from evalstore.reports.version_diff import differ_evaluations, evaluation_parts,
 from evalstore.values import RECORDED, Case
 
 if TYPE_CHECKING:
-    from evalstore.planning.case_history import CaseHistory
     from evalstore.planning.cells import Cell, Judge
+    from evalstore.planning.earlier_cases import EarlierCases
     from evalstore.planning.known_cases import KnownCase
     from evalstore.planning.plan import Plan, PlannedJudgement
     from evalstore.planning.question_reasons import QuestionReasons
@@ -31,14 +31,14 @@ class JudgementReasons:
 
     def __init__(
         self,
-        history: CaseHistory,
+        earlier: EarlierCases,
         questions: QuestionReasons,
         plan: Plan,
         failed: Mapping[Place, Failure],
     ) -> None:
         """`failed` are the judgements whose newest call failed."""
-        self._history = history
-        self._find = history.find
+        self._earlier = earlier
+        self._find = earlier.find_version
         self._questions = questions
         self._votes = plan.votes
         self._failed = failed
@@ -91,7 +91,7 @@ class JudgementReasons:
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
         """Return the difference from the nearest answered relative; None if they are equal."""
         for old in self._relatives(judgement):
-            name = self._history.project.name_of_version
+            name = self._earlier.project.name_of_version
             differences = list(differ_cases(old, judgement.cell.case, self._find, name))
             if differences:
                 return reason_of(differences, "case changed")
@@ -100,9 +100,9 @@ class JudgementReasons:
     def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
         """Yield the case of a judgement in runs with an answer of the candidate, newest first."""
         cell = judgement.cell
-        for known in self._history.earlier(cell):
+        for known in self._earlier.find(cell):
             ids = [candidate.id for candidate in known.run.candidates]
-            if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._history.prompts_of(
+            if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._earlier.prompts_of(
                 known.case
             ):
                 yield replace(known.case, prompts=cell.case.prompts)
@@ -114,11 +114,11 @@ class JudgementReasons:
         """
         cell = judgement.cell
         new = self._find("evaluator", judge.evaluator) if judge else None
-        for known in self._history.earlier(cell):
+        for known in self._earlier.find(cell):
             if takes_part(known, cell) and (
                 known.case.evaluation != cell.case.evaluation
-                or self._history.asked_otherwise(known, cell)
-                or (judge and all(new != old for _, old in self._history.evaluators_of(known)))
+                or self._earlier.asked_otherwise(known, cell)
+                or (judge and all(new != old for _, old in self._earlier.evaluators_of(known)))
             ):
                 return known
         return None
@@ -129,7 +129,7 @@ class JudgementReasons:
         now = judgement.cell.case.evaluation
         if shared := self._became_equal(judgement.cell, before):
             return shared
-        asked = self._history.asked_otherwise(before, judgement.cell) if before else ()
+        asked = self._earlier.asked_otherwise(before, judgement.cell) if before else ()
         was = before.case.evaluation if before and before.case.evaluation != now else None
         old, new = (self._find("evaluation", id) or {} for id in (was or votes[-1].evaluation, now))
         parts = evaluation_parts(old, new)
@@ -147,9 +147,9 @@ class JudgementReasons:
         new = self._find("evaluator", judge.evaluator) or {}
         if shared := self._became_equal(cell, before):
             return shared
-        judges = self._history.evaluators_of(before) if before else []
+        judges = self._earlier.evaluators_of(before) if before else []
         if before and any(old == new for _, old in judges):
-            parts = self._history.asked_otherwise(before, cell)
+            parts = self._earlier.asked_otherwise(before, cell)
             if before.case.evaluation != cell.case.evaluation:
                 contents = (before.case.evaluation, cell.case.evaluation)
                 old, now = (self._find("evaluation", id) or {} for id in contents)
@@ -161,15 +161,15 @@ class JudgementReasons:
 
     def _became_equal(self, cell: Cell, before: KnownCase | None) -> Reason | None:
         """Return why a case asks a question of other cases; None if it asked it before."""
-        if before and not self._history.asked_otherwise(before, cell):
+        if before and not self._earlier.asked_otherwise(before, cell):
             return None
-        if any(self._history.has_asked(known, cell) for known in self._history.earlier(cell)):
+        if any(self._earlier.has_asked(known, cell) for known in self._earlier.find(cell)):
             return None
         reason = self._questions.explain_edit(cell)
         if reason is None:
             return None
         for other in self._shared.others(cell):
-            if any(self._history.has_asked(known, other) for known in self._history.earlier(other)):
+            if any(self._earlier.has_asked(known, other) for known in self._earlier.find(other)):
                 return reason.followed_by(f"answered in {place_of(other, cell)}")
         return reason.followed_by("the answer is stored")
 
@@ -185,8 +185,8 @@ class JudgementReasons:
         `voted` are the evaluation versions under which the answer has votes.
         """
         cell = judgement.cell
-        for known in self._history.earlier(cell):
-            if known.case.evaluation in voted and self._history.has_asked(known, cell):
+        for known in self._earlier.find(cell):
+            if known.case.evaluation in voted and self._earlier.has_asked(known, cell):
                 return Reason(_is_again(parts, judged_by, known.run.id))
         return Reason(_is_again(parts, judged_by))
 

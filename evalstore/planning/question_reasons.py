@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evalstore import hashing
 from evalstore.planning.age_limit import with_verb
-from evalstore.planning.case_history import takes_part
+from evalstore.planning.earlier_cases import takes_part
 from evalstore.planning.reason import NEW_ROW, Reason, describe_prompt_change, reason_of
 from evalstore.reports.case_edits import judging_changed
 from evalstore.reports.version_diff import Difference, differ_models, differ_tests, shorten_line
 from evalstore.values import Case, Question
 
 if TYPE_CHECKING:
-    from evalstore.planning.case_history import CaseHistory
     from evalstore.planning.cells import Cell
+    from evalstore.planning.earlier_cases import EarlierCases
     from evalstore.planning.known_cases import KnownCase
     from evalstore.planning.plan import PlannedAsk
     from evalstore.results import Failure
@@ -27,14 +27,14 @@ T = TypeVar("T")
 class QuestionReasons:
     """The reasons of questions, and of the edits that made them new."""
 
-    def __init__(self, history: CaseHistory) -> None:
-        self._history = history
-        self._find = history.find
+    def __init__(self, earlier: EarlierCases) -> None:
+        self._earlier = earlier
+        self._find = earlier.find_version
 
     def versions_needed(self, ask: PlannedAsk) -> Iterator[tuple[str, str | None]]:
         """Yield the versions that the reason of a question probably needs, by kind and id."""
         case = ask.cell.case
-        for known in self._history.earlier(ask.cell):
+        for known in self._earlier.find(ask.cell):
             old = known.case
             if case.tests[ask.number] not in old.tests:
                 yield from (("test", case.tests[ask.number]), ("test", _at(old.tests, ask.number)))
@@ -80,8 +80,8 @@ class QuestionReasons:
         `number` is that of the conversation, without it the first new one counts.
         """
         is_known = False
-        is_new = not self._history.known.ever_had(cell.candidate.id)
-        for known in self._history.earlier(cell):
+        is_new = not self._earlier.known.ever_had(cell.candidate.id)
+        for known in self._earlier.find(cell):
             is_known = True
             if not (is_new or takes_part(known, cell)):
                 continue  # a run of other candidates: this one has its own history
@@ -91,7 +91,7 @@ class QuestionReasons:
                 return reason._replace(also=self._also_edited(cell, which, known))
         if is_known:
             return None
-        cases = self._history.known
+        cases = self._earlier.known
         if any(cases.path_in(run.snapshot, cell.file) for run in cases.runs):
             return Reason(NEW_ROW)
         return Reason("new test")
@@ -109,13 +109,13 @@ class QuestionReasons:
                 self._find("test", old) or {},
                 self._find("test", cell.case.tests[number]) or {},
                 self._find,
-                self._history.project.name_of_version,
+                self._earlier.project.name_of_version,
             )
             return reason_of(differences, "test changed", relative)
-        if cell.prompt not in self._history.prompts_of(case):
+        if cell.prompt not in self._earlier.prompts_of(case):
             number = cell.prompt_number
             before = case.prompts[number] if number < len(case.prompts) else None
-            replaced = None if before in self._history.prompts_of(cell.case) else before
+            replaced = None if before in self._earlier.prompts_of(cell.case) else before
             return describe_prompt_change(self._find, replaced, cell.prompt, relative)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
@@ -141,7 +141,7 @@ class QuestionReasons:
         if not (cell.case.recorded or known.run.find_candidate(cell.candidate.id)):
             return ()  # a new candidate is asked everything
         is_test = cell.case.tests[number] not in old.tests
-        is_prompt = cell.prompt not in self._history.prompts_of(old)
+        is_prompt = cell.prompt not in self._earlier.prompts_of(old)
         prompt = ("system prompt",) if is_test and is_prompt else ()
         return (*prompt, *judging_changed(old, cell.case, self._find))
 
@@ -153,7 +153,7 @@ class QuestionReasons:
     def _relative(self, cell: Cell, case: Case, model: RunCandidate | None) -> str | None:
         if model is None:
             return None
-        prompt = cell.prompt if cell.prompt in self._history.prompts_of(case) else case.prompts[0]
+        prompt = cell.prompt if cell.prompt in self._earlier.prompts_of(case) else case.prompts[0]
         temperature = model.temperature if case.temperature is None else case.temperature
         return hashing.question_id(
             Question(case.tests[0], prompt, model.model, temperature, case.seed)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from evalstore.planning.case_history import CaseHistory
+from evalstore.planning.earlier_cases import EarlierCases
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.judgement_reasons import JudgementReasons
 from evalstore.planning.question_reasons import QuestionReasons
@@ -29,13 +29,13 @@ class Explainer:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._history = CaseHistory(project)
-        self._questions = QuestionReasons(self._history)
-        self.was_run = self._history.known.has
+        self._earlier = EarlierCases(project)
+        self._questions = QuestionReasons(self._earlier)
+        self.was_run = self._earlier.known.has
 
     def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
         """Return every question with its reason."""
-        failed = failed_questions(self._project, plan) if self._history.known.runs else {}
+        failed = failed_questions(self._project, plan) if self._earlier.known.runs else {}
         return self._explain(
             plan.asks,
             self._questions.versions_needed,
@@ -45,7 +45,7 @@ class Explainer:
     def judgements(self, plan: Plan) -> list[tuple[PlannedJudgement, Reason]]:
         """Return every judgement with its reason."""
         failed = failed_judgements(self._project, plan) if plan.judgements else {}
-        reasons = JudgementReasons(self._history, self._questions, plan, failed)
+        reasons = JudgementReasons(self._earlier, self._questions, plan, failed)
         return self._explain(plan.judgements, reasons.versions_needed, reasons.explain)
 
     def _explain(
@@ -57,7 +57,7 @@ class Explainer:
         """Return each item with its reason, after the versions of a batch were read together."""
         reasons: list[tuple[T, Reason]] = []
         for batch in in_batches(items):
-            self._history.versions.read_ahead(
+            self._earlier.versions.read_ahead(
                 version for item in batch for version in versions_needed(item)
             )
             reasons += [(item, explain(item)) for item in batch]

@@ -212,9 +212,9 @@ def test_a_rule_is_not_the_reason_for_a_verdict_of_another_run(
     was = diff.comparison.unchanged[0].now
     assert was
     now = replace(was, verdict="fail" if was.verdict == "pass" else "pass")
-    diff.rules = ("all", "any")
+    diff.reasons.rules = ("all", "any")
     assert diff.reason(Pair(was, now)) == "verdict: all -> any"
-    diff.earlier = {was: "0" * 64}
+    diff.reasons.earlier = {was: "0" * 64}
     assert diff.reason(Pair(was, now)) == ""
 
 

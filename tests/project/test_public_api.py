@@ -1,4 +1,7 @@
-"""The names that other programs may rely on are there, complete, and cost nothing to import."""
+"""The names that other programs may rely on are there, complete, and cost nothing to import.
+
+All classes of the package have a name of their own, and a bounded length.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ import inspect
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import pytest
 
@@ -170,13 +175,52 @@ def test_every_public_thing_has_a_docstring_and_types() -> None:
 
 SAME_NAME = {"Message", "Environment"}
 """Classes of the package that are named after those of another program."""
+LONGEST_FILE, LONGEST_CLASS = 400, 250
+"""The most lines of a module of the package, and of a class."""
 
 
-def test_no_two_public_classes_of_the_package_have_the_same_name() -> None:
-    names = [
-        node.name
-        for path in sorted(Path(evalstore.__file__).parent.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+class Source(NamedTuple):
+    name: str
+    lines: int
+    classes: list[ast.ClassDef]
+
+
+@cache
+def package_sources() -> list[Source]:
+    root = Path(evalstore.__file__).parent
+    texts = {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(root.rglob("*.py"))
+    }
+    return [
+        Source(
+            name,
+            len(text.splitlines()),
+            [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)],
+        )
+        for name, text in texts.items()
     ]
-    assert {name for name, count in Counter(names).items() if count > 1} - SAME_NAME == set()
+
+
+@pytest.mark.xdist_group("package_sources")
+def test_no_two_public_classes_of_the_package_have_the_same_name() -> None:
+    names = Counter(
+        each.name
+        for source in package_sources()
+        for each in source.classes
+        if not each.name.startswith("_")
+    )
+    assert {name for name, count in names.items() if count > 1} - SAME_NAME == set()
+
+
+@pytest.mark.xdist_group("package_sources")
+def test_no_file_and_no_class_of_the_package_is_long() -> None:
+    sources = package_sources()
+    files = [source.name for source in sources if source.lines > LONGEST_FILE]
+    classes = [
+        f"{source.name}: {each.name}"
+        for source in sources
+        for each in source.classes
+        if (each.end_lineno or 0) - each.lineno + 1 > LONGEST_CLASS
+    ]
+    assert (files, classes) == ([], []), "split at a seam; each part has one responsibility"

@@ -18,19 +18,19 @@ _FEW_PROMPTS = 8
 """The most system prompts of a case that are searched without a set."""
 
 
-class CaseHistory:
+class EarlierCases:
     """The cases of earlier runs, and the contents of their versions."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.known = KnownCases(project)
         self.versions = VersionReader(project.store, project.reading.contents, project.contents)
-        self.find = self.versions.find
+        self.find_version = self.versions.find
         self._prompts: dict[int, tuple[Case, Collection[str | None]]] = {}
         """By the `id()` of a case with many: the case, which keeps the id in use, and its
         prompts."""
 
-    def earlier(self, cell: Cell) -> Iterator[KnownCase]:
+    def find(self, cell: Cell) -> Iterator[KnownCase]:
         """Yield the versions of a case in earlier runs, newest first."""
         return self.known.find(cell.file, cell.case)
 
@@ -68,7 +68,8 @@ class CaseHistory:
     def evaluators_of(self, known: KnownCase) -> list[tuple[str, Json]]:
         """Return the evaluators of an earlier run for its case: the name and content of each."""
         stored = [
-            (each.id, self.find("evaluator", each.evaluator) or {}) for each in known.run.evaluators
+            (each.id, self.find_version("evaluator", each.evaluator) or {})
+            for each in known.run.evaluators
         ]
         return [
             (name, {**content, "prompt": prompt})

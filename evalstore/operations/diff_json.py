@@ -1,0 +1,36 @@
+"""Converts the sides of a compared pair to JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.operations.diff_attempts import count_attempts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from evalstore.operations.attempts import Attempt
+    from evalstore.results import Result
+    from evalstore.values import Json
+
+
+def side_to_json(
+    result: Result | None,
+    attempts: Sequence[Attempt],
+    session: str | None,
+    feedback: str,
+    earlier: Mapping[Result, str],
+) -> Json:
+    """Return one side of a pair as JSON; None for a side without a result.
+
+    `session` is the answer that is shown, and `earlier` the runs of results by result.
+    """
+    if result is None:
+        return None
+    return {
+        "verdict": result.verdict or ("pending" if result.evaluation else None),
+        "feedback": feedback,
+        "session": session,
+        **({"attempts": count_attempts(attempts)} if attempts else {}),
+        **({"run": earlier[result]} if result in earlier else {}),
+    }
