@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 from evalstore.cli import output
+from evalstore.cli.progress_mode import PLAIN_SECONDS, Mode, choose_mode
 from evalstore.display import bytes_text
 from evalstore.sharing.progress import CopyListener
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-_PLAIN_SECONDS = 10.0
-"""Between two lines."""
-
 
 class CopyProgress(CopyListener):
     """Shows how many rows were copied; nothing with `--progress none`."""
 
-    def __init__(self, verb: str, mode: Literal["auto", "plain", "none"]) -> None:
+    def __init__(self, verb: str, mode: Mode) -> None:
         self._verb = verb
-        self._mode = "none" if output.quiet else mode
-        if self._mode == "auto" and not sys.stderr.isatty():
-            self._mode = "plain"
+        self._mode = choose_mode(mode)
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._total = self._done = self._size = 0
@@ -76,7 +71,7 @@ class CopyProgress(CopyListener):
         self._size += size
         if self._bar and self._task is not None:
             self._bar.update(self._task, advance=records, size=bytes_text(self._size))
-        elif self._mode == "plain" and time.monotonic() - self._last > _PLAIN_SECONDS:
+        elif self._mode == "plain" and time.monotonic() - self._last > PLAIN_SECONDS:
             self._last = time.monotonic()
             output.talk(
                 f"{self._verb}: {self._done:,} of {self._total:,} rows, {bytes_text(self._size)}"

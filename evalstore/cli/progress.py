@@ -5,20 +5,20 @@ from __future__ import annotations
 import sys
 import termios
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from evalstore.cli import output
+from evalstore.cli.progress_mode import PLAIN_SECONDS, choose_mode
 from evalstore.display import known_price
 from evalstore.operations.progress import ProgressListener
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-Mode = Literal["auto", "plain", "none"]
-_PLAIN_SECONDS = 10.0
-"""Between two lines."""
+    from evalstore.cli.progress_mode import Mode
+
 _FIRST_SECONDS = 1.0
 """Before the first one, when lines are asked for."""
 
@@ -27,11 +27,9 @@ class TerminalProgress(ProgressListener):
     """Shows the progress and the cost of a run; nothing with `--progress none`."""
 
     def __init__(self, mode: Mode) -> None:
-        self._mode = "none" if output.quiet else mode
-        self._wait = _FIRST_SECONDS if self._mode == "plain" else _PLAIN_SECONDS
-        self._says_start = self._mode == "plain"
-        if self._mode == "auto" and not sys.stderr.isatty():
-            self._mode = "plain"
+        self._mode = choose_mode(mode)
+        self._says_start = mode == self._mode == "plain"
+        self._wait = _FIRST_SECONDS if self._says_start else PLAIN_SECONDS
         self._bar: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._done = {"asked": 0, "judged": 0, "failed": 0}
@@ -85,7 +83,7 @@ class TerminalProgress(ProgressListener):
             elif kind == "failed":
                 self._update(failed=f"{self._done['failed']} failed")
         elif self._mode == "plain" and time.monotonic() - self._last > self._wait:
-            self._last, self._wait = time.monotonic(), _PLAIN_SECONDS
+            self._last, self._wait = time.monotonic(), PLAIN_SECONDS
             asks, judgements = self._total
             output.talk(
                 f"asked {self._done['asked']}/{asks}, judged {self._done['judged']}/{judgements}"

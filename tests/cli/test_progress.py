@@ -11,7 +11,7 @@ from evalstore.cli.progress import TerminalProgress
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.cli.progress import Mode
+    from evalstore.cli.progress_mode import Mode
     from tests.cli.conftest import Evalstore
 
 
