@@ -13,7 +13,7 @@ PLAIN_SECONDS = 10.0
 
 
 def choose_mode(mode: Mode) -> Mode:
-    """Return the mode that applies: none with `--quiet`, and lines where stderr is no terminal."""
+    """Return the mode that applies: none with `--quiet`, lines unless stderr is a terminal."""
     if output.quiet:
         return "none"
     return "plain" if mode == "auto" and not sys.stderr.isatty() else mode
