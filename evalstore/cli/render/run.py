@@ -99,7 +99,7 @@ def print_status(
         run, explained = (
             f"evalstore {command} {options}".rstrip() for command in ("run", "status --explain")
         )
-        separator = ')\n  (use ' if options else ", "  # the line gets long
+        separator = ")\n  (use " if options else ", "  # the line gets long
         output.line(f'  (use "{run}" to do it{separator}"{explained}" to list it with reasons)')
     for text in remote_texts(status):
         output.line(text)
