@@ -123,7 +123,7 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
             if place := find_amount(amount, text):
                 at = place_in(subject.actual, text, place[0])
                 return AnswerDifference(amount, text[slice(*place)], at, is_text=True)
-        note = f"nothing like it in {len(text):,} characters" if text else "the answer is empty"
+        note = f"nothing like it in all {len(text):,} characters" if text else "the answer is empty"
         return AnswerDifference(part, "", note=note)
     return AnswerDifference(
         part, text[start:end], place_in(subject.actual, text, start), is_text=True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -150,7 +151,7 @@ def diff_models(
     with open_sides(location, selection, needs_files=revision is None) as project:
         side = side_of_candidates(project, revision)
         for model in models:
-            require_candidate(model, side)
+            require_candidate(model, side, hint=_run_both(models))
         selected = select_cases(project, selection.paths, side)
         was, now = (
             [
@@ -191,3 +192,9 @@ def _with_answers(project: Project, diff: Diff) -> Diff:
     pairs = diff.comparison.differing_pairs
     ids = [id for pair in pairs for id in diff.shown_sessions(pair) if id]
     return replace(diff, answers=read_answers(project, ids))
+
+
+def _run_both(models: tuple[str, str]) -> str:
+    """Return the hint how a run of both candidates is made."""
+    options = " ".join(f"-m {shlex.quote(model)}" for model in models)
+    return f"'evalstore run {options}' makes a run with both"

@@ -330,14 +330,17 @@ class _Prompts:
         return self._known[result.file].get(result.key, (result.prompt,))
 
 
-def require_candidate(model: str, *sides: Side) -> None:
-    """Raise `EvalstoreError` for a model that is a candidate of none of the sides."""
+def require_candidate(model: str, *sides: Side, hint: str = "") -> None:
+    """Raise `EvalstoreError` for a model that is a candidate of none of the sides.
+
+    `hint` says what to do if the name is right.
+    """
     candidates = {result.model for side in sides for result in side.results}
     if model not in candidates:
         names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
         raise EvalstoreError(
             f"'{model}' is not a candidate of {names}",
-            hint=suggest(model, candidates, "candidates"),
+            hint="; ".join(filter(None, [suggest(model, candidates, "candidates"), hint])),
         )
 
 

@@ -76,10 +76,9 @@ class Rerolls:
         if not self.passed_after_fail:
             return ""
         return (
-            f"{self.passed_after_fail:,} of {passed:,} passes had failed before being asked again "
-            "(after an edit, by --refresh or for more attempts); "
-            f"asked again after a pass: {self.passes:,}. "
-            "Chance alone turns some failures into passes."
+            f"{self.passed_after_fail:,} of {passed:,} passes failed before they were asked again "
+            "(after an edit, by --refresh or for more attempts); results that had passed and were "
+            f"asked again: {self.passes:,}. A new answer may pass by chance alone."
         )
 
 

@@ -140,8 +140,11 @@ def is_partial(run: Run) -> bool:
 
 def describe_selection(selection: Mapping[str, Json]) -> str:
     """Return the options of a run as on its command line, if they are not the default ones."""
-    if all(name in _ALL_THE_SAME for name in selection):
-        return ""
+    return "" if all(name in _ALL_THE_SAME for name in selection) else selection_text(selection)
+
+
+def selection_text(selection: Mapping[str, Json]) -> str:
+    """Return the options of a run as on its command line; empty without any."""
     words = [shlex.quote(path) for path in selection.get("paths", ())]
     for name, value in selection.items():
         if name != "paths":

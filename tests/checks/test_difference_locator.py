@@ -155,11 +155,11 @@ def test_the_gap_between_numbers_is_given() -> None:
 
 def test_nothing_like_the_expected_text_is_reported() -> None:
     difference = located({"contains": "zebra"}, "20")
-    assert difference == ("zebra", "", "", False, "nothing like it in 2 characters")
+    assert difference == ("zebra", "", "", False, "nothing like it in all 2 characters")
     fee = "You can keep it for four weeks.\n- Late returns cost 0.50 euros a day"
     assert located({"contains": "28 days"}, fee) == (
         *("28 days", "", "", False),
-        f"nothing like it in {len(fee)} characters",
+        f"nothing like it in all {len(fee)} characters",
     )
     assert located({"regex": "z+"}, "20") == (
         *("a match of 'z+'", "", "", False),
@@ -204,7 +204,7 @@ def test_an_amount_is_found_however_its_unit_is_written(
 def test_another_amount_is_nothing_like_the_expected_one(expected: str, answer: str) -> None:
     difference = located({"contains": expected}, answer)
     assert difference is not None
-    assert difference.note == f"nothing like it in {len(answer)} characters"
+    assert difference.note == f"nothing like it in all {len(answer)} characters"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from tests.cli.conftest import Evalstore
 from tests.cli.test_documents import schema_of
 from tests.cli.test_run import edit
 
+pytestmark = pytest.mark.extended
+
 BOT = """\
 import json
 import os

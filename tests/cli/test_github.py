@@ -20,6 +20,8 @@ from tests.cli.test_export import ASKED, HOSTILE
 if TYPE_CHECKING:
     from tests.cli.conftest import Echo, Evalstore
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture
 def summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:

@@ -102,6 +102,10 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
         "2 answers reused.\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n'
     )
+    assert evalstore("status", "-k", "not bc", "tests").stdout.endswith(
+        "  (use \"evalstore run tests -k 'not bc'\" to do it)\n"
+        "  (use \"evalstore status --explain tests -k 'not bc'\" to list it with reasons)\n"
+    )
     assert evalstore("status", "--short").stdout == ".M tests/weather.md\n"
     assert evalstore("run") == Ran(
         0,

@@ -32,6 +32,8 @@ from tests.cli.conftest import ONE, Evalstore
 from tests.cli.test_run import edit
 from tests.forked_programs import RunningProgram, Starter
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 60.0
 """Seconds until a test gives up."""

@@ -92,7 +92,8 @@ def test_diff_takes_the_workspace_on_either_side(partial: Evalstore, workspace: 
         (
             ["diff", "--vs", "b", "-m", "a", "@work"],
             "error: 'a' is not a candidate of the workspace\n"
-            "hint: the candidates are scripted/one\n",
+            "hint: the candidates are scripted/one; "
+            "'evalstore run -m a -m b' makes a run with both\n",
         ),
     ],
 )

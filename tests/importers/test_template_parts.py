@@ -16,6 +16,8 @@ from evalstore.importers.template_parts import (
     without_filter,
 )
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.mark.parametrize(
     ("template", "parts"),

@@ -18,6 +18,8 @@ from tests.builders import HELLO, tree
 from tests.laws.recorded_sources import RECORDED
 from tests.laws.repositories import REPOSITORIES
 
+pytestmark = pytest.mark.extended
+
 SOURCES = {**{format: (format, files) for format, files in REPOSITORIES.items()}, **RECORDED}
 
 

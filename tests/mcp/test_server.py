@@ -21,6 +21,8 @@ from tests.cli.conftest import ONE, SETTINGS, WEATHER_WORKSPACE, Evalstore
 from tests.cli.test_run_checks import with_checks
 from tests.mcp.connected_client import ConnectedClient, connected
 
+pytestmark = pytest.mark.extended
+
 FREE = ONE[: ONE.index("costs:")]
 
 

@@ -22,6 +22,8 @@ from evalstore.pytest_plugin import session
 from tests.builders import tree
 from tests.pytest_plugin.conftest import FILES, MODEL, OTHER, Run
 
+pytestmark = pytest.mark.extended
+
 pytest_plugins = ["pytester"]
 NAMES = (
     "evals/tests/hello.md::language=English[good]",

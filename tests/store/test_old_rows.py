@@ -24,6 +24,8 @@ from tests.store.old_rows import (
     restore,
 )
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:

@@ -9,6 +9,7 @@ import typer
 
 from evalstore.cli import completions, options, output, streams
 from evalstore.cli.app import app, here
+from evalstore.display import bytes_text
 from evalstore.errors import EvalstoreError
 
 _PAGE = "evalstore-report.html"
@@ -84,5 +85,4 @@ def report(
         output.document(written)
         return
     output.line(f"wrote {output.safe(written.report)}")
-    megabytes = written.bytes / 1_000_000
-    output.talk(f"{output.plural(written.cases, 'case')}, {megabytes:.1f} MB")
+    output.talk(f"{output.plural(written.cases, 'case')}, {bytes_text(written.bytes)}")

@@ -13,7 +13,7 @@ from evalstore.cli import completions, help, options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.options import OptionGroup, option
 from evalstore.errors import OK, USAGE, EvalstoreError
-from evalstore.planning.options import RunOptions, SelectionOptions
+from evalstore.planning.options import RunOptions, SelectionOptions, selection_text
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
@@ -164,6 +164,7 @@ def status(
     --short names a renamed file with both paths: R  old.md -> new.md.
     """
     from evalstore.cli.render.run import print_status
+    from evalstore.operations.json_output import fields_to_json
     from evalstore.operations.status import status as operation
 
     if remote is not None:
@@ -177,7 +178,8 @@ def status(
         for change in report.changes:
             output.line(f"{change.letters} {output.safe(change.path_text)}")
     else:
-        print_status(report, explain=explain)
+        chosen = fields_to_json(selection, defaults=False)
+        print_status(report, explain=explain, options=selection_text(chosen))
     if report.left_out:
         raise typer.Exit(USAGE)
 

@@ -46,7 +46,8 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     when = output.ago(view.facts.started, now) if view.facts else ""
     kind = output.paint("session" if view.id else "case", "pending")
     model = view.model or (explanation.result.model if explanation else "")
-    output.line(f"{kind} {output.short(view.id or '')}  {output.safe(model)}  {when}".rstrip())
+    name = f"{kind} {output.short(view.id)}" if view.id else kind
+    output.line(f"{name}  {output.safe(model)}  {when}".rstrip())
     several = len(view.places) > 1
     if explanation and not several:
         print_lines([explained_place(explanation)], columns)

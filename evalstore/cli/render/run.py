@@ -55,8 +55,14 @@ _REASONS = 5
 """Reasons for work in unchanged files before the list is cut."""
 
 
-def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> None:
-    """Print what `status` and `run -n` report."""
+def print_status(
+    status: Status,
+    *,
+    explain: bool,
+    dry_run: bool = False,
+    options: str = "",
+) -> None:
+    """Print what `status` and `run -n` report; `options` are those that select the cases."""
     for warning in (*status.refused, *status.warnings):
         output.talk(f"warning: {output.safe(warning)}")
     output.left_out(status.left_out)
@@ -90,9 +96,11 @@ def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> Non
         return
     output.line(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
     if not explain:
-        output.line(
-            '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)'
+        run, explained = (
+            f"evalstore {command} {options}".rstrip() for command in ("run", "status --explain")
         )
+        separator = ")\n  (use " if options else ", "  # the line gets long
+        output.line(f'  (use "{run}" to do it{separator}"{explained}" to list it with reasons)')
     for text in remote_texts(status):
         output.line(text)
 

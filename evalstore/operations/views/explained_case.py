@@ -15,13 +15,11 @@ from evalstore.operations.views.verdict_explanation import (
     VerdictExplanation,
     explain_stored_result,
     explain_workspace_result,
+    workspace_results,
 )
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import follow_file
 from evalstore.planning.path_targets import find_targets, split_case
-from evalstore.planning.planner import make_plan
-from evalstore.planning.results import as_result, compute_results
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.results import iterate_entries, results_of
 from evalstore.store.revisions import WORK, resolve_run
@@ -103,12 +101,7 @@ def _explain_now(
 ) -> VerdictExplanation:
     with open_project(location) as project:
         (target,) = project.targets((case,))
-        path = f"{project.workspace.root / target.path}"
-        selection = SelectionOptions(
-            paths=(path if target.row is None else f"{path}::{target.row}",)
-        )
-        plan = make_plan(project, selection)
-        cells = [as_result(each) for each in compute_results(plan, project.settings.verdict)]
+        cells = workspace_results(project, target.path, target.row)
         _require_single_case(case, cells, None)
         result = _choose(location, case, cells, model, prompt)
         return explain_workspace_result(project, result, cells)

@@ -25,9 +25,10 @@ from evalstore.operations.views.styled_text import (
 from evalstore.reports.word_diff import compare_words, diff_lines
 
 if TYPE_CHECKING:
+    from evalstore.operations.views.failed_checks import FailedCheck
     from evalstore.operations.views.result_changes import ResultChange
     from evalstore.operations.views.result_history import VerdictCounts
-    from evalstore.operations.views.verdict_explanation import FailedCheck, VerdictExplanation
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.reports.word_diff import ChangedLine, TextPiece
     from evalstore.runs import Run
 

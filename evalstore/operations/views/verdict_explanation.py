@@ -5,30 +5,28 @@ All of it follows from what is stored; no model is called and no code of the wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.check_verdict import schemas_of
-from evalstore.checks.difference_locator import flat_checks, locate_difference
-from evalstore.checks.types.judge import without_judge
 from evalstore.clock import iso
 from evalstore.operations.attempts import Attempt, shown_session
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.views.answer import AnswerView, question_of, read_answer
+from evalstore.operations.views.failed_checks import FailedCheck, find_failed_checks
 from evalstore.operations.views.result_history import ResultHistory, VerdictCounts, find_history
 from evalstore.operations.workspace_results import workspace_as_run
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.plan import CHECKS
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import make_plan
 from evalstore.planning.renames import name_in_newest_run
+from evalstore.planning.results import as_result, compute_results
 from evalstore.store.results import read_results
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.checks.text_differences import AnswerDifference
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
@@ -36,20 +34,6 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case
-
-
-_MOST_LOCATED = 20
-"""The most failed checks of a judgement that are compared with the answer again."""
-
-
-@dataclass(frozen=True, slots=True)
-class FailedCheck:
-    """A check that did not pass, and where the answer differs from what it expects."""
-
-    name: str
-    feedback: str
-    difference: AnswerDifference | None
-    """None when the check has no place to show, or is not among the first that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +217,8 @@ def explain_result(
         is_gone = _find_case(project, result) is None  # then a run has what is shown of it
         if is_gone and (stored := _newest_run_with(project.store, result, among=RUNS_SEARCHED)):
             return explain(project.store, stored)
-        return explain_workspace_result(project, result, (), session=session, view=view)
+        cells = () if is_gone else workspace_results(project, result.file, result.row)
+        return explain_workspace_result(project, result, cells, session=session, view=view)
 
 
 def _newest_run_with(store: Store, result: Result, among: int = 1) -> Run | None:
@@ -275,7 +260,7 @@ def explain_stored_result(
         run=run.id,
         prompt=names.get(result.prompt, ""),
         answer=view,
-        failed_checks=tuple(_failed_checks(store, view)),
+        failed_checks=tuple(find_failed_checks(store, view)),
         history=history,
         others=_others(result, cells, names),
     )
@@ -310,10 +295,17 @@ def explain_workspace_result(
         run=None,
         prompt=names.get(result.prompt, ""),
         answer=view,
-        failed_checks=tuple(_failed_checks(store, view)),
+        failed_checks=tuple(find_failed_checks(store, view)),
         history=history,
         others=_others(result, cells, names),
     )
+
+
+def workspace_results(project: Project, file: str, row: str | None) -> list[Result]:
+    """Return the results of a row of a file in the workspace; those of all rows without `row`."""
+    path = f"{project.workspace.root / file}"
+    plan = make_plan(project, SelectionOptions((path if row is None else f"{path}::{row}",)))
+    return [as_result(cell) for cell in compute_results(plan, project.settings.verdict)]
 
 
 def _find_case(project: Project, result: Result) -> Case | None:
@@ -362,38 +354,3 @@ def _others(
         for cell in sorted(cells, key=lambda cell: cell.model != result.model)
         if (cell.prompt_number, cell.model) != place
     )
-
-
-# --- differences
-
-
-def _failed_checks(store: Store, view: AnswerView) -> Iterator[FailedCheck]:
-    """Yield the checks that did not pass in the judgements that count."""
-    for judgement in view.judgements:
-        if judgement.evaluator == CHECKS and not judgement.why_not:
-            yield from _checks_of(store, judgement)
-
-
-def _checks_of(store: Store, judgement: JudgementView) -> Iterator[FailedCheck]:
-    failed = [number for number, each in enumerate(judgement.checks) if each.verdict == "fail"]
-    if not failed:
-        return
-    content = store.load_contents("evaluation", [judgement.evaluation])
-    stored = content.get(judgement.evaluation, {}).get("checks", ())
-    checks = list(flat_checks(without_judge(stored)))
-    schemas = {
-        id: schema.get("schema")
-        for id, schema in store.load_contents("schema", schemas_of(checks)).items()
-    }
-    conversations = _conversations(store, judgement.sessions)
-    for position, number in enumerate(failed):
-        result = judgement.checks[number]
-        difference = None
-        if len(checks) == len(judgement.checks) and position < _MOST_LOCATED:
-            difference = locate_difference(checks[number], conversations, schemas)
-        yield FailedCheck(result.name, result.feedback, difference)
-
-
-def _conversations(store: Store, ids: Sequence[str]) -> list[HeldConversation]:
-    sessions = store.find_sessions(ids)
-    return [HeldConversation(sessions[id].turns) for id in ids if id in sessions]

@@ -194,7 +194,7 @@ class AnswerPage(DatedPage):
         self._show_texts(stay=stay)
         self._show_title()
         self.look_for_newer(self.navigator.cases.run, self.result)
-        if texts.view.id is not None and self.navigator.other is None:
+        if self.navigator.other is None:
             add_explanation(self, self.navigator, texts, self._show_explained)
 
     def open_newer(self, newer: NewerRun) -> None:

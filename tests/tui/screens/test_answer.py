@@ -318,6 +318,8 @@ def test_a_case_without_an_answer_says_what_is_missing(workspace: Path) -> None:
         assert "There is no answer yet.\nR gets it, and shows the price first." in text
         assert "\nuser\nHow warm is Oslo?\n" in text
         assert "\ninstructions\nThe answer must be warm.\n" in text
+        assert "\nhistory\npending; failed last in run " in text
+        assert "\nother results of this case\n… pending  scripted/two" in text
         await asyncio.to_thread(main, ["run", "--quiet"])
         await show_changes(pilot)
         assert "✗ fail  scripted/one" in text_of(pilot)
