@@ -180,6 +180,8 @@ def test_runs_without_such_cases_are_pushed(
     (workspace / "tests/plan.md").write_text(PRIVATE.format(tags="", number=1))
     evalstore("push", "--exclude-tag", "weather")
     assert "SECRET" in _pull(workspace, evalstore, tmp_path)[1]
+    evalstore("push")  # now the remote has all runs: none stays here
+    assert evalstore("push", "--exclude-tag", "weather").stderr == ""
 
 
 def test_a_remote_excludes_tags_by_itself(
