@@ -243,3 +243,13 @@ def test_tags_that_cannot_be_read_are_not_guessed(shared: Path, evalstore: Evals
     assert ran.exit_code == 2
     assert "tests/renamed.md" in ran.stderr
     assert not (shared / "shared").exists()
+    evalstore("push", "--since", "@~1")
+    settings = shared / "evalstore.yaml"
+    excluding = "{address: shared, excludeTags: [private]}"
+    settings.write_text(settings.read_text().replace("shared", excluding))
+    shown = evalstore("remote", "show")
+    assert shown.exit_code == 0, shown.stderr
+    assert "remote   origin: shared\nhas      1 run, " in shown.stdout
+    assert "\nto push  at most 3 runs, " in shown.stdout
+    assert ", with excluded tests: the tests have errors\n" in shown.stdout
+    assert shown.stderr == '("evalstore push -n" says what to do)\n'
