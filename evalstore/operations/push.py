@@ -11,6 +11,7 @@ from evalstore.clock import now
 from evalstore.display import plural, short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.open_remote import OpenRemote, open_remote
+from evalstore.operations.own_names import note_own_name
 from evalstore.operations.pushed_rows import choose_rows, count_excluded_runs, find_missing_rows
 from evalstore.operations.user_name import name_of_writer
 from evalstore.planning.open_project import open_workspace
@@ -89,6 +90,7 @@ def push(
         if not dry_run and missing:
             pushed = write_missing(location, opened, missing, listener, allow_keys=allow_keys)
             report.bytes_sent = pushed.bytes_sent
+            note_own_name(open_workspace(location), pushed.writer)
         return report
 
 
