@@ -99,7 +99,9 @@ VARIABLES = """\
 ## Environment variables
 
 An option on the command line overrides its variable. A flag is set by `1`, the values of a
-repeatable option are separated by blanks.
+repeatable option are separated by blanks. A variable is ignored where its option has no
+meaning, such as `EVALSTORE_REMOTE_GRACE` in `evalstore remote show`; on the command line that is
+an error.
 
 | command | option | variable |
 |---|---|---|

@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from evalstore.cli.plain_values import read_plain_values
+from evalstore.cli.unsuited_variables import ignore_unsuited
 from evalstore.cli.usage_errors import explain_usage
 
 SELECTION = "Selection"
@@ -33,9 +34,11 @@ class SectionedCommand(TyperCommand):
         """Read the arguments; raises `EvalstoreError` for a wrong one."""
         read_plain_values(self.get_params(ctx))
         try:
-            return super().parse_args(ctx, args)
+            left = super().parse_args(ctx, args)
         except TyperException as error:
             raise explain_usage(error, ctx) from None
+        ignore_unsuited(ctx)
+        return left
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Collect the parts of the line of usage; a required argument is written without braces.

@@ -99,7 +99,7 @@ def create_bundle(
                 )
             shared = find_untagged_rows(location, exclude_tags, with_failures=with_failures)
             rows: MissingIds = shared.ids.joined()
-            excluded_runs = shared.excluded_runs
+            excluded_runs = shared.excluded_runs.count(RUNS.name)
         elif since is None:
             with store.snapshot_ids() as ids, IndexCache.open(None, "") as nothing:
                 rows = find_missing(

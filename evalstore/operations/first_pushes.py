@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso
 from evalstore.display import safe
 from evalstore.errors import EvalstoreError
+from evalstore.operations.own_names import read_own_names
 from evalstore.planning.open_project import open_workspace
 from evalstore.store.table_columns import EVENTS
 
@@ -51,8 +52,11 @@ def find_first_pushes(
         with suppress(EvalstoreError), open_known(workspace, remote) as cache:
             for id, push in cache.records.find_pushes(table, wanted) if cache else ():
                 pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
+    if not pushes:
+        return {}
+    names = {_own_name(location.directory), *read_own_names(workspace)}
     own = {
-        remote: {_own_name(location.directory), *_own_signers(workspace, remote)}
+        remote: names | _own_signers(workspace, remote)
         for remote in {push.remote for push in pushes.values()}
     }
     return {id: push for id, push in pushes.items() if push.writer not in own[push.remote]}

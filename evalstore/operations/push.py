@@ -11,7 +11,8 @@ from evalstore.clock import now
 from evalstore.display import plural, short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.open_remote import OpenRemote, open_remote
-from evalstore.operations.pushed_rows import choose_rows, find_missing_rows
+from evalstore.operations.own_names import note_own_name
+from evalstore.operations.pushed_rows import choose_rows, count_excluded_runs, find_missing_rows
 from evalstore.operations.user_name import name_of_writer
 from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table
@@ -44,7 +45,8 @@ class PushReport:
     bytes_sent: int = field(default=0, metadata={"json_name": "bytesSent"})
     dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
     excluded_runs: int = field(default=0, metadata={"json_name": "excludedRuns"})
-    """How many runs stay here: with tests with an excluded tag, or earlier versions of tests."""
+    """How many runs stay here that the remote lacks: with tests with an excluded tag, or earlier
+    versions of tests."""
 
 
 def push(
@@ -83,11 +85,12 @@ def push(
             opened.address,
             count_kinds(count_by_table(missing)),
             dry_run=dry_run,
-            excluded_runs=chosen.excluded_runs,
+            excluded_runs=count_excluded_runs(opened, chosen),
         )
         if not dry_run and missing:
             pushed = write_missing(location, opened, missing, listener, allow_keys=allow_keys)
             report.bytes_sent = pushed.bytes_sent
+            note_own_name(open_workspace(location), pushed.writer)
         return report
 
 

@@ -13,7 +13,7 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import require_sound
 from evalstore.planning.unknown_names import require_tag
-from evalstore.sharing.differences import find_missing
+from evalstore.sharing.differences import count_ids, find_missing
 from evalstore.sharing.exclusion import SharedRows, find_shared_rows
 from evalstore.store.records import COPIED_TABLES
 from evalstore.store.table_columns import FAILURES
@@ -30,8 +30,8 @@ class ChosenRows(NamedTuple):
 
     ids: ReachedIds | None = None
     """None: all rows of the store."""
-    excluded_runs: int = 0
-    """How many runs stay here because of their tags."""
+    excluded_runs: ReachedIds | None = None
+    """The runs that must not be copied, because of their tags."""
 
 
 def pushed_tables(*, with_failures: bool) -> list[str]:
@@ -70,6 +70,13 @@ def find_missing_rows(
         return find_missing(chosen.ids, opened.cache.records)
     with opened.store.snapshot_ids() as ids:
         return find_missing(ids, opened.cache.records, pushed_tables(with_failures=with_failures))
+
+
+def count_excluded_runs(opened: OpenRemote, chosen: ChosenRows) -> int:
+    """Return how many runs stay here although the remote lacks them, by its cache."""
+    if chosen.excluded_runs is None:
+        return 0
+    return count_ids(find_missing(chosen.excluded_runs, opened.cache.records))
 
 
 def find_untagged_rows(

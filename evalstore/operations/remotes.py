@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
-from evalstore.errors import EvalstoreError
+from evalstore.errors import USAGE, EvalstoreError, WorkspaceError
 from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.push import count_kinds
-from evalstore.operations.pushed_rows import choose_rows, find_missing_rows
+from evalstore.operations.pushed_rows import ChosenRows, choose_rows, find_missing_rows
 from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.layout import INDEXES, require_remote
@@ -64,6 +64,8 @@ class RemoteReport:
     """Without failed calls."""
     pushes: Sequence[RemotePush]
     """Oldest first."""
+    uncounted: str | None = None
+    """Why `toPush` also counts what excluded tags keep here; None if it does not."""
 
 
 def list_remotes(location: Location) -> list[Remote]:
@@ -141,7 +143,8 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
         opened.cache.refresh(opened.files)
         with opened.store.snapshot_ids() as ids:
             to_pull = find_missing(opened.cache.records, ids)
-        to_push = find_missing_rows(opened, choose_rows(location, opened))
+        chosen, uncounted = _choose_readable(location, opened)
+        to_push = find_missing_rows(opened, chosen)
         counts = {table: opened.cache.records.count(table) for table in COPIED_TABLES}
         return RemoteReport(
             opened.name,
@@ -151,7 +154,20 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
             count_kinds(count_by_table(to_pull)),
             count_kinds(count_by_table(to_push)),
             _list_pushes(opened.cache),
+            uncounted,
         )
+
+
+def _choose_readable(location: Location, opened: OpenRemote) -> tuple[ChosenRows, str | None]:
+    """Return the rows that a push copies; all, and why, if the tests do not tell."""
+    try:
+        return choose_rows(location, opened), None
+    except WorkspaceError:
+        return ChosenRows(), "the tests have errors"
+    except EvalstoreError as error:
+        if error.exit_code != USAGE:
+            raise
+        return ChosenRows(), str(error)
 
 
 def _count_index_bytes(opened: OpenRemote) -> int:

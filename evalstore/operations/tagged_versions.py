@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.store.case_files import iterate_unseen
 from evalstore.store.path_trees import read_tree
+from evalstore.store.references import iterate_case_references
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
-    from evalstore.values import Case
-
-_AT_ONCE = 100
-"""Versions of test files that are loaded together."""
+    from evalstore.values import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +37,25 @@ def find_tagged_versions(project: Project, tags: Iterable[str]) -> TaggedVersion
     """
     unwanted, known = frozenset(tags), set[str]()
     shared, tagged, tagged_tests = set[str](), set[str](), set[str]()
-    for file in project.reading.files.values():
-        for case in file.cases:
-            known.update(case.tags)
-            (shared if unwanted.isdisjoint(case.tags) else tagged).update(_references(case))
-            if not unwanted.isdisjoint(case.tags):
-                tagged_tests.update(case.tests)
-    for case in _stored_cases(project):
-        known.update(case.tags)
-        if not unwanted.isdisjoint(case.tags):
-            tagged.update(_references(case))
-            tagged_tests.update(case.tests)
+    seen: set[str] = set()
+    """Nodes whose cases were read: versions of a file have most of them in common."""
+    for case in _cases_of(project, project.reading.nodes.values(), seen):
+        is_tagged = not unwanted.isdisjoint(case.get("tags", ()))
+        known.update(case.get("tags", ()))
+        (tagged if is_tagged else shared).update(iterate_case_references(case))
+        if is_tagged:
+            tagged_tests.update(case["tests"])
+    for case in _cases_of(project, _stored_leaves(project), seen):
+        known.update(case.get("tags", ()))
+        if not unwanted.isdisjoint(case.get("tags", ())):
+            tagged.update(iterate_case_references(case))
+            tagged_tests.update(case["tests"])
     shared -= tagged_tests
     return TaggedVersions(_as_bytes(shared), _as_bytes(tagged - shared), frozenset(known))
 
 
-def _stored_cases(project: Project) -> Iterator[Case]:
-    """Yield the cases of all versions of test files in runs."""
+def _stored_leaves(project: Project) -> list[str]:
+    """Return the nodes of all versions of test files in runs."""
     store = project.store
     leaves: dict[str, None] = {}
     newer: str | None = None
@@ -61,18 +63,19 @@ def _stored_cases(project: Project) -> Iterator[Case]:
         entries = read_tree(run.snapshot, store.load_nodes, unlike=newer)
         leaves |= dict.fromkeys(entries.values())
         newer = run.snapshot
-    ids = list(leaves)
-    for start in range(0, len(ids), _AT_ONCE):
-        for file in store.load_case_files(ids[start : start + _AT_ONCE]).values():
-            yield from file.cases
+    return list(leaves)
 
 
-def _references(case: Case) -> Iterator[str]:
-    yield from case.tests
-    yield from filter(None, case.prompts)
-    yield from case.judge_prompts
-    if case.evaluation:
-        yield case.evaluation
+def _cases_of(project: Project, leaves: Iterable[str], seen: set[str]) -> Iterator[Json]:
+    """Yield the cases of nodes, as JSON."""
+    unstored = project.reading.contents
+
+    def load(ids: Iterable[str]) -> Mapping[str, Json]:
+        here = {id: json.loads(unstored[id][1]) for id in ids if id in unstored}
+        return {**here, **project.store.load_cases(id for id in ids if id not in here)}
+
+    for content in iterate_unseen(leaves, load, seen):
+        yield from content["cases"]
 
 
 def _as_bytes(ids: Iterable[str]) -> frozenset[bytes]:

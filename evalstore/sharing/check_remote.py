@@ -6,9 +6,7 @@ its largest pack and index.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,9 +24,12 @@ from evalstore.sharing.layout import (
 )
 from evalstore.sharing.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
 from evalstore.sharing.remote_files import MissingFileError, UnreadableFileError
+from evalstore.sharing.temporary_tables import open_tables
 from evalstore.store.records import check_record
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from evalstore.sharing.progress import CopyListener
     from evalstore.sharing.remote_files import RemoteFiles
 
@@ -87,8 +88,7 @@ def check_remote(
     a place that is not a remote, and when it cannot be read to the end.
     """
     require_remote(files)
-    with closing(sqlite3.connect("", isolation_level=None)) as connection:
-        connection.executescript(_SCHEMA)
+    with open_tables(_SCHEMA) as connection:
         check = _Check(files, listener, connection)
         check.indexes()
         check.packs()
@@ -137,7 +137,7 @@ class _Check:
     def _note_index(self, name: str, data: bytes) -> None:
         header, records = read_index(data)
         connection = self._connection
-        connection.execute("BEGIN")
+        connection.execute("SAVEPOINT before")
         try:
             numbers = [self._number(*pack) for pack in header.packs]
             connection.executemany(
@@ -151,10 +151,12 @@ class _Check:
                     for pack, entry, key in records
                 ),
             )
-        except BaseException:
-            connection.execute("ROLLBACK")
+        except DamagedIndexError:
+            connection.execute("ROLLBACK TO before")
             raise
-        connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:  # it has ended if the disk is full
+                connection.execute("RELEASE before")
 
     def _number(self, digest: str, size: int) -> int:
         self._connection.execute(
@@ -165,7 +167,6 @@ class _Check:
 
     def packs(self) -> None:
         """Check each pack and the rows in it that an index lists; find unused packs."""
-        self._connection.execute("BEGIN")  # one transaction: a commit for each pack takes time
         self._connection.executemany(
             "INSERT OR IGNORE INTO present VALUES (?)",
             ((file.name,) for file in self._files.iterate(PACKS)),
@@ -181,7 +182,6 @@ class _Check:
                 self._check_pack(number, name, digest, data)
         rows = self._connection.execute("SELECT name FROM present ORDER BY name")
         self.result.unused += [name for (name,) in rows]
-        self._connection.execute("COMMIT")
 
     def _check_pack(self, number: int, name: str, digest: str, data: bytes) -> None:
         checked, damaged = 0, list[tuple[PackEntry, str]]()

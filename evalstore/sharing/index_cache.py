@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from evalstore.errors import RemoteError
@@ -28,6 +28,7 @@ from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, readin
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, RemoteFiles
 from evalstore.sharing.replaced_indexes import ReplacedIndexes
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
+from evalstore.sharing.temporary_tables import file_errors, temporary_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,10 +68,9 @@ class IndexCache:
         if connection is None:
             connection = sqlite3.connect("", isolation_level=None)
             make_tables(connection, origin)
-        try:
+            path = None
+        with closing(connection), file_errors(path) if path else temporary_errors():
             yield cls(connection, rules)
-        finally:
-            connection.close()
 
     def refresh(self, files: RemoteFiles) -> int:
         """Read the index files that are not in the cache; returns how many bytes were read.

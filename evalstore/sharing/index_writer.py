@@ -40,6 +40,8 @@ class Written:
     packs: int = 0
     indexes: list[str] = field(default_factory=list)
     """Their names."""
+    writer: str = ""
+    """Who has written them, as the remote shows it; empty if there are none."""
 
 
 class IndexWriter:
@@ -153,6 +155,7 @@ class IndexWriter:
         if self._files.create(name, data):
             self.written.bytes_sent += len(data)
         self.written.indexes.append(name)
+        self.written.writer = writer
         self.written.records += len(self._records)
         self._cache.add(name, data, writer)
         self._packs, self._records = [], []

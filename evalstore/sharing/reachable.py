@@ -5,21 +5,22 @@ The ids that were seen are noted in a temporary SQLite file, as a set of a milli
 
 from __future__ import annotations
 
-import sqlite3
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from struct import iter_unpack
 from typing import TYPE_CHECKING
 
 from evalstore.sharing.differences import split_ids
 from evalstore.sharing.push import iterate_records
+from evalstore.sharing.temporary_tables import open_tables
 from evalstore.store.contents import decode_content
 from evalstore.store.records import COPIED_TABLES, ID_BYTES
 from evalstore.store.references import iterate_joint_subjects, iterate_references
 from evalstore.store.table_columns import SESSIONS
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from evalstore.store import Store
 
 _WITHOUT_REFERENCES = frozenset({"files", "schemas", "tools", "models"})
@@ -27,6 +28,10 @@ _ID = f"{ID_BYTES}s"
 _AT_ONCE = 8_000
 _CACHE = 8 * 1024
 """KiB of pages in memory: ids are random, so the notes are spread over the file."""
+_SCHEMA = f"""
+PRAGMA cache_size = -{_CACHE};
+CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID;
+"""
 
 
 class ReachedIds:
@@ -74,7 +79,7 @@ def find_reached(
     What the `presumed` runs reach is left out; the judgements of their answers are not, as they
     may be newer. `others` are further rows, such as failed calls. No row is read twice.
     """
-    with closing(sqlite3.connect("", isolation_level=None)) as connection:
+    with open_tables(_SCHEMA) as connection:
         walk = _Walk(store, connection)
         walk.reach(presumed)
         before = {table: len(ids) for table, ids in walk.reached.items()}
@@ -95,9 +100,6 @@ class _Walk:
     def __init__(self, store: Store, connection: sqlite3.Connection) -> None:
         self._store = store
         self._connection = connection
-        connection.execute(f"PRAGMA cache_size = -{_CACHE}")
-        connection.execute("CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID")
-        connection.execute("BEGIN")  # one transaction, which is never committed
         self.reached = {table: bytearray() for table in COPIED_TABLES}
         """Ids, concatenated in the order in which they were reached."""
         self._subjects: set[bytes] = set()

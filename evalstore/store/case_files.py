@@ -106,6 +106,24 @@ def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
             yield from iterate_parts(id, inner, load)
 
 
+def iterate_unseen(ids: Iterable[str], load: Load, seen: set[str]) -> Iterator[Json]:
+    """Yield the nodes that contain cases, among these nodes and below them, each once.
+
+    Those in `seen` are left out, and all others are added to it.
+    """
+    pending = list(ids)
+    while pending:
+        fresh = [id for id in dict.fromkeys(pending) if id not in seen]
+        seen.update(fresh)
+        pending = []
+        for start in range(0, len(fresh), _AT_ONCE):
+            for content in load(fresh[start : start + _AT_ONCE]).values():
+                if has_parts(content):
+                    pending += content["parts"]
+                else:
+                    yield content
+
+
 def _read_cases(node: str, content: Json, load: Load) -> tuple[Case, ...]:
     """Return the cases of a node whose parts contain them."""
     return tuple(

@@ -8,13 +8,16 @@ from typing import Any
 from evalstore import hashing
 from evalstore.values import Json
 
+OF_SESSIONS = ("test", "prompt", "model", "schema")
+"""The fields of a session in which it refers to one row."""
+OF_VERSIONS = ("test", "prompt", "prompts", "model", "schema", "tools", "file")
+"""The fields of a version, and of what is in it, that refer to other rows."""
+
 
 def iterate_references(kind: str, content: Json) -> Iterator[str]:
     """Yield the ids that a content refers to."""
     if kind in ("session", "evaluator", "test"):
-        yield from (
-            content[name] for name in ("test", "prompt", "model", "schema") if name in content
-        )
+        yield from (content[name] for name in OF_SESSIONS if name in content)
     if kind == "test":
         yield from content.get("tools", ())
     if kind == "judgement":
@@ -28,11 +31,7 @@ def iterate_references(kind: str, content: Json) -> Iterator[str]:
         yield from (part for part in content.get("parts", ()) if part)
     if kind == "cases":
         for case in content.get("cases", ()):
-            yield from case["tests"]
-            yield from (prompt for prompt in case.get("prompts", ()) if prompt)
-            yield from case.get("judgePrompts", ())
-            if "evaluation" in case:
-                yield case["evaluation"]
+            yield from iterate_case_references(case)
     if kind == "results":
         yield content["cases"]
         for cell in content.get("cells", ()):
@@ -47,6 +46,15 @@ def iterate_references(kind: str, content: Json) -> Iterator[str]:
     if kind == "evaluation":
         yield from _files(content.get("instructions"))
         yield from _of_checks(content.get("checks", ()))
+
+
+def iterate_case_references(case: Json) -> Iterator[str]:
+    """Yield the ids that a case refers to."""
+    yield from case["tests"]
+    yield from (prompt for prompt in case.get("prompts", ()) if prompt)
+    yield from case.get("judgePrompts", ())
+    if "evaluation" in case:
+        yield case["evaluation"]
 
 
 def iterate_joint_subjects(kind: str, content: Json) -> Iterator[str]:

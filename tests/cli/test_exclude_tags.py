@@ -180,6 +180,8 @@ def test_runs_without_such_cases_are_pushed(
     (workspace / "tests/plan.md").write_text(PRIVATE.format(tags="", number=1))
     evalstore("push", "--exclude-tag", "weather")
     assert "SECRET" in _pull(workspace, evalstore, tmp_path)[1]
+    evalstore("push")  # now the remote has all runs: none stays here
+    assert evalstore("push", "--exclude-tag", "weather").stderr == ""
 
 
 def test_a_remote_excludes_tags_by_itself(
@@ -241,3 +243,13 @@ def test_tags_that_cannot_be_read_are_not_guessed(shared: Path, evalstore: Evals
     assert ran.exit_code == 2
     assert "tests/renamed.md" in ran.stderr
     assert not (shared / "shared").exists()
+    evalstore("push", "--since", "@~1")
+    settings = shared / "evalstore.yaml"
+    excluding = "{address: shared, excludeTags: [private]}"
+    settings.write_text(settings.read_text().replace("shared", excluding))
+    shown = evalstore("remote", "show")
+    assert shown.exit_code == 0, shown.stderr
+    assert "remote   origin: shared\nhas      1 run, " in shown.stdout
+    assert "\nto push  at most 3 runs, " in shown.stdout
+    assert ", with excluded tests: the tests have errors\n" in shown.stdout
+    assert shown.stderr == '("evalstore push -n" says what to do)\n'

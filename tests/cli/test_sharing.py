@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.operations import first_pushes
 from evalstore.operations.views.cases import list_runs
 from evalstore.operations.views.dashboard import read_dashboard
 from evalstore.planning.options import Location
@@ -170,6 +171,11 @@ def test_it_is_shown_who_pushed_a_run(
     assert "from origin, pushed by Ann@desk\n" in there.stdout
     document = json.loads(evalstore("-C", str(clone), "show", session, "--json").stdout)
     assert document["push"]["writer"] == "Ann@desk"
+    monkeypatch.setattr("platform.node", lambda: "laptop")
+    first_pushes._own_name.cache_clear()
+    assert evalstore("log", "--oneline").stdout.count("  from ") == 1  # not what Ann pushed before
+    (shared / ".evalstore/pushed-as.json").write_text("[")
+    assert evalstore("log", "--oneline").stdout.count("  from ") == 2
 
 
 def test_a_machine_of_ci_pulls_what_its_plan_asks_for(

@@ -76,6 +76,8 @@ def test_only_signed_pushes_are_pulled_and_others_are_named(
     _change(workspace, "sign: ann\n", "sign: ann.pub\n")
     assert "pushed by" not in evalstore("log").stdout
     _change(workspace, "sign: ann.pub", "sign: nothing")
+    assert "pushed by" not in evalstore("log").stdout  # this name was noted
+    (workspace / ".evalstore/pushed-as.json").unlink()
     [run] = json.loads(evalstore("log", "--json").stdout)["runs"]
     assert run["push"]["writer"] == "ann@example.com"
     key.with_name("private").rename(key)

@@ -39,6 +39,7 @@ COUNTS = {
     "calls": (2, 1),
     "escapes": (1, 2),
     "fuzz": (5, 0),
+    "sharing": (2, 1),
 }
 """How many trials of each attack: hand-written ones, and drawn ones."""
 

@@ -144,7 +144,12 @@ def _show(name: str | None, *, json: bool) -> None:
     print_sentence(f"{report.name}: {output.safe(report.address)}", "remote   ")
     print_sentence(f"{counts_text(report.records)}, {bytes_text(report.size)}", "has      ")
     print_sentence(counts_text(report.to_pull), "to pull  ")
-    print_sentence(counts_text(report.to_push), "to push  ")
+    to_push = counts_text(report.to_push)
+    if report.uncounted:
+        to_push = f"at most {to_push}, with excluded tests: {output.safe(report.uncounted)}"
+    print_sentence(to_push, "to push  ")
+    if report.uncounted:
+        output.talk('("evalstore push -n" says what to do)')
     if report.pushes:
         output.line()
         print_pushes(list(reversed(report.pushes[-_PUSHES:])))

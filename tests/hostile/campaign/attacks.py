@@ -13,6 +13,7 @@ from tests.hostile.campaign import (
     judge_injections,
     kills,
     odd_calls,
+    sharing,
 )
 from tests.hostile.campaign.trial import Attack
 
@@ -27,5 +28,6 @@ MODULES = (
     odd_calls,
     escapes,
     fuzzing,
+    sharing,
 )
 ATTACKS: tuple[Attack, ...] = tuple(module.ATTACK for module in MODULES)

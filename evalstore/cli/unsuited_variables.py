@@ -1,0 +1,100 @@
+"""Ignores environment variables of options that have no meaning in the use at hand.
+
+On the command line such an option is a mistake, and the command refuses it. A variable is set for
+all uses of a command, so there it is as if it were not set. A dry run is never ignored where
+something would be done instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+Values = Mapping[str, Any]
+"""The values of the options and arguments of a command, by parameter."""
+Rules = Mapping[str, Callable[[Values], object]]
+"""From a parameter to whether it has no meaning beside the values of the others."""
+
+
+def _is_not(name: str, action: str) -> Callable[[Values], object]:
+    """Return a rule: the option is only for this action of a command."""
+    return lambda values: action not in (values[name], *(values[name] or ())[:1])
+
+
+def _has(*names: str) -> Callable[[Values], bool]:
+    """Return a rule: the option cannot be combined with any of these."""
+    return lambda values: any(values[name] for name in names)
+
+
+def _lacks(name: str) -> Callable[[Values], bool]:
+    """Return a rule: the option needs another one."""
+    return lambda values: not values[name]
+
+
+def _is_html(values: Values) -> bool:
+    suffix = PurePath(values["path"] or "").suffix.lower()
+    return bool(values["json"]) or suffix in (".html", ".htm")
+
+
+def _is_for_env(values: Values) -> bool:
+    return bool((values["paths"] or [""])[0] == "env")
+
+
+_SELECTION: Rules = {
+    "seed": lambda values: values["sample"] is None,
+    "retry_errors": _has("refresh"),
+    "refresh": _has("retry_errors"),
+}
+_RUN: Rules = {
+    **_SELECTION,
+    "watch": _has("dry_run", "remote", "refresh", "retry_errors"),
+    "retry_errors": _has("refresh", "watch"),
+    "refresh": _has("retry_errors", "watch"),
+    "remote": _has("watch"),
+    "exports": _has("dry_run"),
+    "baseline": lambda values: values["fail_on"] != "regression" or values["threshold"] is not None,
+}
+RULES: Mapping[str, Rules] = {
+    "bundle": {
+        **dict.fromkeys(
+            ("since", "exclude_tag", "with_failures", "allow_keys"), _is_not("action", "create")
+        ),
+        "dry_run": _is_not("action", "unbundle"),
+    },
+    "check": {"format": _has("json"), "json": lambda values: values["format"] != "text"},
+    "diff": {"versus": lambda values: len(values["models"] or ()) != 1},
+    "judge": _RUN,
+    "label": {"remove": _has("verdict")},
+    "log": {"graph": _has("file", "failures")},
+    "mcp": {"max_cost": _lacks("allow_run")},
+    "pull": {"for_plan": _has("dry_run"), "baseline": _lacks("for_plan")},
+    "push": {"with_failures": _has("exclude_tag")},
+    "remote": {"dry_run": _is_not("words", "gc"), "grace": _is_not("words", "gc")},
+    "report": {
+        "markdown": _is_html,
+        "json": lambda values: values["markdown"] or values["path"] == "-",
+    },
+    "run": _RUN,
+    "status": _SELECTION,
+    "trust": {
+        "show": _has("paths"),
+        "revoke": _has("show"),
+        "network": lambda values: values["show"] or values["revoke"] or _is_for_env(values),
+    },
+    "view": {"port": _lacks("web")},
+}
+"""The rules of each command, in the order in which they are applied."""
+
+
+def ignore_unsuited(context: Any) -> None:
+    """Reset the options that only a variable has set, and that have no meaning here."""
+    parameters = {parameter.name: parameter for parameter in context.command.params}
+    for name, is_unsuited in RULES.get(context.info_name, {}).items():
+        parameter = parameters.get(name)
+        source = context.get_parameter_source(name)
+        if parameter is None or source is None or source.name != "ENVIRONMENT":
+            continue
+        if is_unsuited(context.params):
+            default = parameter.get_default(context)
+            context.params[name] = parameter.process_value(context, default)

@@ -1,0 +1,103 @@
+"""A variable of an option that has no meaning in the use at hand is as if it were not set."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.cli.main import commands
+from evalstore.cli.unsuited_variables import RULES
+from tests.cli.conftest import Evalstore
+
+
+def read(line: str) -> dict[str, Any]:
+    """Return the values of the parameters of a command, as it gets them."""
+    name, *arguments = shlex.split(line)
+    program: Any = commands()
+    context = program.commands[name].make_context(
+        name, arguments, auto_envvar_prefix=f"EVALSTORE_{name.upper()}"
+    )
+    values: dict[str, Any] = context.params
+    return values
+
+
+def test_every_rule_is_about_a_parameter_of_its_command() -> None:
+    program: Any = commands()
+    for command, rules in RULES.items():
+        names = {parameter.name for parameter in program.commands[command].params}
+        assert rules.keys() <= names
+
+
+@pytest.mark.parametrize(
+    ("variable", "unsuited", "suited"),
+    [
+        ("BUNDLE_SINCE=@~1", "bundle verify b", "bundle create b"),
+        ("BUNDLE_EXCLUDE_TAG=a", "bundle unbundle b", "bundle create b"),
+        ("BUNDLE_WITH_FAILURES=1", "bundle verify b", "bundle create b"),
+        ("BUNDLE_ALLOW_KEYS=1", "bundle verify b", "bundle create b"),
+        ("BUNDLE_DRY_RUN=1", "bundle create b", "bundle unbundle b"),
+        ("CHECK_FORMAT=sarif", "check --json", "check"),
+        ("CHECK_JSON=1", "check --format sarif", "check"),
+        ("DIFF_VERSUS=b", "diff", "diff --model a"),
+        ("JUDGE_SEED=1", "judge", "judge --sample 2"),
+        ("LABEL_REMOVE=1", "label a pass", "label a"),
+        ("LOG_GRAPH=1", "log tests/a.md", "log"),
+        ("LOG_GRAPH=1", "log --failures", "log --oneline"),
+        ("MCP_MAX_COST=1", "mcp", "mcp --allow-run"),
+        ("PULL_BASELINE=@", "pull", "pull --for-plan"),
+        ("PULL_FOR_PLAN=1", "pull -n", "pull"),
+        ("PUSH_WITH_FAILURES=1", "push --exclude-tag a", "push"),
+        ("REMOTE_DRY_RUN=1", "remote", "remote gc"),
+        ("REMOTE_GRACE=3d", "remote add origin ../team", "remote gc origin"),
+        ("REPORT_MARKDOWN=1", "report -o a.html", "report"),
+        ("REPORT_JSON=1", "report --markdown", "report"),
+        ("RUN_BASELINE=@", "run", "run --fail-on regression"),
+        ("RUN_EXPORTS=a.csv", "run -n", "run"),
+        ("RUN_REFRESH=1", "run --retry-errors", "run"),
+        ("RUN_REMOTE=origin", "run --watch", "run"),
+        ("RUN_RETRY_ERRORS=1", "run --refresh", "run"),
+        ("RUN_WATCH=1", "run -n", "run"),
+        ("STATUS_SEED=1", "status", "status --sample 2"),
+        ("TRUST_NETWORK=1", "trust env A b", "trust a.py"),
+        ("TRUST_REVOKE=1", "trust --list", "trust a.py"),
+        ("TRUST_SHOW=1", "trust a.py", "trust"),
+        ("VIEW_PORT=80", "view", "view --web"),
+    ],
+)
+def test_it_is_used_only_where_it_has_a_meaning(
+    variable: str, unsuited: str, suited: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = read(unsuited), read(suited)
+    name, _, value = variable.partition("=")
+    monkeypatch.setenv(f"EVALSTORE_{name}", value)
+    assert read(unsuited) == without[0]
+    assert read(suited) != without[1]
+
+
+def test_what_would_not_be_done_is_never_done_because_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EVALSTORE_PULL_DRY_RUN", "1")
+    monkeypatch.setenv("EVALSTORE_RUN_DRY_RUN", "1")
+    assert read("pull --for-plan")["dry_run"]
+    assert read("run --watch")["dry_run"]
+
+
+def test_other_uses_of_a_command_go_on(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALSTORE_REMOTE_GRACE", "3d")
+    monkeypatch.setenv("EVALSTORE_PULL_BASELINE", "@")
+    monkeypatch.setenv("EVALSTORE_BUNDLE_EXCLUDE_TAG", "weather")
+    for line in ("remote add origin shared", "push", "remote", "remote show", "pull"):
+        ran = evalstore(*line.split())
+        assert ran.exit_code == 0, ran.stderr
+    monkeypatch.delenv("EVALSTORE_BUNDLE_EXCLUDE_TAG")
+    evalstore("bundle", "create", "b")
+    monkeypatch.setenv("EVALSTORE_BUNDLE_EXCLUDE_TAG", "weather")
+    assert evalstore("bundle", "verify", "b").exit_code == 0
+    refused = evalstore("remote", "show", "--grace", "3d")
+    assert refused.stderr.startswith("error: 'remote show' has no option '--grace'")
