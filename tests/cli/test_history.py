@@ -386,7 +386,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     messages = "instructions: The answer must be warm.\n"
     since = (
         "history:\n    failing since run <short> (<when>), the first run that judged it\n"
-        "    this version: judged once\n"
+        "    this version: judged once, reuse not counted\n"
     )
     foot = (
         "\n$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop, scripted/one, <when>\n"
