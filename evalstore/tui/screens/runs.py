@@ -93,7 +93,11 @@ were not fixed since; the pass rates of the runs of all cases, from 0 to 100 %.
 A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
 by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
 $ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
-partial run, of some XX
+partial run, of some cases. 'change' compares the share, in points, with the previous run of all
+cases: = if no verdict differs. With * the points do not tell all: some verdicts broke and others
+were fixed, or that run had other cases or candidates. Below is what the run under the cursor did,
+and what * means there.
+
 {list.mark} marks runs: {history.compare} compares two marked ones, or a marked one with the one
 under the cursor, and removes the marks. Without marks it compares the run under the cursor with the
 previous run, and the workspace with the newest run."""
