@@ -40,13 +40,18 @@ class DifferenceReader:
         return self._known.get(pair)
 
     def _read(self) -> None:
+        from evalstore.operations.views.run_differences import read_run_differences
+
         source, pairs = self._page.source, [*self._wanted][:_AT_ONCE]
 
         def read() -> dict[RunPair, RunDifferences | None]:
             worker = get_current_worker()
             unread: dict[RunPair, RunDifferences | None] = dict.fromkeys(pairs)
             try:
-                return unread | source.run_differences(pairs, lambda: not worker.is_cancelled)
+                found = read_run_differences(
+                    source.location, pairs, lambda: not worker.is_cancelled
+                )
+                return unread | found
             except EvalstoreError:  # a damaged store: the page of the run says so
                 return unread
 

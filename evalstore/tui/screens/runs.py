@@ -62,6 +62,23 @@ Nothing has been run yet.
 
 {page.run} asks and judges what the workspace has; so does 'evalstore run'."""
 
+_HELP = """\
+The state of the workspace above all runs, the newest first: the pass rate that stored answers give
+it now, with its 95 % interval; pending work and its price; cases that broke in the last runs and
+were not fixed since; the pass rates of the runs of all cases, from 0 to 100 %.
+
+A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
+by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
+$ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
+partial run, of some cases. 'change' compares the share, in points, with the previous run of all
+cases: = if no verdict differs. With * the points do not tell all: some verdicts broke and others
+were fixed, or that run had other cases or candidates. Below is what the run under the cursor did,
+and what * means there.
+
+{list.mark} marks runs: {history.compare} compares two marked ones, or a marked one with the one
+under the cursor, and removes the marks. Without marks it compares the run under the cursor with the
+previous run, and the workspace with the newest run."""
+
 
 class RunsPage(ActionsPage):
     """Shows the state of the workspace, the runs, and what the highlighted one did."""
@@ -85,22 +102,7 @@ class RunsPage(ActionsPage):
         FooterHint("", "page.save"),
     )
     TITLE = "Runs"
-    HELP = """\
-The state of the workspace above all runs, the newest first: the pass rate that stored answers give
-it now, with its 95 % interval; pending work and its price; cases that broke in the last runs and
-were not fixed since; the pass rates of the runs of all cases, from 0 to 100 %.
-
-A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
-by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
-$ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
-partial run, of some cases. 'change' compares the share, in points, with the previous run of all
-cases: = if no verdict differs. With * the points do not tell all: some verdicts broke and others
-were fixed, or that run had other cases or candidates. Below is what the run under the cursor did,
-and what * means there.
-
-{list.mark} marks runs: {history.compare} compares two marked ones, or a marked one with the one
-under the cursor, and removes the marks. Without marks it compares the run under the cursor with the
-previous run, and the workspace with the newest run."""
+    HELP = _HELP
     PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
     DEFAULT_CSS = """
     RunsPage {
@@ -271,7 +273,7 @@ previous run, and the workspace with the newest run."""
         failed = f", {run.failed:,} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
         yield from text_lines(f"{run_counts_text(run)}{failed}")
-        yield from self._difference_lines(number)
+        yield from _difference_lines(self._runs, number, self._differences)
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
@@ -282,20 +284,6 @@ previous run, and the workspace with the newest run."""
         yield from _selection_lines(run)
         yield BLANK
         yield series_line(rate_series(self._runs[number:], "pass rate"), _TREND)
-
-    def _difference_lines(self, number: int) -> Iterator[StyledLine]:
-        """Yield what differs from the previous run of all cases, and what the star means."""
-        run, before = self._runs[number], _run_before(self._runs, number)
-        if before is None or run.rate is None or run.is_partial:
-            return
-        basis = _other_basis(run, before)
-        if basis:
-            yield from text_lines(f"{_STAR} {basis}", "faint")
-        differences = self._differences.find(RunPair(run.id, before.id))
-        if differences and differences.text:
-            star = f"{_STAR} " if differences.is_hidden and not basis else ""
-            since = "since that run" if basis else f"since {_NAMED} {short(before.id)}"
-            yield from text_lines(f"{star}{since}: {differences.text}", "faint")
 
     @property
     def copy_text(self) -> tuple[str, str]:
@@ -364,6 +352,23 @@ def _run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
     """Return the previous run of all cases that judged some."""
     earlier = (run for run in runs[number + 1 :] if not run.is_partial)
     return next((run for run in earlier if run.rate is not None), None)
+
+
+def _difference_lines(
+    runs: Sequence[RunLine], number: int, reader: DifferenceReader
+) -> Iterator[StyledLine]:
+    """Yield what differs from the previous run of all cases, and what the star means."""
+    run, before = runs[number], _run_before(runs, number)
+    if before is None or run.rate is None or run.is_partial:
+        return
+    basis = _other_basis(run, before)
+    if basis:
+        yield from text_lines(f"{_STAR} {basis}", "faint")
+    differences = reader.find(RunPair(run.id, before.id))
+    if differences and differences.text:
+        star = f"{_STAR} " if differences.is_hidden and not basis else ""
+        since = "since that run" if basis else f"since {_NAMED} {short(before.id)}"
+        yield from text_lines(f"{star}{since}: {differences.text}", "faint")
 
 
 def _other_basis(run: RunLine, before: RunLine) -> str:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.newer_results import NewerRun
-    from evalstore.operations.views.run_differences import RunDifferences, RunPair
     from evalstore.operations.views.test_history import Version
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.operations.views.verdict_history import RecentVerdicts
@@ -93,14 +92,6 @@ class WorkspaceSource:
         from evalstore.operations.views import cases
 
         return cases.list_runs(self.location)
-
-    def run_differences(
-        self, pairs: Sequence[RunPair], go_on: Callable[[], bool]
-    ) -> dict[RunPair, RunDifferences]:
-        """Return how many verdicts differ between two runs; ends early when `go_on` says no."""
-        from evalstore.operations.views import run_differences
-
-        return run_differences.read_run_differences(self.location, pairs, go_on)
 
     def cases(self, revision: str | None) -> Cases:
         """Return the cases of a run, or of the workspace as it is now."""
