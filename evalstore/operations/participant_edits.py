@@ -65,7 +65,7 @@ def find_participant_edits(
 ) -> list[tuple[Difference, ...]]:
     """Return the edits of candidates and evaluators in each of these runs, newest first.
 
-    Verdicts that were imported are no run of these candidates.
+    Runs of imported verdicts have none.
     """
     history = ParticipantHistory(find)
     edits: dict[str, tuple[Difference, ...]] = {}

@@ -203,14 +203,13 @@ class RunsPage(ActionsPage):
             return state_cells(self.dashboard.state, text, self.dashboard.note)
         run = self._runs[row - 1]
         rate = run.rate
-        colour = "faint" if rate is None else ""
         strip = verdict_strip(run.verdicts, STRIP)
         return (
             StyledCell(run.id[:8]),
             StyledCell(when(run.started)),
             StyledCell(_sign(run), "pending"),
             StyledCell("" if run.status == "complete" else run.status, "pending"),
-            StyledCell("-" if rate is None else f"{100 * rate:.1f}%", colour),
+            StyledCell("-" if rate is None else f"{100 * rate:.1f}%", "faint" * (rate is None)),
             self._change(row - 1),
             StyledCell(passed_text(run)),
             StyledCell(run.cost),
