@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import termios
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,11 +13,11 @@ from evalstore.cli import output
 from evalstore.cli.progress_mode import PLAIN_SECONDS, choose_mode
 from evalstore.display import known_price
 from evalstore.operations.progress import ProgressListener
+from evalstore.operations.views.verdict_order import verdict_counts
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from evalstore.cli.progress_mode import Mode
+    from evalstore.cli.render.progress_bars import ProgressBars
 
 _FIRST_SECONDS = 1.0
 """Before the first one, when lines are asked for."""
@@ -30,8 +30,7 @@ class TerminalProgress(ProgressListener):
         self._mode = choose_mode(mode)
         self._says_start = mode == self._mode == "plain"
         self._wait = _FIRST_SECONDS if self._says_start else PLAIN_SECONDS
-        self._bar: Progress | None = None
-        self._tasks: dict[str, TaskID] = {}
+        self._bars: ProgressBars | None = None
         self._done = {"asked": 0, "judged": 0, "failed": 0}
         self._total = (0, 0)
         self._tokens = 0
@@ -46,71 +45,60 @@ class TerminalProgress(ProgressListener):
             )
         if self._mode != "auto":
             return
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from evalstore.cli.render.progress_bars import ProgressBars
 
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("elapsed,"),
-            TimeRemainingColumn(),
-            TextColumn("left"),
-            TextColumn("{task.fields[spent]}"),
-            TextColumn("[red]{task.fields[failed]}"),
-            console=Console(stderr=True, no_color=output.color is False),
-            transient=True,
-        )
-        for kind, name, total in (("asked", "asking ", asks), ("judged", "judging", judgements)):
-            if total:
-                self._tasks[kind] = self._bar.add_task(name, total=total, failed="", spent="")
-        self._bar.start()
+        self._bars = ProgressBars({"asked": asks, "judged": judgements})
+        self._bars.start()
 
     def advance(self, kind: str, count: int) -> None:
         """Count finished calls, and show them."""
         self._done[kind] += count
-        if self._bar:
-            if kind in self._tasks:
-                self._bar.advance(self._tasks[kind], count)
-            elif kind == "failed":
-                self._update(failed=f"{self._done['failed']} failed")
+        if self._bars:
+            self._bars.advance(kind, count)
+            self._show_figures()
         elif self._mode == "plain" and time.monotonic() - self._last > self._wait:
             self._last, self._wait = time.monotonic(), PLAIN_SECONDS
             asks, judgements = self._total
-            output.talk(
-                f"asked {self._done['asked']}/{asks}, judged {self._done['judged']}/{judgements}"
-                + (f", {self._done['failed']} failed" if self._done["failed"] else "")
-                + f", {self._spent()}"
+            verdicts = self._verdicts
+            parts = (
+                f"asked {self._done['asked']}/{asks}",
+                f"judged {self._done['judged']}/{judgements}"
+                + (f" ({verdicts})" if verdicts else ""),
+                self._failed,
+                self._spent(),
             )
+            output.talk(", ".join(filter(None, parts)))
+
+    @property
+    def _verdicts(self) -> str:
+        """Return how many new judgements have each verdict; empty if there are none."""
+        return verdict_counts(self.verdict_counts, signs=False)
+
+    @property
+    def _failed(self) -> str:
+        """Return how many calls have failed; empty if none has."""
+        count = self._done["failed"]
+        return f"{output.plural(count, 'call')} failed" if count else ""
 
     def spent(self, usd: float | None, tokens: int) -> None:
         """Add to the bill."""
         super().spent(usd, tokens)
         self._tokens += tokens
-        self._update(spent=self._spent())
+        self._show_figures()
 
     def _spent(self) -> str:
         usd = known_price(self.usd, not self.is_priced, brief=True)
         return f"{usd}, {output.count(self._tokens)} tokens"
 
-    def _update(self, **shown: Any) -> None:
-        """Show it at the end of the first bar."""
-        if self._bar:
-            for task in list(self._tasks.values())[:1]:
-                self._bar.update(task, **shown)
+    def _show_figures(self) -> None:
+        """Show the verdicts, the failed calls and the cost below the bars."""
+        if self._bars:
+            self._bars.show(self._verdicts, self._failed, self._spent())
 
     def note(self, message: str) -> None:
         """Print a line above the bars."""
-        if self._bar:
-            self._bar.console.print(output.safe(message), markup=False, highlight=False)
+        if self._bars:
+            self._bars.note(output.safe(message))
         else:
             output.talk(output.safe(message))
 
@@ -127,6 +115,6 @@ class TerminalProgress(ProgressListener):
 
     def stop(self) -> None:
         """Remove the bars."""
-        if self._bar:
-            self._bar.stop()
-            self._bar = None
+        if self._bars:
+            self._bars.stop()
+            self._bars = None

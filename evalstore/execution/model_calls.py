@@ -71,6 +71,8 @@ class RunEnvironment:
     nonce: Callable[[], str]
     progress: Callable[[str, int], None] = lambda _kind, _count: None
     """Called with `asked`, `judged` or `failed`, and a number."""
+    judged: Callable[[str], None] = lambda _verdict: None
+    """Called with the verdict of each judgement, before it is counted as progress."""
     spent: Callable[[float | None, int], None] = lambda _usd, _tokens: None
     """Called with the cost of a call in USD, None if it is not known, and its tokens."""
     warn: Callable[[str], None] = lambda _message: None

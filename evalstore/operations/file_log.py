@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import short
 from evalstore.operations.file_edits import find_edits
-from evalstore.operations.judgement_changes import differ_evaluators
+from evalstore.operations.participant_edits import ParticipantHistory
 from evalstore.operations.prompt_names import prompts_of
 from evalstore.planning.path_history import follow_file
 from evalstore.planning.row_index import RowIndex
 from evalstore.planning.version_reader import VersionReader
-from evalstore.reports.candidate_edits import Candidates, candidates_after, differ_candidates
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import find_same
 from evalstore.store.path_trees import find_entry
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from evalstore.operations.file_edits import Name
     from evalstore.operations.prompt_names import PromptNames
-    from evalstore.reports.version_diff import Find
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case
@@ -93,12 +91,9 @@ def find_logged_changes(
     newest_first = dict.fromkeys(version.node for version in reversed(versions))
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, names)
-    find = VersionReader(store).find
+    participants = ParticipantHistory(VersionReader(store).find)
     changes: list[LoggedChange] = []
     known: _Words = {}
-    candidates: Candidates | None = None
-    models: set[str] = set()
-    last: Run | None = None
     for version, differences in zip(versions, edits, strict=True):
         if not version.results:
             changes.append(LoggedChange(version.run, Counter(), differences, is_covered=False))
@@ -109,22 +104,17 @@ def find_logged_changes(
             now = words[leaf]
             edited = () if number else differences
             if number and differences:
-                late = {model for _, _, model in now} & models - judged
+                late = {model for _, _, model in now} & participants.models - judged
                 edited = tuple(_late_edits(late, version.results[0][0]))
             judged |= {model for _, _, model in now}
             if now:
-                was, candidates = candidates, _candidates_as_of(candidates, run)
-                models |= {model for _, _, model in now}
-                if was is not None and candidates is not None:
-                    edited += (
-                        *differ_candidates(
-                            was, candidates, models, find, with_temperature=has_temperature
-                        ),
-                    )
-                models &= (candidates or {}).keys()
-                if last is not None and judged_by_models:
-                    edited += tuple(_evaluator_edits(last, run, find, files[version.node]))
-                last = run
+                edited += participants.step(
+                    run,
+                    {model for _, _, model in now},
+                    file=files[version.node],
+                    with_temperature=has_temperature,
+                    with_evaluators=judged_by_models,
+                )
             if not number or edited or any(known.get(place) != now[place] for place in now):
                 changes.append(LoggedChange(run, Counter(now.values()), edited))
             known |= now
@@ -135,20 +125,6 @@ def _late_edits(candidates: Collection[str], first: Run) -> Iterator[Difference]
     """Yield the candidates whose results of an edited file come after those of others."""
     for model in sorted(candidates):
         yield Difference(f"first results of {model} since the edit in run {short(first.id)}")
-
-
-def _evaluator_edits(was: Run, now: Run, find: Find, file: CaseFile) -> Iterator[Difference]:
-    """Yield how the evaluators of a test file differ between two runs, with both values if long."""
-    for change in differ_evaluators(was, now, find, file):
-        edit = Difference("", change.was, change.now)
-        yield Difference(change.text, *((None, None) if edit.fits else (change.was, change.now)))
-
-
-def _candidates_as_of(before: Candidates | None, run: Run) -> Candidates | None:
-    """Return the candidates as of a run; None while all runs were limited to some of them."""
-    if before is None and "models" in run.selection:
-        return None
-    return candidates_after(before or {}, run)
 
 
 def _follow_row(

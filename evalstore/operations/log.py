@@ -12,11 +12,13 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.file_log import find_logged_changes
 from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.json_output import to_json
+from evalstore.operations.participant_edits import find_participant_edits
 from evalstore.operations.prompt_names import PromptNames
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.renames import name_in_newest_run
+from evalstore.planning.version_reader import VersionReader
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.table_columns import RUNS
 from evalstore.values import Json, order_counts
@@ -36,7 +38,8 @@ class LogEntry:
     verdicts: dict[str, int]
     """The counts of the verdicts of the run; with a file, those of its cells."""
     edits: tuple[Difference, ...] = ()
-    """With a file, its edits that this run was the first to judge."""
+    """How candidates and evaluators differ from those of the runs before; with a file, its edits
+    that this run was the first to judge, too."""
     is_covered: bool = True
     """Whether the run has results of the file, or of the row."""
     push: FirstPush | None = None
@@ -88,8 +91,10 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         if file is None:
             runs = store.find_runs(limit=limit)
             pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
+            edits = find_participant_edits(store, runs, VersionReader(store).find)
             entries = [
-                LogEntry(run, order_counts(run.verdicts), push=pushes.get(run.id)) for run in runs
+                LogEntry(run, order_counts(run.verdicts), edited, push=pushes.get(run.id))
+                for run, edited in zip(runs, edits, strict=True)
             ]
             return Log(entries, store.count_runs())
         workspace = open_workspace(location)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from evalstore.values import VERDICTS
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class ProgressListener:
@@ -16,11 +19,23 @@ class ProgressListener:
     is_priced = True
     """Whether the cost of every call is known."""
 
+    verdicts: Mapping[str, int] = MappingProxyType({})
+    """How many new judgements have each verdict."""
+
     def start(self, asks: int, judgements: int) -> None:
         """Report the numbers of the plan."""
 
     def advance(self, kind: str, count: int) -> None:
         """Report that `count` more calls are `asked`, `judged` or `failed`."""
+
+    def judged(self, verdict: str) -> None:
+        """Report the verdict of a new judgement; `advance` follows."""
+        self.verdicts = {**self.verdicts, verdict: self.verdicts.get(verdict, 0) + 1}
+
+    @property
+    def verdict_counts(self) -> Mapping[str, int]:
+        """Return how many new judgements have each verdict, in the order of verdicts."""
+        return {word: self.verdicts[word] for word in VERDICTS if word in self.verdicts}
 
     def spent(self, usd: float | None, tokens: int) -> None:
         """Report the cost of a call in USD, None if unknown, and its tokens."""

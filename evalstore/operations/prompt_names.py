@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.values import CaseFile, Json
+    from evalstore.values import Case, CaseFile, Json
 
 _FEWEST_DIGITS = 4
 """The least number of digits of a shortened id."""
@@ -89,6 +89,21 @@ def label_prompts(
     prompt of another number has that name. Without a name it has the start of its id.
     """
     return _label(project, prompts, _find_nearest(project, _older(project, prompts)))
+
+
+def name_prompts_of_cases(
+    project: Project, cases: Iterable[Case]
+) -> dict[tuple[str | None, ...], dict[str | None, str]]:
+    """Return the names of the system prompts of cases, as `label_prompts` does, by these prompts.
+
+    Older versions of many cases are looked up together.
+    """
+    lists = {case.prompts for case in cases}
+    nearest = _find_nearest(project, _older(project, {id for ids in lists for id in ids}))
+    return {
+        ids: _label(project, {id: number for number, id in enumerate(ids)}, nearest)
+        for ids in lists
+    }
 
 
 def name_prompts_of_run(project: Project, prompts: Iterable[str | None]) -> dict[str | None, str]:

@@ -340,7 +340,10 @@ def _make_run(project: Project, finished: _FinishedRun) -> Run:
             "verdict": settings.verdict,
             "maxTestOutputTokens": settings.max_test_output_tokens,
         },
-        selection=fields_to_json(finished.selection.within(project.workspace.root), defaults=False),
+        selection=fields_to_json(
+            replace(finished.selection, paths=project.place_paths(finished.selection.paths)),
+            defaults=False,
+        ),
         judge_only=finished.options.judge_only,
         asked=outcome.asked,
         recorded=outcome.recorded,

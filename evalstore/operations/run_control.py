@@ -71,6 +71,7 @@ def carry_out_plans(
             now=clock,
             nonce=make_nonces().__next__,
             progress=listener.advance,
+            judged=listener.judged,
             spent=listener.spent,
             warn=listener.note,
         ),

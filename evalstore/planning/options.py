@@ -90,11 +90,6 @@ class SelectionOptions:
             keep_going=self.keep_going,
         )
 
-    def within(self, root: Path) -> SelectionOptions:
-        """Return the options with those paths relative to a workspace that are below its root."""
-        paths = ("." if path == str(root) else path.removeprefix(f"{root}/") for path in self.paths)
-        return replace(self, paths=tuple(paths))
-
 
 GO_ON = "'--keep-going' leaves out the files with errors"
 """The hint when only some test files have errors."""

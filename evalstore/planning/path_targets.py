@@ -66,6 +66,23 @@ def split_case(text: str) -> tuple[str, str | None]:
     return file, row if separator else None
 
 
+def place_paths(
+    location: Location,
+    workspace: WorkspaceFolder,
+    tests: Collection[str],
+    paths: tuple[str, ...],
+) -> tuple[str, ...]:
+    """Return the same paths relative to the workspace, each with its row as it was written."""
+
+    def place(text: str) -> str:
+        target = _named_in(location, workspace, tests, text)
+        if target is None:
+            return text
+        return target.path if target.row is None else f"{target.path}::{target.row}"
+
+    return tuple(map(place, paths))
+
+
 def _find(
     location: Location,
     workspace: WorkspaceFolder,
@@ -73,12 +90,10 @@ def _find(
     files: Mapping[str, CaseFile],
     text: str,
 ) -> Target:
-    path, row = split_case(text)
-    target = _named(location, workspace, tests, path, row)
-    if target is None and row is None and (printed := _PRINTED.fullmatch(text)):
-        target = _named(location, workspace, tests, printed["path"], printed["row"])
+    target = _named_in(location, workspace, tests, text)
     if target is not None:
         return _with_row(target, tests, files, text)
+    path, _ = split_case(text)
     hint = _file_hint(workspace, name_file(location, workspace, path), tests)
     raise EvalstoreError(f"there is no test file '{path}'", hint=hint)
 
@@ -100,6 +115,17 @@ def _kind_of(workspace: WorkspaceFolder, path: Path) -> str | None:
     if path == workspace.config or not path.is_relative_to(workspace.root):
         return None
     return "a data file" if path.suffix.lower() in _DATA else "not a test file"
+
+
+def _named_in(
+    location: Location, workspace: WorkspaceFolder, tests: Collection[str], text: str
+) -> Target | None:
+    """Return the target of `PATH`, `PATH::row` or `PATH [row]`; None without test files there."""
+    path, row = split_case(text)
+    target = _named(location, workspace, tests, path, row)
+    if target is None and row is None and (printed := _PRINTED.fullmatch(text)):
+        target = _named(location, workspace, tests, printed["path"], printed["row"])
+    return target
 
 
 def _named(

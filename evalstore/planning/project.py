@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.planning.code_trust import CodeTrust
 from evalstore.planning.participants import Participants
-from evalstore.planning.path_targets import find_targets
+from evalstore.planning.path_targets import find_targets, place_paths
 from evalstore.planning.version_reader import VersionReader
 from evalstore.store.path_trees import build_tree
 
@@ -59,6 +59,10 @@ class Project(Participants):
         return find_targets(
             self.location, self.workspace, self.reading.tests, self.reading.files, paths
         )
+
+    def place_paths(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        """Return paths on the command line as they are named from the workspace's folder."""
+        return place_paths(self.location, self.workspace, self.reading.tests, paths)
 
     def leave_out(self, files: Collection[str]) -> None:
         """Remove test files from what was read."""

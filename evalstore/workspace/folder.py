@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from evalstore.errors import EvalstoreError, FileProblem, WorkspaceError
@@ -80,8 +81,19 @@ class WorkspaceFolder:
         return self.root / self.settings.paths[kind]
 
     def name_of(self, path: Path) -> str:
-        """Return a path relative to the workspace, with forward slashes."""
-        return os.path.relpath(path, self.root).replace(os.sep, "/")
+        """Return a path relative to the workspace, with forward slashes.
+
+        The path may lead to the workspace through links, as that of the shell in a linked folder.
+        """
+        name = os.path.relpath(path, self.root).replace(os.sep, "/")
+        if not name.startswith("../"):
+            return name
+        normal = Path(os.path.normpath(path))
+        for folder in (normal, *normal.parents):
+            with suppress(OSError):
+                if folder.samefile(self.root):
+                    return normal.relative_to(folder).as_posix()
+        return name
 
     # --- finding files
 

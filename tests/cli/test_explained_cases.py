@@ -72,7 +72,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "        - You pay [-10-] euros today.\n"
         "        + You pay {+20+} euros today.\n"
         "          Thank you.\n"
-        "    this version: judged once\n"
+        "    this version: judged once, reuse not counted\n"
         "\n"
         "user:\n"
         "    You pay 20 euros today.\n"
@@ -190,7 +190,7 @@ def test_what_changed_when_the_case_began_to_fail(
         "passed last in run <short> (<when>)",
         "what changed in between:",
         *changes,
-        "this version: judged once",
+        "this version: judged once, reuse not counted",
     ]
 
 
@@ -245,7 +245,7 @@ def test_another_answer_to_the_same_question_is_reported_with_the_flip_rate(
         "  same question, another answer",
         "    - It is [-warm-].",
         "    + It is {+cold+}.",
-        "this version: passed 2 of the last 4; flipped 3 times "
+        "this version: passed 2 of the last 4, reuse not counted; flipped 3 times "
         "(newest first: fail, pass, fail, pass)",
     ]
 
@@ -256,7 +256,7 @@ def test_an_answer_that_is_reused_is_counted_once(echo: Echo, evalstore: Evalsto
         evalstore("run", "-q")
     assert history(evalstore, "tests/t.md") == [
         "failing since run <short> (<when>), the first run that judged it",
-        "this version: judged once",
+        "this version: judged once, reuse not counted",
     ]
 
 
@@ -307,7 +307,7 @@ def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Ev
         "failed last in run <short> (<when>)",
         "what changed in between:",
         "  same answer, labelled by Ada",
-        "this version: judged once",
+        "this version: judged once, reuse not counted",
     ]
     assert "\nfail  tests/t.md  " in evalstore("show", "tests/t.md").stdout
 

@@ -115,6 +115,23 @@ def test_what_is_printed_is_what_is_written(
     assert printed == Path("file").read_bytes() != b""
 
 
+def test_a_prompt_that_was_edited_since_the_run_has_its_name(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    prompts = {"prompts/brief.md": "Be brief.", "prompts/kind.md": "Be kind to all of them."}
+    test = "---\nsystemPrompts: [brief, kind, null]\n---\n\n" + ASKED
+    tree(workspace, {**prompts, "tests/weather.md": test})
+    evalstore("run", "-q")
+    tree(workspace, {"prompts/brief.md": "Be brief, please."})
+    evalstore("export", "-o", "r.jsonl")
+    assert [row["prompt"] for row in rows_of()] == ["brief", "kind", None]
+    names = [f"scripted/one{prompt}" for prompt in (" (brief)", " (kind)", "")]
+    junit = evalstore("export", "--format", "junit").stdout
+    assert [part.split('"')[0] for part in junit.split('<testcase name="')[1:]] == names
+    inspected = evalstore("export", "--format", "otlp").stdout
+    assert '"stringValue":"brief"' in inspected
+
+
 def test_the_workspace_can_be_exported(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     text = (workspace / "tests/weather.md").read_text(encoding="utf-8")

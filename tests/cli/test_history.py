@@ -11,7 +11,7 @@ import pytest
 
 from evalstore import Workspace
 from tests.builders import tree
-from tests.cli.conftest import ONE, Echo, Evalstore, Ran
+from tests.cli.conftest import ONE, SETTINGS, Echo, Evalstore, Ran
 from tests.cli.test_run import edit
 
 
@@ -35,6 +35,28 @@ def test_log_lists_runs_newest_first(workspace: Path, evalstore: Evalstore) -> N
     assert evalstore("log", "-n", "1", "--oneline") == Ran(
         0, "<short>  <when>  1 pass, 1 fail\n", "(1 older)\n"
     )
+
+
+def test_log_names_new_and_changed_candidates_and_evaluators_with_and_without_a_file(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    two = ONE.replace("scripted/one", "scripted/two")
+    settings = SETTINGS.replace("scripted/one", "scripted/one, scripted/two")
+    tree(workspace, {"models/two.yaml": two, "evalstore.yaml": settings})
+    evalstore("run", "-m", "scripted/two", "--message", "the second alone")
+    tree(workspace, {"evalstore.yaml": f"{settings.replace('[scripted/one, ', '[')}verdict: all\n"})
+    evalstore("run")
+    added = "    edit: new candidate scripted/two\n"
+    other = "    edit: candidate scripted/one removed\n    edit: verdict: majority -> all"
+    for arguments in ((), ("tests/weather.md",)):
+        newest, second, first = evalstore("log", *arguments).stdout.split("\n\n")
+        assert other in newest
+        assert f"{second}\n".endswith(added)
+        assert "candidate" not in first
+    second = evalstore("log", "--oneline").stdout.splitlines()[1]
+    assert second.endswith("new candidate scripted/two  the second alone")
+    assert "candidate scripted/one removed" in evalstore("log", "-n", "1").stdout
 
 
 def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) -> None:
@@ -386,7 +408,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     messages = "instructions: The answer must be warm.\n"
     since = (
         "history:\n    failing since run <short> (<when>), the first run that judged it\n"
-        "    this version: judged once\n"
+        "    this version: judged once, reuse not counted\n"
     )
     foot = (
         "\n$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop, scripted/one, <when>\n"

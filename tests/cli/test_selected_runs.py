@@ -56,6 +56,21 @@ def test_log_shows_the_arguments(selected: Path, evalstore: Evalstore, documents
     assert [run["selection"] for run in documents("ls", "runs")["runs"]] == [ONE, None]
 
 
+def test_a_run_keeps_its_paths_as_seen_from_the_workspace_however_they_were_given(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked = workspace.parent / "linked"
+    linked.symlink_to(workspace)
+    evalstore("run", f"{workspace}/{ONE}", f"{linked}/tests/../tests/weather.md", "weather.md")
+    monkeypatch.chdir(linked / "tests")
+    evalstore("run", "weather.md::city=Oslo", f"{linked}", "../tests/")
+    assert evalstore("log", "--oneline").stdout.splitlines() == [
+        f"<short>  <when>  1 pass, 1 fail  {ONE} . tests (all cases)",
+        f"<short>  <when>  1 pass, 1 fail  {ONE} tests/weather.md tests/weather.md (all cases)",
+    ]
+    assert evalstore("log", f"{linked}/tests/weather.md").exit_code == 0
+
+
 def test_log_and_ls_say_who_ran_how_many_cases_on_which_commit(
     workspace: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

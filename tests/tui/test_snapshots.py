@@ -107,7 +107,7 @@ What do I need in Lima?
 BROKEN = "---\ntags: [\n---\n"
 PAGE_STOPS = r"\A[^\n]*▶ 2/4 stopping"
 """The title of the page below a dialog, which is painted after that of the dialog."""
-HALF = r"\A[^\n]*▶ 2/4.*asking .* 1/2\s.*judging .* 1/2\s.*\$0\.0110"
+HALF = r"\A[^\n]*▶ 2/4.*asking .* 1/2\s.*judging .* 1/2\s.*so far   1 ✓ pass\s.*\$0\.0110"
 WALKS = {
     "browsing": (
         Scene("history", ("down",)),

@@ -171,7 +171,7 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
         prefixes = draw_lanes([_writer(entry) for entry in log.entries])
     for number, (entry, prefix) in enumerate(zip(log.entries, prefixes, strict=True)):
         if oneline:
-            output.line(prefix.first + _one_line(entry, now))
+            output.line(prefix.first + _one_line(entry, now, of_file=log.file is not None))
             continue
         if number:
             output.line(prefixes[number - 1].other.rstrip())
@@ -193,7 +193,7 @@ def _writer(entry: LogEntry) -> str:
     return entry.push.writer if entry.push else ""
 
 
-def _one_line(entry: LogEntry, now: int) -> str:
+def _one_line(entry: LogEntry, now: int, *, of_file: bool) -> str:
     run = entry.run
     selection = output.safe(scope_text(run))
     parts = (
@@ -204,7 +204,8 @@ def _one_line(entry: LogEntry, now: int) -> str:
         f"by {output.safe(run.author)}" if run.author else "",
         f"from {output.safe(entry.push.writer)}" if entry.push else "",
         f"git {commit_text(run.git)}" if run.git else "",
-        "; ".join(map(output.safe, map(str, entry.edits))) or output.safe(run.message or ""),
+        "; ".join(map(output.safe, map(str, entry.edits))),
+        "" if of_file and entry.edits else output.safe(run.message or ""),
     )
     return "  ".join(part for part in parts if part)
 

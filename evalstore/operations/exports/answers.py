@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.attempts import judge_votes
 from evalstore.operations.exports.conversations import ExportedTurn, read_turns
-from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.prompt_names import name_prompts_of_cases
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.judgements import evaluator_names
 from evalstore.results import Vote
@@ -69,7 +69,6 @@ def read_answers(export: Export, *, turns: bool = False) -> Iterator[AnsweredRes
     With `turns`, each answer has the conversation that leads to it.
     """
     store, rule = export.project.store, export.run.verdict_rule
-    prompts: dict[str | None, str | None] = {None: None}
     evaluators: dict[str, tuple[str, bool]] = {}
     while batch := list(islice(export.results, _AT_ONCE)):
         sessions = store.find_sessions(id for result, _ in batch for id in result.sessions)
@@ -77,9 +76,8 @@ def read_answers(export: Export, *, turns: bool = False) -> Iterator[AnsweredRes
         contents = store.find_evaluations(id for result, _ in batch for id in result.evaluations)
         unnamed = {content.evaluator for content in contents.values()} - evaluators.keys()
         evaluators |= evaluator_names(store, unnamed)
+        names = name_prompts_of_cases(export.project, (case for _, case in batch))
         for result, case in batch:
-            if result.prompt not in prompts:
-                prompts[result.prompt] = prompt_label(export.project, result.prompt)
             judgements = tuple(
                 ExportedJudgement(
                     id, *evaluators.get(contents[id].evaluator, ("", False)), contents[id]
@@ -87,7 +85,7 @@ def read_answers(export: Export, *, turns: bool = False) -> Iterator[AnsweredRes
                 for id in result.evaluations
                 if id in contents
             )
-            prompt = prompts[result.prompt]
+            prompt = result.prompt and names[case.prompts][result.prompt]
             yield AnsweredResult(
                 result,
                 case,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.clock import iso
 from evalstore.operations.exports.columns import SCHEMA_VERSION, Row
 from evalstore.operations.measured_results import CostReader
-from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.prompt_names import name_prompts_of_cases
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.revision_results import find_marked_results, open_revision
 from evalstore.operations.views.last_messages import read_last_messages
@@ -51,7 +51,6 @@ def open_export(location: Location, revision: str) -> Iterator[Export]:
 
 
 def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]]) -> Iterator[Row]:
-    names: dict[str | None, str | None] = {None: None}
     started, store = iso(run.started), project.store
     prices = CostReader(store)
     while batch := list(islice(results, _AT_ONCE)):
@@ -67,10 +66,9 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
             project.versions.load("test", [cell.test for cell, _ in batch])
         )
         feedback = {id: cost.feedback for id, cost in judgements.items() if cost.feedback}
+        names = name_prompts_of_cases(project, (case for _, case in batch))
         for cell, case in batch:
             spendings = [spent[id] for id in cell.sessions if id in spent]
-            if cell.prompt not in names:
-                names[cell.prompt] = prompt_label(project, cell.prompt)
             answer = answers.get(cell.sessions[0]) if cell.sessions else None
             yield {
                 "schemaVersion": SCHEMA_VERSION,
@@ -78,7 +76,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
                 "started": started,
                 "file": cell.file,
                 "row": cell.row,
-                "prompt": names[cell.prompt],
+                "prompt": cell.prompt and names[case.prompts][cell.prompt],
                 "promptId": cell.prompt,
                 "model": cell.model,
                 "tags": list(case.tags),

@@ -119,16 +119,22 @@ def summary_text(summary: RunSummary) -> str:
     return f"run {short(summary.run)} {run_counts_text(summary)}, {summary.cost}{saved}"
 
 
+def verdict_spans(verdicts: Mapping[str, int], signs: Mapping[str, str]) -> list[StyledSpan]:
+    """Return the number of each of these verdicts: `183 pass, 4 fail`."""
+    spans: list[StyledSpan] = []
+    for word, count in verdicts.items():
+        verdict = verdict_span(word, signs)
+        spans += [
+            *([StyledSpan(", ")] if spans else []),
+            StyledSpan(f"{count:,} {verdict.text}", verdict.colour),
+        ]
+    return spans
+
+
 def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
     """Return the number of results with each verdict, and the pass rate with its interval."""
-    spans: list[StyledSpan] = []
-    for word, count in summary.verdicts.items():
-        if count or word == "pass":
-            verdict = verdict_span(word, signs)
-            spans += [
-                *([StyledSpan(", ")] if spans else []),
-                StyledSpan(f"{count:,} {verdict.text}", verdict.colour),
-            ]
+    shown = {word: count for word, count in summary.verdicts.items() if count or word == "pass"}
+    spans = verdict_spans(shown, signs)
     text = ""
     if summary.unjudged:
         text += f", {summary.unjudged:,} answered without a judgement"

@@ -199,6 +199,7 @@ def compared_lines(
         for judgement in view.judgements:
             if not judgement.why_not:
                 lines += _judgement(judgement)
+        lines += note_lines(view)
         sides.append(lines)
     return sides[0], sides[1]
 

@@ -9,7 +9,7 @@ from evalstore.display import plural, safe
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.operations.views.verdict_order import PERSON
-from evalstore.tui.render.plot import spark_spans, spark_words
+from evalstore.tui.render.plot import LAST_RUNS, spark_spans, spark_words
 from evalstore.tui.render.verdicts import result_cell, when
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def candidate_lines(
 def history_spans(words: Sequence[str]) -> Iterator[StyledSpan]:
     """Yield the last verdicts as signs and in words, when there are several."""
     if len(words) > 1:
-        yield StyledSpan("  last runs: ", "faint")
+        yield StyledSpan(f"  {LAST_RUNS}: ", "faint")
         yield from spark_spans(words)
         yield StyledSpan(f" {spark_words(words)}", "faint")
 

@@ -18,7 +18,7 @@ from evalstore.operations.views.styled_text import (
 )
 from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.reports.word_diff import Stretch, compare_words
-from evalstore.tui.render.plot import spark_spans, spark_words
+from evalstore.tui.render.plot import LAST_RUNS, spark_spans, spark_words
 
 if TYPE_CHECKING:
     from evalstore.operations.diff_result import Diff
@@ -62,13 +62,13 @@ def pair_lines(
 def _history_lines(diff: Diff, history: Mapping[str, Sequence[str]]) -> Iterator[StyledLine]:
     """Yield the last verdicts on each candidate, by its name if two are compared."""
     for model, words in history.items():
-        name = f"{safe(model)} in the last runs" if diff.models else "last runs"
-        yield from history_lines(name, words)
+        yield from history_lines(model if diff.models else "", words)
 
 
-def history_lines(name: str, words: Sequence[str]) -> Iterator[StyledLine]:
+def history_lines(candidate: str, words: Sequence[str]) -> Iterator[StyledLine]:
     """Yield the last verdicts on a candidate as signs and in words, when there are several."""
     if len(words) > 1:
+        name = f"{safe(candidate)} in the {LAST_RUNS}" if candidate else LAST_RUNS
         text = StyledSpan(f"  {spark_words(words)}", "faint")
         yield StyledLine((StyledSpan(f"{name}  ", "faint"), *spark_spans(words), text))
 

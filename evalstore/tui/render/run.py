@@ -14,6 +14,7 @@ from evalstore.operations.views.run_text import (
     stop_lines,
     summary_text,
     verdict_line,
+    verdict_spans,
 )
 from evalstore.operations.views.status_text import (
     KIND_TITLES,
@@ -188,12 +189,15 @@ def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
                     StyledSpan(f"  {done:,}/{total:,}"),
                 )
             )
+    if runner.verdicts:
+        yield StyledLine((StyledSpan("so far   "), *verdict_spans(runner.verdict_counts, SIGNS)))
     failed = runner.done["failed"]
+    calls = f", {SIGNS['error']} {plural(failed, 'call')} failed"
     usd = known_price(runner.usd, not runner.is_priced, brief=True)
     yield StyledLine(
         (
             StyledSpan(f"{usd} so far, {_minutes(runner.seconds)}"),
-            *((StyledSpan(f", {SIGNS['error']} {failed:,} failed", "fail"),) if failed else ()),
+            *((StyledSpan(calls, "fail"),) if failed else ()),
         )
     )
     for note in runner.notes[-5:]:

@@ -37,7 +37,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
     run_progress = ""
 
     DEFAULT_CSS = """
-    RunPage.-going > #box { height: 9; }
+    RunPage.-going > #box { height: 10; }
     """
 
     def __init__(self, runner: BackgroundRun) -> None:

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, short
 from evalstore.operations.first_pushes import push_text
+from evalstore.operations.views.run_differences import RunPair
 from evalstore.operations.views.run_text import run_counts_text
 from evalstore.operations.views.styled_text import (
     BLANK,
@@ -25,6 +26,7 @@ from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.choice import NO_EARLIER_RUN
 from evalstore.tui.screens.dashboard import DashboardReader
+from evalstore.tui.screens.run_differences import DifferenceReader
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_lines import StyledCell
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
 
 _AGE_SECONDS = 60.0
 """How often the ages of the runs are drawn again."""
+_FIRST = 20
+"""Runs that are compared with those before them at once, the others when they are drawn."""
 _TREND = 70
 """The width of the trend below the list."""
 _PARTIAL = "~"
 """The sign of a run of a selection."""
 _STAR = "*"
-"""The sign of a change from a run of other cases or candidates."""
+"""The sign of a change in points that does not show all that differs."""
 _STOPPED = {
     "interrupted": ("■", "It was stopped before its end"),
     "over budget": ("$", "It was stopped at the cost or time limit"),
@@ -50,12 +54,30 @@ _STOPPED = {
 }
 """The signs and the meanings of the states of runs that are not complete."""
 _SAME = StyledCell("=", "faint", "0.0")
+_NAMED = "the previous run of all cases,"
 _NO_RUNS = "there are no runs yet: {page.run} makes one"
 _ON_MARK = "the cursor is on the marked line: move it to another one, or mark that with {list.mark}"
 _NEVER = """\
 Nothing has been run yet.
 
 {page.run} asks and judges what the workspace has; so does 'evalstore run'."""
+
+_HELP = """\
+The state of the workspace above all runs, the newest first: the pass rate that stored answers give
+it now, with its 95 % interval; pending work and its price; cases that broke in the last runs and
+were not fixed since; the pass rates of the runs of all cases, from 0 to 100 %.
+
+A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
+by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
+$ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
+partial run, of some cases. 'change' compares the share, in points, with the previous run of all
+cases: = if no verdict differs. With * the points do not tell all: some verdicts broke and others
+were fixed, or that run had other cases or candidates. Below is what the run under the cursor did,
+and what * means there.
+
+{list.mark} marks runs: {history.compare} compares two marked ones, or a marked one with the one
+under the cursor, and removes the marks. Without marks it compares the run under the cursor with the
+previous run, and the workspace with the newest run."""
 
 
 class RunsPage(ActionsPage):
@@ -80,21 +102,7 @@ class RunsPage(ActionsPage):
         FooterHint("", "page.save"),
     )
     TITLE = "Runs"
-    HELP = """\
-The state of the workspace above all runs, the newest first: the pass rate that stored answers give
-it now, with its 95 % interval; pending work and its price; cases that broke in the last runs and
-were not fixed since; the pass rates of the runs of all cases, from 0 to 100 %.
-
-A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
-by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
-$ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
-partial run, of some cases. 'change' compares the share, in points, with the previous run of all
-cases; with * that run judged another number of results, or other candidates. Below is what the run
-under the cursor did, and what * means there.
-
-{list.mark} marks runs: {history.compare} compares two marked ones, or a marked one with the one
-under the cursor, and removes the marks. Without marks it compares the run under the cursor with the
-previous run, and the workspace with the newest run."""
+    HELP = _HELP
     PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
     DEFAULT_CSS = """
     RunsPage {
@@ -111,6 +119,7 @@ previous run, and the workspace with the newest run."""
         super().__init__()
         self._runs: list[RunLine] = []
         self.dashboard = DashboardReader(self, self.show_state)
+        self._differences = DifferenceReader(self, self._show_differences)
 
     def compose(self) -> ComposeResult:
         """Lay out the state of the workspace, the list, and what the highlighted run did."""
@@ -153,6 +162,8 @@ previous run, and the workspace with the newest run."""
         if not grid.has_focus and self.focused is None:
             grid.focus()
         self.dashboard.follow(runs)
+        for number in range(min(len(runs), _FIRST)):
+            self._change(number)
 
     @on(Grid.Marked, "#runs")
     def _show_title(self) -> None:
@@ -175,6 +186,13 @@ previous run, and the workspace with the newest run."""
         """Show the state of the workspace in its line, too."""
         self.query_one("#runs", Grid).set_columns(run_columns(self._runs, self.dashboard.state))
 
+    def _show_differences(self) -> None:
+        """Draw what differs from the runs before, in the list and below it."""
+        grid = self.query_one("#runs", Grid)
+        grid.refresh()
+        if grid.cursor:
+            self.query_one("#details", TextView).show(self._describe(grid.cursor - 1))
+
     def refresh_ages(self) -> None:
         """Draw the list again: how long ago the runs were is worked out as it is drawn."""
         self.query_one("#runs", Grid).refresh()
@@ -185,14 +203,13 @@ previous run, and the workspace with the newest run."""
             return state_cells(self.dashboard.state, text, self.dashboard.note)
         run = self._runs[row - 1]
         rate = run.rate
-        colour = "faint" if rate is None else ""
         strip = verdict_strip(run.verdicts, STRIP)
         return (
             StyledCell(run.id[:8]),
             StyledCell(when(run.started)),
             StyledCell(_sign(run), "pending"),
             StyledCell("" if run.status == "complete" else run.status, "pending"),
-            StyledCell("-" if rate is None else f"{100 * rate:.1f}%", colour),
+            StyledCell("-" if rate is None else f"{100 * rate:.1f}%", "faint" * (rate is None)),
             self._change(row - 1),
             StyledCell(passed_text(run)),
             StyledCell(run.cost),
@@ -207,7 +224,8 @@ previous run, and the workspace with the newest run."""
     def _change(self, number: int) -> StyledCell:
         """Return the difference of the rate in points, or that the run is partial.
 
-        With other cases or candidates it has a star and no colour: the verdicts may be the same.
+        With a star it does not show all that differs; with other cases or candidates it has no
+        colour.
         """
         run = self._runs[number]
         if run.is_partial:
@@ -216,9 +234,13 @@ previous run, and the workspace with the newest run."""
         if run.rate is None or before is None or before.rate is None:
             return StyledCell("")
         points = round(100 * (run.rate - before.rate), 1)
+        differences = self._differences.find(RunPair(run.id, before.id))
         if _other_basis(run, before):
             return StyledCell(f"{points:+.1f}{_STAR}", "faint")
-        return StyledCell(f"{points:+.1f}", "pass" if points > 0 else "fail") if points else _SAME
+        star = _STAR if differences and differences.is_hidden else ""
+        if not points:
+            return _SAME if differences and not star else StyledCell(f"0.0{star}", "faint")
+        return StyledCell(f"{points:+.1f}{star}", "pass" if points > 0 else "fail")
 
     @on(Grid.Moved, "#runs")
     def follow_cursor(self, message: Grid.Moved) -> None:
@@ -250,7 +272,7 @@ previous run, and the workspace with the newest run."""
         failed = f", {run.failed:,} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
         yield from text_lines(f"{run_counts_text(run)}{failed}")
-        yield from _star_lines(self._runs, number)
+        yield from _difference_lines(self._runs, number, self._differences)
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
@@ -331,11 +353,21 @@ def _run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
     return next((run for run in earlier if run.rate is not None), None)
 
 
-def _star_lines(runs: Sequence[RunLine], number: int) -> Iterator[StyledLine]:
-    """Yield what a star at the change of a run means, if it has one."""
+def _difference_lines(
+    runs: Sequence[RunLine], number: int, reader: DifferenceReader
+) -> Iterator[StyledLine]:
+    """Yield what differs from the previous run of all cases, and what the star means."""
     run, before = runs[number], _run_before(runs, number)
-    if before and run.rate is not None and not run.is_partial and _other_basis(run, before):
-        yield from text_lines(f"{_STAR} {_other_basis(run, before)}", "faint")
+    if before is None or run.rate is None or run.is_partial:
+        return
+    basis = _other_basis(run, before)
+    if basis:
+        yield from text_lines(f"{_STAR} {basis}", "faint")
+    differences = reader.find(RunPair(run.id, before.id))
+    if differences and differences.text:
+        star = f"{_STAR} " if differences.is_hidden and not basis else ""
+        since = "since that run" if basis else f"since {_NAMED} {short(before.id)}"
+        yield from text_lines(f"{star}{since}: {differences.text}", "faint")
 
 
 def _other_basis(run: RunLine, before: RunLine) -> str:
@@ -347,7 +379,7 @@ def _other_basis(run: RunLine, before: RunLine) -> str:
         differences.append(f"judged {plural(before.counted, 'result')}, not {run.counted:,}")
     if not differences:
         return ""
-    return f"the previous run of all cases, {short(before.id)}, {' and '.join(differences)}"
+    return f"{_NAMED} {short(before.id)}, {' and '.join(differences)}"
 
 
 def _sign(run: RunLine) -> str:

@@ -239,8 +239,8 @@ def _version_lines(
                 StyledSpan(judged_in, "faint"),
             )
         )
-    for name, last in history:
-        yield from history_lines(f"{safe(name)} in the last runs", last)
+    for model, last in history:
+        yield from history_lines(model, last)
     for text in now.candidates:
         yield from text_lines(text)
     if not edits and was is not None:

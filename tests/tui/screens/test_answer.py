@@ -241,10 +241,18 @@ def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int)
 
 
 def test_answers_that_have_little_in_common_are_not_marked(workspace: Path) -> None:
+    test = workspace / "tests/weather.md"
+    test.write_text(
+        f"{test.read_text()}\n~~~checks\nevaluator: on_pass\nchecks: [{{contains: Warm}}]\n~~~\n"
+    )
+    main(["run", "--quiet"])
+
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "enter", "b")
         assert "\nuser  How is Oslo?\n\nCold.\n" in text_of(pilot)
         assert "\nuser  How is Oslo?\n\nNot warm.\n" in text_of(pilot, "#other")
+        for side in ("#text", "#other"):
+            assert "\nNo model was called, because the checks failed." in text_of(pilot, side)
 
     drive(scenario, revision="@")
 

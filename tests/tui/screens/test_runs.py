@@ -538,21 +538,30 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
     settings = workspace / "evalstore.yaml"
     settings.write_text(settings.read_text().replace(", scripted/two", ""))
     main(["run", "--quiet"])
+    main(["label", "tests/weather.md::Oslo", "pass"])
+    main(["label", "tests/weather.md::Rome", "fail"])
+    (workspace / "tests/weather.md").rename(workspace / "tests/forecast.md")
+    main(["run", "--quiet", "--message", "as many pass, but others"])
 
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
         assert lines[5].split()[:5] == ["run", "when", "passed", "change", "of"]
         page = pilot.app.screen
         assert isinstance(page, RunsPage)
-        cells = [page._cells(row)[5] for row in range(1, 6)]
-        assert [cell.text for cell in cells] == ["-16.7*", "=", "partial", "+33.3", ""], lines
-        assert [cell.colour for cell in cells] == ["faint", "faint", "faint", "pass", ""]
-        assert [page._cells(row)[2].text for row in range(1, 6)] == ["", "", "~", "", ""]
-        assert {page._cells(row)[4].colour for row in range(1, 6)} == {""}
+        cells = [page._cells(row)[5] for row in range(1, 7)]
+        changes = ["0.0*", "-16.7*", "=", "partial", "+33.3", ""]
+        assert [cell.text for cell in cells] == changes, lines
+        assert [cell.colour for cell in cells] == ["faint", "faint", "faint", "faint", "pass", ""]
+        assert [page._cells(row)[2].text for row in range(1, 7)] == ["", "", "", "~", "", ""]
+        assert {page._cells(row)[4].colour for row in range(1, 7)} == {""}
         await press(pilot, "down")
-        why = f"previous run of all cases, {page._runs[1].id[:8]}, had other candidates and judged"
+        since = f"previous run of all cases, {page._runs[1].id[:8]}: 1 broke, 1 fixed"
+        assert f"\n* since the {since}\n" in page.query_one("#details", TextView).text
+        await press(pilot, "down")
+        why = f"previous run of all cases, {page._runs[2].id[:8]}, had other candidates and judged"
         details = page.query_one("#details", TextView)
         assert f"\n* the {why} 6 results, not 3\n" in details.text
+        assert "\nsince that run: 3 gone\n" in details.text
         await press(pilot, "down")
         assert "previous run of all cases" not in details.text
 

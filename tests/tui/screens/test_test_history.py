@@ -117,7 +117,11 @@ def test_a_version_has_the_newest_verdict_on_each_candidate(workspace: Path) -> 
         text = pilot.app.screen.query_one(TextView).text
         assert f"\nscripted/one  ✓ pass  in run {one[:8]}\n" in text
         assert f"\nscripted/two  ✓ pass  in run {two[:8]}\n" in text
-        last = next(line for line in text.splitlines() if "scripted/one in the last runs" in line)
+        last = next(
+            line
+            for line in text.splitlines()
+            if "scripted/one in the last runs, with reuse" in line
+        )
         assert last.endswith("  ✗✗✓✓  2 fail, then 2 pass")
 
     drive(scenario, revision="@")

@@ -1,0 +1,97 @@
+"""Compares the candidates and evaluators of each run with those of the runs before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.operations.judgement_changes import differ_evaluators
+from evalstore.reports.candidate_edits import Candidates, candidates_after, differ_candidates
+from evalstore.reports.version_diff import Difference
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from evalstore.reports.version_diff import Find
+    from evalstore.runs import Run
+    from evalstore.store import Store
+    from evalstore.values import CaseFile
+
+
+class ParticipantHistory:
+    """Follows the candidates and evaluators from older to newer runs."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._candidates: Candidates | None = None
+        """None while all runs were limited to some of them."""
+        self.models: set[str] = set()
+        """The candidates that had results until the last run, without those removed since."""
+        self._last: Run | None = None
+
+    def step(
+        self,
+        run: Run,
+        models: Collection[str],
+        *,
+        file: CaseFile | None = None,
+        with_temperature: bool = True,
+        with_evaluators: bool = True,
+    ) -> tuple[Difference, ...]:
+        """Return how a run differs from those before; only candidates in `models` count.
+
+        With `file`, only evaluators of this test file. None has to answer in all runs: a run that
+        was limited to some candidates removes none.
+        """
+        was, self._candidates = self._candidates, _candidates_as_of(self._candidates, run)
+        self.models |= {*models}
+        edits: list[Difference] = []
+        if was is not None and self._candidates is not None:
+            edits += differ_candidates(
+                was,
+                self._candidates,
+                self.models,
+                self._find,
+                with_temperature=with_temperature,
+            )
+        self.models &= (self._candidates or {}).keys()
+        if self._last is not None and with_evaluators:
+            edits += _evaluator_edits(self._last, run, self._find, file)
+        self._last = run
+        return tuple(edits)
+
+
+def find_participant_edits(
+    store: Store, runs: Sequence[Run], find: Find
+) -> list[tuple[Difference, ...]]:
+    """Return the edits of candidates and evaluators in each of these runs, newest first.
+
+    Runs of imported verdicts have none.
+    """
+    history = ParticipantHistory(find)
+    edits: dict[str, tuple[Difference, ...]] = {}
+    for run in reversed([*runs, *_runs_before(store, runs)]):
+        if run.origin is None:
+            edits[run.id] = history.step(run, {candidate.id for candidate in run.candidates})
+    return [edits.get(run.id, ()) for run in runs]
+
+
+def _runs_before(store: Store, runs: Sequence[Run]) -> Iterator[Run]:
+    """Yield the runs before these until one that had all candidates."""
+    for run in store.find_recent_runs(before=runs[-1]) if runs else ():
+        yield run
+        if run.origin is None and "models" not in run.selection:
+            return
+
+
+def _evaluator_edits(was: Run, now: Run, find: Find, file: CaseFile | None) -> Iterator[Difference]:
+    """Yield how the evaluators differ between two runs, with both values if they are long."""
+    for change in differ_evaluators(was, now, find, file):
+        edit = Difference("", change.was, change.now)
+        yield Difference(change.text, *((None, None) if edit.fits else (change.was, change.now)))
+
+
+def _candidates_as_of(before: Candidates | None, run: Run) -> Candidates | None:
+    """Return the candidates as of a run; None while all runs were limited to some of them."""
+    if before is None and "models" in run.selection:
+        return None
+    return candidates_after(before or {}, run)

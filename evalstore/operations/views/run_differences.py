@@ -1,0 +1,91 @@
+"""Counts the results whose verdicts differ between two runs; texts of answers are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.operations.verdict_changes import file_batches
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.path_history import PathHistory
+from evalstore.reports.comparison import compare
+from evalstore.store.path_trees import read_trees
+from evalstore.store.results import iterate_entries
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.results import Result
+    from evalstore.store import Store
+
+
+class RunPair(NamedTuple):
+    """Two runs by their ids."""
+
+    now: str
+    before: str
+
+
+class RunDifferences(NamedTuple):
+    """How many results of a run have another verdict than in an earlier one."""
+
+    broke: int = 0
+    fixed: int = 0
+    changed: int = 0
+    """Those with another verdict that neither broke nor were fixed."""
+    new: int = 0
+    gone: int = 0
+    """Those that only the earlier run has."""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Return whether a difference of pass rates does not show all of them."""
+        return bool((self.broke and self.fixed) or self.changed or self.new or self.gone)
+
+    @property
+    def text(self) -> str:
+        """Return `1 broke, 2 fixed`; empty if no verdict differs."""
+        words = ("broke", "fixed", "changed", "new", "gone")
+        return ", ".join(
+            f"{count:,} {word}" for count, word in zip(self, words, strict=True) if count
+        )
+
+
+def read_run_differences(
+    location: Location, pairs: Iterable[RunPair], go_on: Callable[[], bool] = lambda: True
+) -> dict[RunPair, RunDifferences]:
+    """Return the differences of each pair of runs; some are left out once `go_on` returns False.
+
+    Only files whose results differ are read. Test files are followed through renames.
+    """
+    folder = open_workspace(location).settings.paths["tests"]
+    with open_store(location) as store:
+        return {pair: _differ(store, folder, pair) for pair in pairs if go_on()}
+
+
+def _differ(store: Store, folder: str, pair: RunPair) -> RunDifferences:
+    now, before = store.load_run(pair.now), store.load_run(pair.before)
+    trees = [(before.results, now.results), (now.results, before.results)]
+    was_leaves, now_leaves = read_trees(trees, store.load_nodes)
+    same = was_leaves.items() & now_leaves.items()
+    for path, _ in same:
+        del was_leaves[path], now_leaves[path]
+    if was_leaves.keys() - now_leaves.keys() and now_leaves.keys() - was_leaves.keys():
+        history = PathHistory(store, folder, now.snapshot, {})
+        history.step(before.snapshot)
+        was_leaves = {history.newest_path(path) or path: leaf for path, leaf in was_leaves.items()}
+    counts = dict.fromkeys(RunDifferences._fields, 0)
+    for batch in file_batches(was_leaves | now_leaves):
+        comparison = compare(_results(store, was_leaves, batch), _results(store, now_leaves, batch))
+        for name in ("broke", "fixed", "new", "gone"):
+            counts[name] += len(getattr(comparison, name))
+        counts["changed"] += sum(
+            1
+            for each in comparison.changed
+            if each.was and each.now and each.was.verdict != each.now.verdict
+        )
+    return RunDifferences(**counts)
+
+
+def _results(store: Store, leaves: Mapping[str, str], paths: Iterable[str]) -> Iterable[Result]:
+    entries = {path: leaves[path] for path in paths if path in leaves}
+    return (result for batch in iterate_entries(store, entries) for result, _ in batch)
