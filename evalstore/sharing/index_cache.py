@@ -21,7 +21,7 @@ from evalstore.sharing.indexes import (
     DamagedIndexError,
     IndexedPack,
     IndexHeader,
-    count_records,
+    NewerIndexError,
     read_index,
 )
 from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, reading_order, sha256
@@ -156,7 +156,9 @@ class IndexCache:
         except DamagedIndexError as error:
             raise RemoteError(
                 f"the remote '{files.address}' is damaged: '{name}': {error}",
-                hint=f"remove '{name}', and push again from a store that has its rows",
+                hint="install a newer version"
+                if isinstance(error, NewerIndexError)
+                else f"remove '{name}', and push again from a store that has its rows",
             ) from error
         return len(data)
 
@@ -168,7 +170,7 @@ class IndexCache:
         decision: Decision,
         version: str | None,
     ) -> None:
-        created, records = (header.created, count_records(data)) if header else (0, 0)
+        created, records = (header.created, header.records) if header else (0, 0)
         row = (name, decision.writer, created, records, decision.refusal, version)
         self._connection.execute("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?, ?, ?)", row)
 
@@ -207,7 +209,7 @@ class IndexCache:
                 ],
             )
             added = connection.executemany(
-                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     (
                         entry.table,
@@ -216,8 +218,9 @@ class IndexCache:
                         last + 1 + pack,
                         entry.offset,
                         entry.length,
+                        pushed,
                     )
-                    for pack, entry, key in records
+                    for pack, entry, key, pushed in records
                 ),
             ).rowcount
             connection.execute(
@@ -284,9 +287,13 @@ class IndexCache:
                 yield RecordPlace(pack, PackEntry(number, id, start, length), key or NO_KEY)
 
     def find_pushes(self, table: str, ids: Sequence[bytes]) -> Iterator[tuple[bytes, Push]]:
-        """Yield those of these records that the remote has, each with its first push."""
+        """Yield those of these records that the remote has, each with its first push.
+
+        Where a clean-up has put pushes together, `created` is the time of the first one with the
+        record.
+        """
         query = (
-            "SELECT id, name, writer, created, indexes.records FROM records "
+            "SELECT id, name, writer, coalesce(pushed, created), indexes.records FROM records "
             "JOIN packs ON packs.number = pack JOIN indexes ON indexes.number = source "
             "WHERE kind = ? AND id IN"
         )

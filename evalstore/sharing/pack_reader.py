@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.errors import RemoteError, StoreError
+from evalstore.errors import RemoteError
 from evalstore.sharing.bundle_files import BundleFiles
-from evalstore.sharing.indexes import NO_KEY
 from evalstore.sharing.layout import SIGNATURE, pack_name, repair_hint, sha256
-from evalstore.sharing.packs import DamagedPackError, read_record
+from evalstore.sharing.packed_records import check_packed
+from evalstore.sharing.packs import DamagedPackError
 from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
-from evalstore.store.records import CheckedRecord, check_record
 
 if TYPE_CHECKING:
     from evalstore.sharing.index_cache import IndexCache, RecordPlace
     from evalstore.sharing.indexes import IndexedPack
     from evalstore.sharing.progress import CopyListener
+    from evalstore.store.records import CheckedRecord
 
 _GAP = 16 * 1024
 """Bytes between two records that are rather read than left out by another request."""
@@ -106,18 +106,12 @@ class PackReader:
     def check(self, pack: IndexedPack, place: RecordPlace, data: bytes) -> CheckedRecord:
         """Return a checked record; raises `RemoteError` for one that is damaged."""
         try:
-            record = read_record(data, place.entry)
-            if record is None:
+            checked = check_packed(data, place.entry, place.key)
+            if checked is None:
                 raise DamagedPackError("its table is not known")
-            checked = check_record(record)
-            if place.key != (bytes.fromhex(checked.key) if checked.key else NO_KEY):
-                raise DamagedPackError("its index has another lookup key")
-            return checked
         except DamagedPackError as error:
             raise self._damaged(pack, f"the record {place.entry.id.hex()}: {error}") from error
-        except StoreError as error:
-            problem = str(error).removeprefix("the store is damaged: ")
-            raise self._damaged(pack, problem) from error
+        return checked
 
     def _damaged(self, pack: IndexedPack, problem: str) -> RemoteError:
         return RemoteError(

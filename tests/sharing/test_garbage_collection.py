@@ -77,9 +77,11 @@ def test_small_pushes_become_one_pack_as_if_pushed_at_once(
 ) -> None:
     root, at_once = tmp_path / "remote", tmp_path / "once"
     files = FolderFiles(root)
-    stores.push_parts(whole_records, files, tmp_path, 12)
+    stores.push_parts(whole_records, files, tmp_path, 12, apart=60_000_000)
     stores.push(full, FolderFiles(at_once))
     expected = stores.rows(full)
+    pushes = _pushes(files, whole_records)
+    assert len(set(pushes.values())) == 12
     planned = stores.collect(files, dry_run=True)
     before = stores.names(root)
     done = stores.collect(files)
@@ -95,9 +97,24 @@ def test_small_pushes_become_one_pack_as_if_pushed_at_once(
         (merged,) = (name for name in sizes if name not in before)
         assert cache.refresh(files) == sizes[merged]  # what it replaces is not read
         (push,) = cache.list_pushes()
-        assert (push.writer, push.created) == ("Ann@laptop", stores.CREATED)
+        newest = stores.CREATED + 11 * 60_000_000
+        assert (push.writer, push.created) == ("Ann@laptop", newest)
         assert push.records == len(expected)
     assert _problems(files) == []
+    assert _pushes(files, whole_records) == pushes
+
+
+def _pushes(files: RemoteFiles, records: Sequence[CheckedRecord]) -> dict[bytes, int]:
+    """Return when each record was first pushed."""
+    with IndexCache.open(None, files.address) as cache:
+        cache.refresh(files)
+        return {
+            id: push.created
+            for checked in records
+            for id, push in cache.find_pushes(
+                checked.record.table, [bytes.fromhex(checked.record.id)]
+            )
+        }
 
 
 def test_what_was_replaced_is_deleted_after_the_grace_and_not_before(
@@ -198,8 +215,10 @@ def test_few_indexes_remain_and_each_record_is_rewritten_seldom() -> None:
 
 
 def _listing(sizes: Sequence[int]) -> list[SurveyedIndex]:
-    header = IndexHeader("Ann", 0, ())
-    return [SurveyedIndex(str(at), size, header, size) for at, size in enumerate(sizes)]
+    return [
+        SurveyedIndex(str(at), size, IndexHeader("Ann", 0, (), records=size))
+        for at, size in enumerate(sizes)
+    ]
 
 
 def test_an_index_never_has_more_records_than_allowed() -> None:
