@@ -26,10 +26,10 @@ from evalstore.sharing.indexes import (
 )
 from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, reading_order, sha256
 from evalstore.sharing.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
+from evalstore.sharing.range_hashes import hash_range
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, RemoteFiles
 from evalstore.sharing.replaced_indexes import ReplacedIndexes
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
-from evalstore.store.ids import JOINED_IDS, as_joined
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -177,7 +177,7 @@ class IndexCache:
     def _clear(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection:
-            for table in ("records", "packs", "indexes", "refused", "replaced"):
+            for table in ("records", "packs", "indexes", "refused", "replaced", "range_hashes"):
                 self._connection.execute(f"DELETE FROM {table}")
 
     def add(self, name: str, data: bytes, writer: str) -> None:
@@ -194,6 +194,7 @@ class IndexCache:
             connection.execute("DELETE FROM refused WHERE name = ?", (name,))
             if self._replaced.settle(name, writer):
                 return
+            connection.execute("DELETE FROM range_hashes")
             self._replaced.add(header.replaces, writer)
             cursor = connection.execute(
                 "INSERT INTO indexes (name, writer, created, records) VALUES (?, ?, ?, 0)",
@@ -269,11 +270,9 @@ class IndexCache:
         query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
         return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
 
-    def join_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
-        """Return the same ids, concatenated; None if that is not possible."""
-        query = f"SELECT {JOINED_IDS} FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
-        found = self._connection.execute(query, (TABLE_NUMBERS[table], first, last))
-        return as_joined(*found.fetchone())
+    def hash_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
+        """Return the hash of the same ids; None if there is something else among them."""
+        return hash_range(self._connection, TABLE_NUMBERS[table], first, last)
 
     def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[RecordPlace]:
         """Yield where the remote has these records of a table; those it lacks are left out."""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from evalstore.sharing.range_hashes import SCHEMA as RANGE_HASHES
 from evalstore.sharing.replaced_indexes import SCHEMA as REPLACED
 from evalstore.store.connection import harden
 
@@ -84,6 +85,6 @@ def _is_usable(connection: sqlite3.Connection, origin: Origin) -> bool:
 
 def make_tables(connection: sqlite3.Connection, origin: Origin) -> None:
     """Make the tables of a cache."""
-    for statement in [*_SCHEMA.split(";"), REPLACED]:
+    for statement in [*_SCHEMA.split(";"), REPLACED, RANGE_HASHES]:
         connection.execute(statement)
     connection.execute("INSERT INTO origin VALUES (?, ?, ?)", origin)
