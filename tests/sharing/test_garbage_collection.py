@@ -150,6 +150,28 @@ def test_what_was_replaced_is_deleted_after_the_grace_and_not_before(
     assert stores.names(root) == clean
 
 
+def test_what_is_replaced_again_after_a_loss_has_the_whole_grace_again(
+    whole_records: Sequence[CheckedRecord], full: Store, tmp_path: Path
+) -> None:
+    root = tmp_path / "remote"
+    files = FolderFiles(root)
+    stores.push_parts(whole_records, files, tmp_path, 4)
+    replaced = stores.collect(files).replaced
+    _age(root, 30)
+    (merged,) = root.glob("indexes/*.merged.idx")
+    merged.unlink()
+    before = stores.names(root)
+    planned = stores.collect(files, dry_run=True)
+    assert stores.names(root) == before
+    done = stores.collect(files)
+    assert (done.replaced, done.deleted) == (planned.replaced, planned.deleted)
+    assert (done.replaced, done.deleted, done.waiting) == (replaced, FileCounts(), replaced)
+    assert merged.exists()
+    _age(root, 15)
+    assert stores.collect(files).deleted == replaced
+    assert _rows(files, tmp_path) == stores.rows(full)
+
+
 @given(PUSHES, st.sets(st.integers(0, 11)), st.sampled_from([400, 3_000, 100_000]))
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whoever_pushes_what_the_union_stays(
@@ -337,7 +359,9 @@ def test_a_pack_that_no_index_lists_is_deleted_when_it_was_found_so_twice(tmp_pa
     stores.collect(files)
     assert _files(root, "retired") == []  # a push may be at work
     _age(root, 15)
-    stores.collect(files)
+    planned = stores.collect(files, dry_run=True)
+    assert _files(root, "retired") == []
+    assert planned.waiting == stores.collect(files).waiting == FileCounts(0, 1, len(MAGIC))
     assert len(_files(root, "retired")) == 1  # one that goes on now learns of it
     assert files.read(pack_name(digest), 100) == MAGIC
     _age(root, 15)
