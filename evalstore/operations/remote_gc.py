@@ -41,7 +41,8 @@ def collect_remote_garbage(
 ) -> GarbageReport:
     """Compact the small pushes of a remote, and delete what has been unneeded for so long.
 
-    `grace` is such as `30d`; None: `GRACE`. All rows stay. Raises `EvalstoreError`; the next clean-up completes what this one has begun.
+    `grace` is a text such as `30d`; None: `GRACE`. All rows stay. Raises `EvalstoreError`; the next
+    clean-up completes what this one has begun.
     """
     grace = GRACE if grace is None else grace
     seconds = read_age(grace)
