@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evalstore.operations.merge import MergeReport
     from evalstore.operations.pull import PullReport
     from evalstore.operations.push import PushReport
+    from evalstore.operations.remote_gc import GarbageReport
 
 
 class ResultSharing(ResultWriter):
@@ -71,6 +72,18 @@ class ResultSharing(ResultWriter):
         options.require_known("pull_for_plan", selection, SelectionKeywords.__optional_keys__)
         with self._use() as location:
             return pull_for_plan(location, remote, options.selection_of(selection))
+
+    def collect_garbage(
+        self, remote: str | None = None, *, grace: str | None = None, dry_run: bool = False
+    ) -> GarbageReport:
+        """Compact the small pushes of a remote, and delete its files that are no longer needed.
+
+        Files stay as long as `grace` says (default: `14d`) after they were marked. All rows stay.
+        """
+        from evalstore.operations.remote_gc import collect_remote_garbage
+
+        with self._use() as location:
+            return collect_remote_garbage(location, remote, grace=grace, dry_run=dry_run)
 
     def create_bundle(
         self,

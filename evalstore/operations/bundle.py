@@ -15,8 +15,9 @@ from evalstore.operations.open_remote import OpenRemote
 from evalstore.operations.output_paths import require_writable
 from evalstore.operations.pull import PullReport, pull_missing
 from evalstore.operations.push import count_kinds, write_missing
-from evalstore.operations.pushed_rows import find_untagged_rows, pushed_tables
+from evalstore.operations.pushed_rows import pushed_tables
 from evalstore.operations.since import choose_since
+from evalstore.operations.untagged_rows import find_untagged_rows
 from evalstore.operations.user_name import name_of_writer
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.sharing.bundle_files import BundleDescription, BundleFiles, is_bundle

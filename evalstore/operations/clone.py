@@ -45,6 +45,10 @@ class CloneReport:
     """Runs that were left in the remote, because it lacks rows that they refer to."""
     waiting_rows: int = field(default=0, metadata={"json_name": "waitingRows"})
     """Other rows that were left there for the same reason."""
+    missing_packs: int = field(default=0, metadata={"json_name": "missingPacks"})
+    """Packs that are not in the remote yet."""
+    missing_rows: int = field(default=0, metadata={"json_name": "missingRows"})
+    """The rows in them, which a pull copies later."""
 
 
 def clone(
@@ -90,6 +94,8 @@ def clone(
         report.newer,
         report.waiting,
         report.waiting_rows,
+        report.missing_packs,
+        report.missing_rows,
     )
 
 

@@ -1,4 +1,7 @@
-"""Opens a remote together with the store of the workspace."""
+"""Opens a remote together with the store of the workspace.
+
+What only one kind of remote needs is imported when one is opened, to keep the others quick.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.sharing.buckets import open_bucket
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.known_runs import cache_path
 from evalstore.sharing.remote_acceptance import acceptance_of, signing_key_of
-from evalstore.sharing.sftp import open_sftp
 from evalstore.workspace.remote_names import is_folder, path_of
 from evalstore.workspace.remote_urls import BUCKETS, RemoteUrl, read_url
 from evalstore.workspace.remotes import find_remote, locate_folder, locate_url
@@ -94,4 +95,10 @@ def open_typed(address: str) -> RemoteFiles:
 
 
 def _open_url(url: RemoteUrl) -> RemoteFiles:
-    return open_bucket(url, os.environ) if url.scheme in BUCKETS else open_sftp(url)
+    if url.scheme in BUCKETS:
+        from evalstore.sharing.buckets import open_bucket
+
+        return open_bucket(url, os.environ)
+    from evalstore.sharing.sftp import open_sftp
+
+    return open_sftp(url)

@@ -11,9 +11,8 @@ from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.push import count_kinds
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.layout import require_remote
-from evalstore.sharing.pack_reader import MissingPackError
 from evalstore.sharing.progress import CopyListener
-from evalstore.sharing.pull import pull_records
+from evalstore.sharing.pull import Pulled, pull_records
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -47,6 +46,10 @@ class PullReport:
     """Runs that were left in the remote, because it lacks rows that they refer to."""
     waiting_rows: int = field(default=0, metadata={"json_name": "waitingRows"})
     """Other rows that were left there for the same reason."""
+    missing_packs: int = field(default=0, metadata={"json_name": "missingPacks"})
+    """Packs that are not in the remote yet: a synchronised folder may have their index first."""
+    missing_rows: int = field(default=0, metadata={"json_name": "missingRows"})
+    """The rows in them, which the next pull copies."""
     dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
     left_out: Sequence[LeftOut] = field(default=(), metadata={"json_name": "leftOut"})
     """Pushes that do not count, of which nothing is copied."""
@@ -84,30 +87,35 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
     )
     if dry_run or not missing:
         return report
-    listener = listener or CopyListener()
-    try:
-        _copy(opened, missing, report, listener)
-    except MissingPackError:
-        received = opened.cache.refresh(opened.files)
-        if not received:
-            raise
-        report.bytes_received += received  # somebody has replaced packs meanwhile
-        with opened.store.snapshot_ids() as ids:
-            missing = find_missing(opened.cache.records, ids)
-        _copy(opened, missing, report, listener)
+    pulled = _copy(opened, missing, report, listener or CopyListener())
+    report.newer = opened.cache.records.count_unknown()
+    note_left(report, pulled)
+    left = count_kinds(Counter(pulled.left) + Counter(pulled.missing))
+    report.records = {kind: count - left[kind] for kind, count in report.records.items()}
     return report
 
 
 def _copy(
     opened: OpenRemote, missing: MissingIds, report: PullReport, listener: CopyListener
-) -> None:
+) -> Pulled:
+    """Copy rows, once more if somebody has replaced packs meanwhile; returns the last result."""
     pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
     report.bytes_received += pulled.bytes_received
-    report.newer = opened.cache.records.count_unknown()
+    received = opened.cache.refresh(opened.files) if pulled.missing_packs else 0
+    if received:
+        with opened.store.snapshot_ids() as ids:
+            missing = find_missing(opened.cache.records, ids)
+        pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
+        report.bytes_received += received + pulled.bytes_received
+    return pulled
+
+
+def note_left(report: PullReport, pulled: Pulled) -> None:
+    """Note in a report what was left in the remote."""
     report.waiting = pulled.waiting
     report.waiting_rows = sum(pulled.left.values()) - pulled.waiting
-    left = count_kinds(pulled.left)
-    report.records = {kind: count - left[kind] for kind, count in report.records.items()}
+    report.missing_packs = pulled.missing_packs
+    report.missing_rows = sum(pulled.missing.values())
 
 
 def count_left_out(cache: IndexCache) -> list[LeftOut]:

@@ -14,8 +14,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.display import plural
+from evalstore.errors import RemoteError
 from evalstore.operations.open_remote import OpenRemote, open_remote
-from evalstore.operations.pull import PullReport, count_left_out
+from evalstore.operations.pull import PullReport, count_left_out, note_left
 from evalstore.operations.push import count_kinds
 from evalstore.operations.regressions import has_case_without_verdict
 from evalstore.planning.open_project import open_project
@@ -23,7 +25,6 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.results import as_result, compute_results
 from evalstore.sharing.layout import require_remote
-from evalstore.sharing.pack_reader import MissingPackError
 from evalstore.sharing.progress import CopyListener
 from evalstore.sharing.pull_referenced import ReferencedPull
 from evalstore.store.revisions import resolve_remote_run
@@ -50,7 +51,8 @@ def pull_for_plan(
     """Copy the answers and judgements that a run with this selection would ask for.
 
     `with_history` adds the runs that tell whether a failure is a regression; None: where all cases
-    are selected. With a `baseline`, a revision, only its run is added. Raises `EvalstoreError`.
+    are selected. With a `baseline`, a revision, only its run is added. Raises `EvalstoreError`,
+    also when earlier runs are needed and the remote is not complete yet.
     """
     with open_remote(location, remote, create=True) as opened:
         require_remote(opened.files)
@@ -61,29 +63,35 @@ def pull_for_plan(
             location.warn(f"'{opened.name}' has no runs: no failure can be told from a regression")
         wanted = _History(baseline, not selection.narrows if with_history is None else with_history)
         copied: Counter[str] = Counter()
+        again = 0
         for is_last in (False, True):
+            received += again
             pull = ReferencedPull(opened.store, opened.files, opened.cache, listener)
-            try:
-                _pull(location, selection, opened, wanted, pull)
+            _pull(location, selection, opened, wanted, pull)
+            copied.update(pull.by_table)
+            received += pull.pulled.bytes_received
+            if is_last or not pull.pulled.missing_packs:
                 break
-            except MissingPackError:
-                again = opened.cache.refresh(opened.files)
-                if is_last or not again:
-                    raise
-                received += again  # somebody has replaced packs meanwhile
-            finally:
-                copied.update(pull.by_table)
-                received += pull.pulled.bytes_received
-        return PullReport(
+            again = opened.cache.refresh(opened.files)
+            if not again:  # nobody has replaced packs meanwhile
+                break
+        report = PullReport(
             opened.name,
             opened.address,
             count_kinds(copied),
             bytes_received=received,
             newer=opened.cache.records.count_unknown(),
-            waiting=pull.pulled.waiting,
-            waiting_rows=sum(pull.pulled.left.values()) - pull.pulled.waiting,
             left_out=count_left_out(opened.cache),
         )
+        note_left(report, pull.pulled)
+        if report.missing_packs and (wanted.is_searched or baseline):
+            raise RemoteError(
+                f"the remote '{opened.address}' is not complete yet: "
+                f"it lacks {plural(report.missing_packs, 'pack')} with "
+                f"{plural(report.missing_rows, 'row')}, and a regression could be overlooked",
+                hint="try again later; 'evalstore fsck --remote' lists what is missing",
+            )
+        return report
 
 
 class _History(NamedTuple):

@@ -1,27 +1,22 @@
-"""Which rows a push copies to a remote."""
+"""Which rows a push copies to a remote.
+
+What only excluded tags need is imported when there are some, to keep other pushes quick.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.errors import EvalstoreError
-from evalstore.files.fields import nearest, suggest
 from evalstore.operations.since import choose_since
-from evalstore.operations.tagged_versions import find_tagged_versions
-from evalstore.planning.open_project import open_project
-from evalstore.planning.options import SelectionOptions
-from evalstore.planning.planner import require_sound
-from evalstore.planning.unknown_names import require_tag
 from evalstore.sharing.differences import count_ids, find_missing
-from evalstore.sharing.exclusion import SharedRows, find_shared_rows
 from evalstore.store.records import COPIED_TABLES
 from evalstore.store.table_columns import FAILURES
 
 if TYPE_CHECKING:
     from evalstore.operations.open_remote import OpenRemote
     from evalstore.planning.options import Location
-    from evalstore.sharing.differences import IdSource, MissingIds
+    from evalstore.sharing.differences import MissingIds
     from evalstore.sharing.reachable import ReachedIds
 
 
@@ -55,6 +50,8 @@ def choose_rows(
     if since is not None:
         reached = choose_since(opened.store, since, with_failures=with_failures).reach()
     if exclude_tags or opened.exclude_tags:
+        from evalstore.operations.untagged_rows import find_untagged_rows
+
         shared = find_untagged_rows(
             location, exclude_tags, opened.exclude_tags, reached, with_failures=with_failures
         )
@@ -77,34 +74,3 @@ def count_excluded_runs(opened: OpenRemote, chosen: ChosenRows) -> int:
     if chosen.excluded_runs is None:
         return 0
     return count_ids(find_missing(chosen.excluded_runs, opened.cache.records))
-
-
-def find_untagged_rows(
-    location: Location,
-    tags: Sequence[str],
-    usual_tags: Sequence[str] = (),
-    within: IdSource | None = None,
-    *,
-    with_failures: bool = False,
-) -> SharedRows:
-    """Return the rows that have nothing to do with cases with these tags.
-
-    With `within`, only rows that it has, and what they refer to. Raises `EvalstoreError`, also for
-    test files with errors, whose tags are not known, and for one of `tags` that no case has; of
-    `usual_tags`, cases may have none yet.
-    """
-    if with_failures:
-        raise EvalstoreError(
-            "'--with-failures' cannot be combined with excluded tags",
-            hint="a failed call does not say which test it was about",
-        )
-    with open_project(location) as project:
-        require_sound(project, SelectionOptions())
-        versions = find_tagged_versions(project, {*tags, *usual_tags})
-        require_tag(tags, versions.tags)
-        for tag in sorted(set(usual_tags) - versions.tags):
-            text = f"no case has the tag '{tag}', which the remote excludes"
-            if nearest(tag, versions.tags):  # what should stay here would be pushed
-                raise EvalstoreError(text, hint=suggest(tag, versions.tags, "tags"))
-            location.warn(text)
-        return find_shared_rows(project.store, versions.shared, versions.excluded, within)

@@ -35,14 +35,16 @@ def collect_remote_garbage(
     location: Location,
     remote: str | None = None,
     *,
-    grace: str = GRACE,
+    grace: str | None = None,
     dry_run: bool = False,
     listener: CopyListener | None = None,
 ) -> GarbageReport:
     """Compact the small pushes of a remote, and delete what has been unneeded for so long.
 
-    All rows stay. Raises `EvalstoreError`; the next clean-up completes what this one has begun.
+    `grace` is a text such as `30d`; None: `GRACE`. All rows stay. Raises `EvalstoreError`; the next
+    clean-up completes what this one has begun.
     """
+    grace = GRACE if grace is None else grace
     seconds = read_age(grace)
     if seconds is None:
         raise EvalstoreError(f"'--grace {grace}' cannot be read", hint=AGE_HINT)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, short
-from evalstore.errors import StoreError
-from evalstore.sharing.indexes import LARGEST_INDEX, NO_KEY, DamagedIndexError, read_index
+from evalstore.sharing.indexes import LARGEST_INDEX, DamagedIndexError, read_index
 from evalstore.sharing.layout import (
     INDEXES,
     PACKS,
@@ -22,10 +21,10 @@ from evalstore.sharing.layout import (
     require_remote,
     sha256,
 )
-from evalstore.sharing.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
+from evalstore.sharing.packed_records import check_packed
+from evalstore.sharing.packs import TABLE_NAMES, DamagedPackError, PackEntry
 from evalstore.sharing.remote_files import MissingFileError, UnreadableFileError
 from evalstore.sharing.temporary_tables import open_tables
-from evalstore.store.records import check_record
 
 if TYPE_CHECKING:
     import sqlite3
@@ -148,7 +147,7 @@ class _Check:
                 "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     (numbers[pack], entry.offset, entry.length, entry.table, entry.id, key)
-                    for pack, entry, key in records
+                    for pack, entry, key, _ in records
                 ),
             )
         except DamagedIndexError:
@@ -216,22 +215,13 @@ class _Check:
     def _check_record(self, number: int, entry: PackEntry, key: bytes, data: bytes) -> str | None:
         """Check a row, and note what it refers to; returns what is wrong with it."""
         try:
-            record = read_record(data[entry.offset : entry.offset + entry.length], entry)
-            if record is None:
-                self.result.newer += 1
-                return None
-            checked = check_record(record)
-            targets = [
-                (bytes.fromhex(id), checked.kind, entry.id, number) for id in checked.references
-            ]
-            if key != (bytes.fromhex(checked.key) if checked.key else NO_KEY):
-                return "its index has another lookup key"
+            checked = check_packed(data[entry.offset : entry.offset + entry.length], entry, key)
         except DamagedPackError as error:
             return str(error)
-        except StoreError as error:
-            return str(error).rpartition(": ")[2]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return f"its content is not that of a {checked.kind}"
+        if checked is None:
+            self.result.newer += 1
+            return None
+        targets = ((bytes.fromhex(id), checked.kind, entry.id, number) for id in checked.references)
         self._connection.executemany("INSERT OR IGNORE INTO targets VALUES (?, ?, ?, ?)", targets)
         return None
 

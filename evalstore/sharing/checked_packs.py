@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from evalstore.errors import RemoteError, StoreError
-from evalstore.sharing.indexes import NO_KEY
+from evalstore.errors import RemoteError
 from evalstore.sharing.layout import pack_name, sha256
-from evalstore.sharing.packs import DamagedPackError, read_record
-from evalstore.store.records import check_record
+from evalstore.sharing.packed_records import check_packed
+from evalstore.sharing.packs import DamagedPackError
 
 if TYPE_CHECKING:
-    from evalstore.sharing.indexes import IndexedPack
-    from evalstore.sharing.packs import PackEntry
+    from evalstore.sharing.indexes import IndexedPack, IndexedRecord
     from evalstore.sharing.remote_files import RemoteFiles
 
 
-class PackedRecord(NamedTuple):
-    """A record as a pack has it."""
-
-    entry: PackEntry
-    key: bytes
-    """Its lookup key."""
-    data: bytes
-
-
 def read_checked(
-    files: RemoteFiles, pack: IndexedPack, entries: Iterable[tuple[PackEntry, bytes]]
-) -> Iterator[PackedRecord]:
-    """Yield records of a pack, which are given with their lookup keys.
+    files: RemoteFiles, pack: IndexedPack, records: Iterable[IndexedRecord]
+) -> Iterator[tuple[IndexedRecord, bytes]]:
+    """Yield records of a pack with their bytes.
 
     Those of a newer program are not checked. Raises `RemoteError` for a pack that is damaged.
     """
@@ -37,20 +26,14 @@ def read_checked(
     content = files.read(name, pack.size)
     if sha256(content) != pack.digest:
         raise _damaged(files, name, "it has other bytes than when it was written")
-    for entry, key in entries:
+    for record in records:
+        entry = record.entry
         data = content[entry.offset : entry.offset + entry.length]
         try:
-            record = read_record(data, entry)
-            if record is not None:
-                checked = check_record(record)
-                if key != (bytes.fromhex(checked.key) if checked.key else NO_KEY):
-                    raise DamagedPackError("its index has another lookup key")
+            check_packed(data, entry, record.key)
         except DamagedPackError as error:
             raise _damaged(files, name, f"the record {entry.id.hex()}: {error}") from error
-        except StoreError as error:
-            problem = str(error).removeprefix("the store is damaged: ")
-            raise _damaged(files, name, problem) from error
-        yield PackedRecord(entry, key, data)
+        yield record, data
 
 
 def _damaged(files: RemoteFiles, name: str, problem: str) -> RemoteError:

@@ -94,6 +94,7 @@ class GarbageCollection:
         self._survey = RemoteSurvey(self._files, self._cache.rules)
         self._time = self._read_time()
         require_past(self._files, self._survey.marks, self._time)
+        self._forget_void_marks()
         self._put_together()
         if not self._dry_run:
             self._mark()
@@ -107,6 +108,27 @@ class GarbageCollection:
         unlisted = survey.packs.keys() - survey.find_listed_packs()
         is_needed = survey.marks or unlisted or survey.has_clock
         return read_time(self._files) if is_needed and not self._dry_run else now()
+
+    def _forget_void_marks(self) -> None:
+        """Delete the marks of indexes that nothing replaces: what replaced them was lost.
+
+        When they are replaced again, they get a new mark, and the whole grace.
+        """
+        survey = self._survey
+        replaced = {name for index in survey.indexes.values() for name in index.header.replaces}
+        unreplaced = survey.indexes.keys() - replaced
+        void = [mark for mark in survey.marks if not unreplaced.isdisjoint(mark.indexes)]
+        for mark in void:
+            survey.marks.remove(mark)
+            if not self._dry_run:
+                self._files.delete(mark.name)
+
+    def _find_abandoned(self) -> set[str]:
+        """Return the packs of interrupted pushes that are old, and in no mark yet."""
+        survey = self._survey
+        known = {digest for mark in survey.marks for digest in mark.packs}
+        unlisted = survey.packs.keys() - survey.find_listed_packs() - known
+        return {digest for digest in unlisted if self._is_old(survey.packs[digest].modified)}
 
     def _is_old(self, modified: int | None) -> bool:
         return modified is not None and self._time - modified >= self._grace
@@ -147,11 +169,9 @@ class GarbageCollection:
         packs = {pack.digest for name in indexes for pack in survey.indexes[name].header.packs}
         if indexes:
             write_mark(self._files, indexes, packs - needed)
-        known_packs = {digest for mark in survey.marks for digest in mark.packs}
-        unlisted = survey.packs.keys() - survey.find_listed_packs() - known_packs
-        old = {digest for digest in unlisted if self._is_old(survey.packs[digest].modified)}
-        if old:  # of interrupted pushes; one that goes on now must learn of it
-            write_mark(self._files, (), old)
+        abandoned = self._find_abandoned()
+        if abandoned:  # a push that goes on now must learn of it
+            write_mark(self._files, (), abandoned)
 
     def _delete(self) -> None:
         expired = [mark for mark in self._survey.marks if self._is_old(mark.modified)]
@@ -209,7 +229,9 @@ class GarbageCollection:
         """Count the packs that are marked, and the indexes that others replace."""
         survey, waiting = self._survey, self.result.waiting
         indexes = survey.find_replaced()
-        marks = read_marks(self._files, self._files.iterate(RETIRED))
+        marks = survey.marks
+        if not self._dry_run:
+            marks = read_marks(self._files, self._files.iterate(RETIRED))
         listed = {
             pack.digest
             for index in survey.indexes.values()
@@ -217,6 +239,8 @@ class GarbageCollection:
             for pack in index.header.packs
         }
         packs = {digest for mark in marks for digest in mark.packs} - listed
+        if self._dry_run:  # they would be marked
+            packs |= self._find_abandoned()
         packs &= survey.packs.keys()
         waiting.indexes = len(indexes)
         waiting.packs = len(packs)

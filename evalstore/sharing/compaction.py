@@ -18,7 +18,9 @@ from evalstore.sharing.indexes import (
     MOST_PACKS,
     MOST_RECORDS,
     MOST_REPLACED,
+    MOST_TIMES,
     IndexedPack,
+    IndexedRecord,
     IndexHeader,
     write_index,
 )
@@ -37,11 +39,12 @@ if TYPE_CHECKING:
 _SCHEMA = """
 CREATE TABLE entries (
     kind INTEGER NOT NULL, id BLOB NOT NULL, lookup BLOB NOT NULL, pack INTEGER NOT NULL,
-    start INTEGER NOT NULL, length INTEGER NOT NULL, PRIMARY KEY (kind, id)
+    start INTEGER NOT NULL, length INTEGER NOT NULL, pushed INTEGER NOT NULL,
+    PRIMARY KEY (kind, id)
 ) WITHOUT ROWID;
 CREATE TABLE rows (
     place INTEGER NOT NULL, id BLOB NOT NULL, kind INTEGER NOT NULL, lookup BLOB NOT NULL,
-    data BLOB NOT NULL, PRIMARY KEY (place, id)
+    pushed INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (place, id)
 );
 """
 _PLACES = {name: place for place, name in enumerate(COPIED_TABLES)}
@@ -100,6 +103,7 @@ def _fits(indexes: Sequence[SurveyedIndex]) -> bool:
         sum(index.records for index in indexes) <= MOST_RECORDS
         and sum(len(index.header.packs) for index in indexes) <= MOST_PACKS
         and sum(1 + len(index.header.replaces) for index in indexes) <= MOST_REPLACED
+        and sum(len(index.header.times) or 1 for index in indexes) <= MOST_TIMES
     )
 
 
@@ -184,17 +188,21 @@ def write_compaction(
     packs = compaction.packs()
     with open_tables(_SCHEMA) as connection:
         _note_entries(connection, survey, compaction.indexes, packs)
-        query = "SELECT pack, kind, id, start, length, lookup FROM entries ORDER BY pack, start"
+        query = (
+            "SELECT pack, kind, id, start, length, lookup, pushed FROM entries ORDER BY pack, start"
+        )
         by_pack = itertools.groupby(connection.execute(query), key=lambda row: row[0])
         for number, rows in by_pack:
             pack = packs[number]
-            entries = [(PackEntry(*row), key) for _, *row, key in rows]
+            records = [
+                IndexedRecord(number, PackEntry(*row), key, pushed) for _, *row, key, pushed in rows
+            ]
             if is_small(pack.size):
-                _copy_pack(connection, files, pack, entries)
+                _copy_pack(connection, files, pack, records)
             else:
-                writer.list_pack(pack, entries)
-                listener.advance(len(entries), 0)
-        query = "SELECT kind, id, data, lookup FROM rows ORDER BY place, id"
+                writer.list_pack(pack, records)
+                listener.advance(len(records), 0)
+        query = "SELECT kind, id, data, lookup, pushed FROM rows ORDER BY place, id"
         for row in connection.execute(query):
             writer.copy(*row)
     writer.finish_index()
@@ -207,20 +215,26 @@ def _note_entries(
     indexes: Sequence[SurveyedIndex],
     packs: Sequence[IndexedPack],
 ) -> None:
-    """Note where each record is: in the first of these packs that has it."""
+    """Note where each record is, in the first of these packs, and when it was pushed first."""
     numbers = {pack: number for number, pack in enumerate(packs)}
     statement = (
-        "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO UPDATE SET "
-        "lookup = excluded.lookup, pack = excluded.pack, start = excluded.start, "
-        "length = excluded.length WHERE excluded.pack < pack"
+        "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO UPDATE SET "
+        "lookup = iif(excluded.pack < pack, excluded.lookup, lookup), "
+        "start = iif(excluded.pack < pack, excluded.start, start), "
+        "length = iif(excluded.pack < pack, excluded.length, length), "
+        "pack = min(excluded.pack, pack), pushed = min(excluded.pushed, pushed)"
     )
     for index in indexes:
         own = [numbers[pack] for pack in index.header.packs]
+        created = index.header.created
         connection.executemany(
             statement,
             (
-                (entry.table, entry.id, key, own[pack], entry.offset, entry.length)
-                for pack, entry, key in survey.read_records(index.name)
+                (
+                    *(entry.table, entry.id, key, own[pack], entry.offset, entry.length),
+                    created if pushed is None else pushed,
+                )
+                for pack, entry, key, pushed in survey.read_records(index.name)
             ),
         )
 
@@ -229,14 +243,14 @@ def _copy_pack(
     connection: sqlite3.Connection,
     files: RemoteFiles,
     pack: IndexedPack,
-    entries: Iterable[tuple[PackEntry, bytes]],
+    records: Iterable[IndexedRecord],
 ) -> None:
     """Take records from a pack, in the order in which pushes write them."""
     connection.executemany(
-        "INSERT INTO rows VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (_place_of(entry.table), entry.id, entry.table, key, data)
-            for entry, key, data in read_checked(files, pack, entries)
+            (_place_of(entry.table), entry.id, entry.table, key, pushed, data)
+            for (_, entry, key, pushed), data in read_checked(files, pack, records)
         ),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.sharing.checked_packs import read_checked
+from evalstore.sharing.indexes import IndexedRecord
 from evalstore.sharing.packs import PackEntry
 from evalstore.sharing.temporary_tables import open_tables
 
@@ -50,7 +51,7 @@ def find_covered(
 
 
 def _iterate_ids(survey: RemoteSurvey, name: str) -> Iterator[tuple[int, bytes]]:
-    return ((entry.table, entry.id) for _, entry, _ in survey.read_records(name))
+    return ((entry.table, entry.id) for _, entry, *_ in survey.read_records(name))
 
 
 def _find(
@@ -62,18 +63,20 @@ def _find(
         f"INSERT OR IGNORE INTO found SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE {is_wanted}",
         (
             (entry.table, entry.id, pack, entry.offset, entry.length, key)
-            for pack, entry, key in survey.read_records(name)
+            for pack, entry, key, _ in survey.read_records(name)
         ),
     )
     query = "SELECT pack, kind, id, start, length, lookup FROM found ORDER BY pack, start"
     rows = connection.execute(query).fetchall()
     for pack, group in itertools.groupby(rows, key=lambda row: row[0]):
-        entries = [(PackEntry(*row), key) for _, *row, key in group]
+        records = [IndexedRecord(pack, PackEntry(*row), key) for _, *row, key in group]
         connection.executemany(
             "DELETE FROM wanted WHERE kind = ? AND id = ?",
             (
                 (record.entry.table, record.entry.id)
-                for record in read_checked(files, survey.indexes[name].header.packs[pack], entries)
+                for record, _ in read_checked(
+                    files, survey.indexes[name].header.packs[pack], records
+                )
             ),
         )
     connection.execute("DELETE FROM found")

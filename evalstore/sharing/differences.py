@@ -25,11 +25,8 @@ class IdSource(Protocol):
         """
         ...
 
-    def join_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
-        """Return the same ids, concatenated in any order that is the same for the same ids.
-
-        None if that is not possible.
-        """
+    def hash_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
+        """Return the SHA-256 of the same ids, sorted and concatenated; None if it is unknown."""
         ...
 
     def count(self, table: str, most: int) -> int:
@@ -46,8 +43,8 @@ def find_missing(
         found = bytearray()
         most = max(side.count(table, _FEW + 1) for side in (source, target))
         for first, last in _ranges(most):
-            ids = source.join_range(table, first, last)
-            if ids is not None and ids == target.join_range(table, first, last):
+            hash_ = source.hash_range(table, first, last)
+            if hash_ is not None and hash_ == target.hash_range(table, first, last):
                 continue  # as most are; nothing else takes so little time
             lacking = source.find_range(table, first, last)
             lacking -= target.find_range(table, first, last)

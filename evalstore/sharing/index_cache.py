@@ -21,7 +21,7 @@ from evalstore.sharing.indexes import (
     NO_KEY,
     DamagedIndexError,
     IndexHeader,
-    count_records,
+    NewerIndexError,
     read_index,
 )
 from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, reading_order, sha256
@@ -132,7 +132,9 @@ class IndexCache:
         except DamagedIndexError as error:
             raise RemoteError(
                 f"the remote '{files.address}' is damaged: '{name}': {error}",
-                hint=f"remove '{name}', and push again from a store that has its rows",
+                hint="install a newer version"
+                if isinstance(error, NewerIndexError)
+                else f"remove '{name}', and push again from a store that has its rows",
             ) from error
         return len(data)
 
@@ -144,14 +146,14 @@ class IndexCache:
         decision: Decision,
         version: str | None,
     ) -> None:
-        created, records = (header.created, count_records(data)) if header else (0, 0)
+        created, records = (header.created, header.records) if header else (0, 0)
         row = (name, decision.writer, created, records, decision.refusal, version)
         self._connection.execute("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _clear(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection:
-            for table in ("records", "packs", "indexes", "refused", "replaced"):
+            for table in ("records", "packs", "indexes", "refused", "replaced", "range_hashes"):
                 self._connection.execute(f"DELETE FROM {table}")
 
     def add(self, name: str, data: bytes, writer: str) -> None:
@@ -168,6 +170,7 @@ class IndexCache:
             connection.execute("DELETE FROM refused WHERE name = ?", (name,))
             if self._replaced.settle(name, writer):
                 return
+            connection.execute("DELETE FROM range_hashes")
             self._replaced.add(header.replaces, writer)
             cursor = connection.execute(
                 "INSERT INTO indexes (name, writer, created, records) VALUES (?, ?, ?, 0)",
@@ -183,7 +186,7 @@ class IndexCache:
                 ],
             )
             added = connection.executemany(
-                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     (
                         entry.table,
@@ -192,8 +195,9 @@ class IndexCache:
                         last + 1 + pack,
                         entry.offset,
                         entry.length,
+                        pushed,
                     )
-                    for pack, entry, key in records
+                    for pack, entry, key, pushed in records
                 ),
             ).rowcount
             connection.execute(

@@ -7,10 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from evalstore.sharing.range_hashes import SCHEMA as RANGE_HASHES
 from evalstore.sharing.replaced_indexes import SCHEMA as REPLACED
 from evalstore.store.connection import harden
 
-FORMAT = 4
+FORMAT = 5
 _BUSY_SECONDS = 10.0
 _SCHEMA = """
 CREATE TABLE origin (format INTEGER NOT NULL, address TEXT NOT NULL, rules TEXT NOT NULL);
@@ -23,7 +24,7 @@ CREATE TABLE packs (
 );
 CREATE TABLE records (
     kind INTEGER NOT NULL, id BLOB NOT NULL, lookup BLOB, pack INTEGER NOT NULL,
-    start INTEGER NOT NULL, length INTEGER NOT NULL, PRIMARY KEY (kind, id)
+    start INTEGER NOT NULL, length INTEGER NOT NULL, pushed INTEGER, PRIMARY KEY (kind, id)
 ) WITHOUT ROWID;
 CREATE TABLE refused (
     name TEXT PRIMARY KEY, writer TEXT NOT NULL, created INTEGER NOT NULL, records INTEGER NOT NULL,
@@ -84,6 +85,6 @@ def _is_usable(connection: sqlite3.Connection, origin: Origin) -> bool:
 
 def make_tables(connection: sqlite3.Connection, origin: Origin) -> None:
     """Make the tables of a cache."""
-    for statement in [*_SCHEMA.split(";"), REPLACED]:
+    for statement in [*_SCHEMA.split(";"), REPLACED, RANGE_HASHES]:
         connection.execute(statement)
     connection.execute("INSERT INTO origin VALUES (?, ?, ?)", origin)

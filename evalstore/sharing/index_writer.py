@@ -7,7 +7,7 @@ be deleted. Then the rows are written to a pack with another name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import RemoteError
 from evalstore.sharing.indexes import IndexedPack, IndexedRecord, IndexHeader, write_index
 from evalstore.sharing.layout import SIGNATURE, index_name, pack_name, sha256
-from evalstore.sharing.packs import PackEntry, PackWriter
+from evalstore.sharing.packs import PackWriter
 from evalstore.sharing.remote_files import MissingFileError
 from evalstore.sharing.retirement import find_retired_packs
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
@@ -63,8 +63,8 @@ class IndexWriter:
         self._sign = sign
         self.written = Written()
         self._pack = PackWriter()
-        self._keys: list[bytes] = []
-        """The lookup keys of the records in the pack."""
+        self._added: list[tuple[bytes, int | None]] = []
+        """The lookup keys of the records in the pack, and the times of their pushes."""
         self._packs: list[IndexedPack] = []
         self._records: list[IndexedRecord] = []
         self._retired: frozenset[str] | None = None
@@ -72,7 +72,7 @@ class IndexWriter:
     @property
     def records(self) -> int:
         """Return how many records the next index lists until now."""
-        return len(self._records) + len(self._keys)
+        return len(self._records) + len(self._added)
 
     @property
     def packs(self) -> int:
@@ -82,32 +82,35 @@ class IndexWriter:
     def add(self, record: StoredRecord, key: bytes) -> None:
         """Append a record with its lookup key."""
         self._pack.add(record)
-        self._added(key)
+        self._append(key, None)
 
-    def copy(self, table: int, id: bytes, data: bytes, key: bytes) -> None:
-        """Append a record as another pack has it."""
+    def copy(self, table: int, id: bytes, data: bytes, key: bytes, pushed: int) -> None:
+        """Append a record as another pack has it, with the time of its first push."""
         self._pack.copy(table, id, data)
-        self._added(key)
+        self._append(key, pushed)
 
-    def _added(self, key: bytes) -> None:
-        self._keys.append(key)
+    def _append(self, key: bytes, pushed: int | None) -> None:
+        self._added.append((key, pushed))
         if self._pack.is_full:
             self.finish_pack()
 
-    def list_pack(self, pack: IndexedPack, entries: Sequence[tuple[PackEntry, bytes]]) -> None:
-        """List records of a pack that the remote has, with their lookup keys."""
+    def list_pack(self, pack: IndexedPack, records: Iterable[IndexedRecord]) -> None:
+        """List records of a pack that the remote has."""
         number = len(self._packs)
         self._packs.append(pack)
-        self._records += [IndexedRecord(number, entry, key) for entry, key in entries]
+        self._records += [record._replace(pack=number) for record in records]
 
     def finish_pack(self) -> None:
         """Write the records that were added as a pack."""
-        entries, keys = self._pack.entries, self._keys
+        entries, added = self._pack.entries, self._added
         if not entries:
             return
         digest, size, sent = self._write_pack()
-        self.list_pack(IndexedPack(digest, size), list(zip(entries, keys, strict=True)))
-        self._pack, self._keys = PackWriter(), []
+        self.list_pack(
+            IndexedPack(digest, size),
+            (IndexedRecord(0, entry, *of) for entry, of in zip(entries, added, strict=True)),
+        )
+        self._pack, self._added = PackWriter(), []
         self.written.packs += 1
         self.written.bytes_sent += sent
         self._listener.advance(len(entries), sent)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.sharing.indexes import NO_KEY, IndexedPack
 from evalstore.sharing.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
-from evalstore.store.ids import JOINED_IDS, as_joined
+from evalstore.sharing.range_hashes import hash_range
 
 if TYPE_CHECKING:
     import sqlite3
@@ -60,11 +60,9 @@ class IndexedRecords:
         query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
         return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
 
-    def join_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
-        """Return the same ids, concatenated; None if that is not possible."""
-        query = f"SELECT {JOINED_IDS} FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
-        found = self._connection.execute(query, (TABLE_NUMBERS[table], first, last))
-        return as_joined(*found.fetchone())
+    def hash_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
+        """Return the hash of the same ids; None if there is something else among them."""
+        return hash_range(self._connection, TABLE_NUMBERS[table], first, last)
 
     def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[RecordPlace]:
         """Yield where the remote has these records of a table; those it lacks are left out."""
@@ -78,9 +76,13 @@ class IndexedRecords:
                 yield RecordPlace(pack, PackEntry(number, id, start, length), key or NO_KEY)
 
     def find_pushes(self, table: str, ids: Sequence[bytes]) -> Iterator[tuple[bytes, Push]]:
-        """Yield those of these records that the remote has, each with its first push."""
+        """Yield those of these records that the remote has, each with its first push.
+
+        Where a clean-up has put pushes together, `created` is the time of the first one with the
+        record.
+        """
         query = (
-            "SELECT id, name, writer, created, indexes.records FROM records "
+            "SELECT id, name, writer, coalesce(pushed, created), indexes.records FROM records "
             "JOIN packs ON packs.number = pack JOIN indexes ON indexes.number = source "
             "WHERE kind = ? AND id IN"
         )

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.errors import RemoteError, StoreError
+from evalstore.errors import RemoteError
 from evalstore.sharing.bundle_files import BundleFiles
-from evalstore.sharing.indexes import NO_KEY
-from evalstore.sharing.layout import SIGNATURE, pack_name, repair_hint, sha256
-from evalstore.sharing.packs import DamagedPackError, read_record
+from evalstore.sharing.layout import SIGNATURE, pack_name, repair_hint, require_remote, sha256
+from evalstore.sharing.packed_records import check_packed
+from evalstore.sharing.packs import TABLE_NAMES, DamagedPackError
 from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
-from evalstore.store.records import CheckedRecord, check_record
 
 if TYPE_CHECKING:
     from evalstore.sharing.index_cache import IndexCache
     from evalstore.sharing.indexed_records import RecordPlace
     from evalstore.sharing.indexes import IndexedPack
     from evalstore.sharing.progress import CopyListener
+    from evalstore.store.records import CheckedRecord
 
 _GAP = 16 * 1024
 """Bytes between two records that are rather read than left out by another request."""
-
-
-class MissingPackError(RemoteError):
-    """A pack that an index lists is not in the remote, or no longer."""
 
 
 class PackReader:
@@ -39,9 +36,13 @@ class PackReader:
         are in one."""
         self.bytes_received = 0
         """Of packs, or parts of them."""
+        self.missing_packs: set[str] = set()
+        """The SHA-256 of packs that an index lists and that are not there, or no longer."""
+        self.left = Counter[str]()
+        """How many of the records that should be read are in these packs, by table."""
 
     def read_records(self, table: str, ids: Sequence[bytes]) -> Iterator[CheckedRecord]:
-        """Yield the checked records of a table with these ids; those the remote lacks are left out.
+        """Yield the checked records of a table with these ids that the remote has.
 
         Raises as `read_pack` and `check`.
         """
@@ -61,18 +62,20 @@ class PackReader:
 
         A signature is that of an index with the SHA-256 of whole packs. The ids of records alone
         do not prove that bytes are those that were signed, so whole packs are read where
-        signatures are required. Raises `RemoteError` for a pack that is damaged, and
-        `MissingPackError` for one that is gone.
+        signatures are required. A pack that is missing is noted: a synchronised folder may have its
+        index first, or a clean-up has just replaced it. Raises `RemoteError` for one that is
+        damaged, for one that is missing in a bundle, and when the remote is gone.
         """
-        before = self.bytes_received
+        before, count = self.bytes_received, 0
         try:
-            yield from self._read(pack, places)
+            for count, found in enumerate(self._read(pack, places), start=1):  # noqa: B007
+                yield found
         except MissingFileError as error:
-            raise MissingPackError(
-                f"the remote '{self._files.address}' is damaged: '{pack_name(pack.digest)}' is "
-                "missing",
-                hint=f"try again in a moment; otherwise {self._repair(pack, is_missing=True)}",
-            ) from error
+            if isinstance(self._files, BundleFiles):
+                raise self._damaged(pack, "it is missing") from error
+            require_remote(self._files)
+            self.missing_packs.add(pack.digest)
+            self.left.update(TABLE_NAMES[place.entry.table] for place in places[count:])
         self._listener.advance(len(places), self.bytes_received - before)
 
     def _read(
@@ -107,18 +110,12 @@ class PackReader:
     def check(self, pack: IndexedPack, place: RecordPlace, data: bytes) -> CheckedRecord:
         """Return a checked record; raises `RemoteError` for one that is damaged."""
         try:
-            record = read_record(data, place.entry)
-            if record is None:
+            checked = check_packed(data, place.entry, place.key)
+            if checked is None:
                 raise DamagedPackError("its table is not known")
-            checked = check_record(record)
-            if place.key != (bytes.fromhex(checked.key) if checked.key else NO_KEY):
-                raise DamagedPackError("its index has another lookup key")
-            return checked
         except DamagedPackError as error:
             raise self._damaged(pack, f"the record {place.entry.id.hex()}: {error}") from error
-        except StoreError as error:
-            problem = str(error).removeprefix("the store is damaged: ")
-            raise self._damaged(pack, problem) from error
+        return checked
 
     def _damaged(self, pack: IndexedPack, problem: str) -> RemoteError:
         return RemoteError(
@@ -126,11 +123,11 @@ class PackReader:
             hint=self._repair(pack),
         )
 
-    def _repair(self, pack: IndexedPack, *, is_missing: bool = False) -> str:
+    def _repair(self, pack: IndexedPack) -> str:
         """Return how to repair the remote; nothing of the pack was stored."""
         if isinstance(self._files, BundleFiles):
             return "have the bundle made again; 'evalstore bundle verify' lists what is wrong"
-        names = [] if is_missing else [pack_name(pack.digest)]
+        names = [pack_name(pack.digest)]
         for name in self._cache.records.list_indexes(pack.digest):
             names += [name, name + SIGNATURE][: 1 + self._cache.rules.requires_signatures]
         return repair_hint(names, "; 'evalstore fsck --remote' lists all that is damaged")

@@ -1,16 +1,18 @@
 """Packs: files of up to 8 MiB that hold rows.
 
-A pack is the line `evalstore pack 1` and then records, one after another: the number of the table
-and of the coding (a byte each), the id (16 bytes), the lengths of the content, of the data and of
-what is stored (4 bytes each, little-endian), and the content with the data, compressed with zlib
-where that is shorter. The same records make the same pack, so that an interrupted push that is
-repeated finds what it has written.
+A pack is the line `evalstore pack 2` and then records, one after another: the number of the table
+and of the coding (a byte each), the lengths of the content, of the data and of what is stored, and
+the content with the data, compressed with deflate where that is shorter. A length has 7 bits in
+each byte, the lowest first; the highest bit of a byte says that another one follows. The same
+records make the same pack, so that an interrupted push that is repeated finds what it has written.
+
+Records of older programs, which a clean-up copies as they are, have another head: the number of the
+table and of the coding, the id (16 bytes), and the lengths (4 bytes each, little-endian).
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
@@ -19,7 +21,7 @@ from evalstore.sharing.pack_dictionary import DICTIONARY
 from evalstore.store.connection import LARGEST_VALUE
 from evalstore.store.records import StoredRecord
 
-MAGIC = b"evalstore pack 1\n"
+MAGIC = b"evalstore pack 2\n"
 LARGEST_PACK = 8 * 2**20
 """Bytes after which a pack is full; a single record may be larger."""
 LONGEST_RECORD = LARGEST_VALUE + 2**20
@@ -41,10 +43,13 @@ TABLE_NUMBERS = {
 }
 """Part of the format: a number is never used again for something else."""
 TABLE_NAMES = {number: name for name, number in TABLE_NUMBERS.items()}
-_HEAD = Struct("<BB16sIII")
-_STORED, _ZLIB, _DEFLATE = 0, 1, 2
-"""How a record is packed: not at all, by older programs with zlib, with deflate after
-`DICTIONARY`. Part of the format."""
+_STORED, _DEFLATE = 3, 4
+"""How a record is packed: not at all, or with deflate after `DICTIONARY`. Part of the format."""
+_OLD_STORED, _OLD_ZLIB, _OLD_DEFLATE = 0, 1, 2
+"""The same of older programs, whose records have `_OLD_HEAD`."""
+_OLD_HEAD = Struct("<BB16sIII")
+_LONGEST_LENGTH = 5
+"""Bytes of a length."""
 _WINDOW = -15
 """Raw deflate: what zlib puts around it would be a tenth of a short record."""
 _LONG = 64 * 2**10
@@ -96,7 +101,7 @@ class PackWriter:
             packed, coding = payload, _STORED
         id = bytes.fromhex(record.id)
         number = TABLE_NUMBERS[record.table]
-        head = _HEAD.pack(number, coding, id, len(content), len(data), len(packed))
+        head = _head(number, coding, len(content), len(data), len(packed))
         return self.copy(number, id, head + packed)
 
     def copy(self, table: int, id: bytes, data: bytes) -> PackEntry:
@@ -112,7 +117,7 @@ class PackWriter:
 
         Another `variant` of it has another name: it ends with an empty record that no index lists.
         """
-        end = _HEAD.pack(0, _STORED, variant.to_bytes(16, "big"), 0, 0, 0) if variant else b""
+        end = _head(0, _STORED, variant, 0, 0) if variant else b""
         data = b"".join([*self._pieces, end])
         return sha256(data), data
 
@@ -120,20 +125,22 @@ class PackWriter:
 def read_record(data: bytes, entry: PackEntry) -> StoredRecord | None:
     """Return the record at the beginning of these bytes; None for a table of a newer program.
 
-    `entry` says what it should be. Raises `DamagedPackError`.
+    `entry` says what it should be; its id is compared only where the head has one. Raises
+    `DamagedPackError`.
     """
-    if len(data) != entry.length or len(data) < _HEAD.size:
+    if len(data) != entry.length or len(data) < 2:
         raise DamagedPackError("it ends too early")
-    table, coding, id, content_size, data_size, packed_size = _HEAD.unpack_from(data)
-    if (table, id) != (entry.table, entry.id) or packed_size != len(data) - _HEAD.size:
+    table, coding = data[0], data[1]
+    if table != entry.table:
         raise DamagedPackError("it is not what its index says")
     name = TABLE_NAMES.get(table)
     if name is None:
         return None
+    content_size, data_size, start = _read_lengths(data, coding, entry)
     size = content_size + data_size
     if size > LONGEST_RECORD:
         raise DamagedPackError(f"it would have {size:,} bytes")
-    payload = _unpack(memoryview(data)[_HEAD.size :], coding, size)
+    payload = _unpack(memoryview(data)[start:], coding, size)
     try:
         content = payload[:content_size].decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
@@ -141,7 +148,44 @@ def read_record(data: bytes, entry: PackEntry) -> StoredRecord | None:
     blob = payload[content_size:]
     if blob and name != "files":
         raise DamagedPackError("it has data, which only files have")
-    return StoredRecord(name, id.hex(), content, blob if name == "files" else None)
+    return StoredRecord(name, entry.id.hex(), content, blob if name == "files" else None)
+
+
+def _head(table: int, coding: int, *lengths: int) -> bytes:
+    head = bytearray((table, coding))
+    for length in lengths:
+        while length > 0x7F:
+            head.append(length & 0x7F | 0x80)
+            length >>= 7
+        head.append(length)
+    return bytes(head)
+
+
+def _read_lengths(data: bytes, coding: int, entry: PackEntry) -> tuple[int, int, int]:
+    """Return the lengths of the content and of the data, and where what is stored begins."""
+    if coding in (_OLD_STORED, _OLD_ZLIB, _OLD_DEFLATE):
+        if len(data) < _OLD_HEAD.size:
+            raise DamagedPackError("it ends too early")
+        _, _, id, content_size, data_size, packed_size = _OLD_HEAD.unpack_from(data)
+        start = _OLD_HEAD.size
+    else:
+        id, start = entry.id, 2
+        content_size, start = _read_length(data, start)
+        data_size, start = _read_length(data, start)
+        packed_size, start = _read_length(data, start)
+    if id != entry.id or packed_size != len(data) - start:
+        raise DamagedPackError("it is not what its index says")
+    return content_size, data_size, start
+
+
+def _read_length(data: bytes, start: int) -> tuple[int, int]:
+    """Return a length, and where it ends."""
+    length = 0
+    for position, byte in enumerate(data[start : start + _LONGEST_LENGTH]):
+        length |= (byte & 0x7F) << 7 * position
+        if byte < 0x80:
+            return length, start + position + 1
+    raise DamagedPackError("a length in it does not end")
 
 
 def _pack(payload: bytes) -> bytes:
@@ -152,12 +196,12 @@ def _pack(payload: bytes) -> bytes:
 
 def _unpack(packed: memoryview, coding: int, size: int) -> bytes:
     """Return bytes of the expected size; more are never unpacked."""
-    if coding == _STORED:
+    if coding in (_STORED, _OLD_STORED):
         payload = bytes(packed)
-    elif coding in (_ZLIB, _DEFLATE):
+    elif coding in (_DEFLATE, _OLD_DEFLATE, _OLD_ZLIB):
         unpacker = (
             zlib.decompressobj()
-            if coding == _ZLIB
+            if coding == _OLD_ZLIB
             else zlib.decompressobj(_WINDOW, zdict=DICTIONARY)
         )
         try:
@@ -171,19 +215,3 @@ def _unpack(packed: memoryview, coding: int, size: int) -> bytes:
     if len(payload) != size:
         raise DamagedPackError("it has another length")
     return payload
-
-
-def iterate_entries(data: bytes) -> Iterator[PackEntry]:
-    """Yield the entries of a whole pack, for checking it; raises `DamagedPackError`."""
-    if not data.startswith(MAGIC):
-        raise DamagedPackError("it is not a pack")
-    offset = len(MAGIC)
-    while offset < len(data):
-        if offset + _HEAD.size > len(data):
-            raise DamagedPackError("it ends too early")
-        table, _, id, _, _, packed_size = _HEAD.unpack_from(data, offset)
-        length = _HEAD.size + packed_size
-        if offset + length > len(data):
-            raise DamagedPackError("it ends too early")
-        yield PackEntry(table, id, offset, length)
-        offset += length

@@ -33,6 +33,9 @@ class Pulled(NamedTuple):
     """Of packs, or parts of them."""
     left: Mapping[str, int]
     """How many rows were left in the remote, because it lacks rows that they refer to, by table."""
+    missing: Mapping[str, int]
+    """How many rows are in packs that are not in the remote yet, or no longer, by table."""
+    missing_packs: int
 
     @property
     def waiting(self) -> int:
@@ -42,7 +45,13 @@ class Pulled(NamedTuple):
     @classmethod
     def of(cls, arrivals: Arrivals, reader: PackReader) -> Self:
         """Return what was read until now."""
-        return cls(sum(arrivals.stored.values()), reader.bytes_received, arrivals.waiting)
+        return cls(
+            sum(arrivals.stored.values()),
+            reader.bytes_received,
+            arrivals.waiting,
+            reader.left,
+            len(reader.missing_packs),
+        )
 
 
 def pull_records(
@@ -55,10 +64,10 @@ def pull_records(
     """Store these rows of a remote; runs come last, so that an interrupted pull shows no new run.
 
     Each pack is read once. A row that refers to rows which the remote does not have yet is left
-    there.
+    there, as are those in packs that are missing.
 
-    Raises `RemoteError` for a pack that is damaged, `MissingPackError` for one that is gone, and
-    `StoreError` if a stored row has other content.
+    Raises `RemoteError` for a pack that is damaged, and `StoreError` if a stored row has other
+    content.
     """
     listener.start(count_ids(missing))
     reader = PackReader(files, cache, listener)

@@ -14,6 +14,7 @@ from evalstore.sharing.differences import split_ids
 from evalstore.sharing.push import iterate_records
 from evalstore.sharing.temporary_tables import open_tables
 from evalstore.store.contents import decode_content
+from evalstore.store.ids import hash_joined
 from evalstore.store.records import COPIED_TABLES, ID_BYTES
 from evalstore.store.references import iterate_joint_subjects, iterate_references
 from evalstore.store.table_columns import SESSIONS
@@ -43,10 +44,13 @@ class ReachedIds:
 
     def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
         """Return the ids of a table from `first` up to `last`, both included."""
-        return set(iter_unpack(_ID, self.join_range(table, first, last)))
+        return set(iter_unpack(_ID, self._join_range(table, first, last)))
 
-    def join_range(self, table: str, first: bytes, last: bytes) -> bytes:
-        """Return the same ids, concatenated."""
+    def hash_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
+        """Return the hash of the same ids."""
+        return hash_joined(self._join_range(table, first, last))
+
+    def _join_range(self, table: str, first: bytes, last: bytes) -> bytes:
         joined = self._joined.get(table, b"")
         numbers = range(len(joined) // ID_BYTES)
 

@@ -11,7 +11,6 @@ from evalstore.sharing.indexes import (
     DamagedIndexError,
     IndexedRecord,
     IndexHeader,
-    count_records,
     read_index,
 )
 from evalstore.sharing.layout import (
@@ -49,7 +48,11 @@ class SurveyedIndex(NamedTuple):
     size: int
     """Bytes."""
     header: IndexHeader
-    records: int
+
+    @property
+    def records(self) -> int:
+        """Return how many records it lists."""
+        return self.header.records
 
 
 class RemoteSurvey:
@@ -88,8 +91,7 @@ class RemoteSurvey:
                 except MissingFileError:
                     continue  # another clean-up has deleted it
                 header, _ = self._parse(name, data)
-                size, records = len(data), count_records(data)
-                self.indexes[name] = SurveyedIndex(name, size, header, records)
+                self.indexes[name] = SurveyedIndex(name, len(data), header)
 
     def _read(self, name: str) -> bytes:
         data = self._files.read(name, LARGEST_INDEX)

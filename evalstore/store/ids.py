@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from evalstore.errors import StoreError
@@ -42,6 +43,11 @@ def as_joined(count: int, joined: bytes | None) -> bytes | None:
     """Return ids of the database, concatenated; None unless they are sure to be whole."""
     ids = joined or b""
     return ids if len(ids) == count * _ID_BYTES else None
+
+
+def hash_joined(ids: bytes | None) -> bytes | None:
+    """Return the SHA-256 of concatenated ids; None for None."""
+    return None if ids is None else hashlib.sha256(ids).digest()
 
 
 def _no_id() -> StoreError:

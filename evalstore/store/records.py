@@ -21,7 +21,7 @@ from evalstore.store.contents import (
 )
 from evalstore.store.database import Database, append, select_each
 from evalstore.store.derived_columns import derive_columns
-from evalstore.store.ids import JOINED_IDS, as_bytes, as_digits, as_id, as_joined
+from evalstore.store.ids import JOINED_IDS, as_bytes, as_digits, as_id, as_joined, hash_joined
 from evalstore.store.references import iterate_references
 from evalstore.store.table_columns import EVALUATIONS, EVENTS, FAILURES, RUNS, TABLES, VERSIONS
 from evalstore.values import FileVersion, Json
@@ -199,10 +199,10 @@ class IdSnapshot:
         query = f"SELECT id FROM {table} WHERE id BETWEEN ? AND ?"
         return set(self._connection.execute(query, (first, last)))
 
-    def join_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
-        """Return the same ids, concatenated; None if that is not possible."""
+    def hash_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
+        """Return the hash of the same ids; None if there is something else among them."""
         query = f"SELECT {JOINED_IDS} FROM {table} WHERE id BETWEEN ? AND ?"
-        return as_joined(*self._connection.execute(query, (first, last)).fetchone())
+        return hash_joined(as_joined(*self._connection.execute(query, (first, last)).fetchone()))
 
     def iterate_fields(self, table: str, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield the id of each row and these fields of its content, as SQLite reads them.

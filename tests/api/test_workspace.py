@@ -338,3 +338,14 @@ def test_results_are_shared(workspace: Workspace, tmp_path: Path) -> None:
     for other in others[:3]:
         assert [run.id for run in other.runs()] == [run.id for run in workspace.runs()]
         assert not other.status().is_any
+
+    for _ in range(2):  # two small pushes
+        workspace.run()
+        workspace.push()
+    planned = workspace.collect_garbage("origin", grace="30d", dry_run=True)
+    done = workspace.collect_garbage()
+    assert (planned.grace, planned.dry_run, done.grace) == ("30d", True, "14d")
+    assert done.collected.replaced == planned.collected.replaced
+    assert (done.collected.replaced.indexes, done.collected.written.indexes) == (2, 1)
+    with pytest.raises(evalstore.EvalstoreError, match="soon"):
+        workspace.collect_garbage(grace="soon")

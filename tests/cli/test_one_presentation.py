@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from evalstore.cli.render.history import print_diff
-from evalstore.cli.render.run import print_report, print_status
+from evalstore.cli.render.run import print_report
+from evalstore.cli.render.status import print_status
 from evalstore.operations.diff import diff, diff_models
 from evalstore.operations.progress import ProgressListener
 from evalstore.operations.run import run

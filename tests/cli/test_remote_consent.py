@@ -26,7 +26,7 @@ def named(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
         file.write(f"remotes: {{origin: '{URL}/'}}\n")
     folder = tmp_path / "elsewhere"
     monkeypatch.setattr(
-        "evalstore.operations.open_remote.open_sftp",
+        "evalstore.sharing.sftp.open_sftp",
         lambda url: SftpFiles(url.address, str(folder), places.sftp_command()),
     )
     return folder

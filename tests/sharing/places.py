@@ -88,9 +88,9 @@ def place_of(kind: str, root: Path) -> RecordPlace:
     if kind == "sftp":
         sftp_command()
         return lambda: sftp_files(root / ODD)
-    if kind == "s3":
+    if kind in ("s3", "az"):
         # The bucket is that of all tests of a process.
-        return lambda: s3_files(f"s3://bucket/o%20d*d/é/{root.name}")
+        return lambda: s3_files(f"{kind}://bucket/o%20d*d/é/{root.name}")
     from obstore.store import LocalStore, MemoryStore
 
     if kind == "local":

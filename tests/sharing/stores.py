@@ -61,6 +61,7 @@ def push(
     rules: Acceptance = ACCEPT_ALL,
     sign: Sign | None = None,
     writer: str = "Ann@laptop",
+    created: int = CREATED,
 ) -> Written:
     """Push everything."""
     make_remote(files)
@@ -68,7 +69,7 @@ def push(
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
             missing = find_missing(ids, indexes.records)
-        header = IndexHeader(writer, CREATED, ())
+        header = IndexHeader(writer, created, ())
         return push_records(store, files, indexes, missing, header, CopyListener(), sign=sign)
 
 
@@ -114,14 +115,16 @@ def push_parts(
     writer: str = "Ann@laptop",
     sign: Sign | None = None,
     rules: Acceptance = ACCEPT_ALL,
+    apart: int = 0,
 ) -> None:
-    """Push records in so many pushes; what a record refers to is pushed before it."""
+    """Push records in so many pushes, `apart` microseconds; references are pushed before."""
     path = folder / f"{writer}.db"
     with opened(path) as store:
         for number in range(count):
             first, last = (len(records) * at // count for at in (number, number + 1))
             store.ensure_records(records[first:last])
-            push(store, files, writer=writer, sign=sign, rules=rules)
+            created = CREATED + number * apart
+            push(store, files, writer=writer, sign=sign, rules=rules, created=created)
 
 
 def to_push(store: Store, files: RemoteFiles) -> dict[str, int]:

@@ -77,9 +77,11 @@ def test_small_pushes_become_one_pack_as_if_pushed_at_once(
 ) -> None:
     root, at_once = tmp_path / "remote", tmp_path / "once"
     files = FolderFiles(root)
-    stores.push_parts(whole_records, files, tmp_path, 12)
+    stores.push_parts(whole_records, files, tmp_path, 12, apart=60_000_000)
     stores.push(full, FolderFiles(at_once))
     expected = stores.rows(full)
+    pushes = _pushes(files, whole_records)
+    assert len(set(pushes.values())) == 12
     planned = stores.collect(files, dry_run=True)
     before = stores.names(root)
     done = stores.collect(files)
@@ -95,9 +97,24 @@ def test_small_pushes_become_one_pack_as_if_pushed_at_once(
         (merged,) = (name for name in sizes if name not in before)
         assert cache.refresh(files) == sizes[merged]  # what it replaces is not read
         (push,) = cache.list_pushes()
-        assert (push.writer, push.created) == ("Ann@laptop", stores.CREATED)
+        newest = stores.CREATED + 11 * 60_000_000
+        assert (push.writer, push.created) == ("Ann@laptop", newest)
         assert push.records == len(expected)
     assert _problems(files) == []
+    assert _pushes(files, whole_records) == pushes
+
+
+def _pushes(files: RemoteFiles, records: Sequence[CheckedRecord]) -> dict[bytes, int]:
+    """Return when each record was first pushed."""
+    with IndexCache.open(None, files.address) as cache:
+        cache.refresh(files)
+        return {
+            id: push.created
+            for checked in records
+            for id, push in cache.records.find_pushes(
+                checked.record.table, [bytes.fromhex(checked.record.id)]
+            )
+        }
 
 
 def test_what_was_replaced_is_deleted_after_the_grace_and_not_before(
@@ -131,6 +148,28 @@ def test_what_was_replaced_is_deleted_after_the_grace_and_not_before(
     clean = stores.names(root)
     assert stores.collect(files).deleted == FileCounts()
     assert stores.names(root) == clean
+
+
+def test_what_is_replaced_again_after_a_loss_has_the_whole_grace_again(
+    whole_records: Sequence[CheckedRecord], full: Store, tmp_path: Path
+) -> None:
+    root = tmp_path / "remote"
+    files = FolderFiles(root)
+    stores.push_parts(whole_records, files, tmp_path, 4)
+    replaced = stores.collect(files).replaced
+    _age(root, 30)
+    (merged,) = root.glob("indexes/*.merged.idx")
+    merged.unlink()
+    before = stores.names(root)
+    planned = stores.collect(files, dry_run=True)
+    assert stores.names(root) == before
+    done = stores.collect(files)
+    assert (done.replaced, done.deleted) == (planned.replaced, planned.deleted)
+    assert (done.replaced, done.deleted, done.waiting) == (replaced, FileCounts(), replaced)
+    assert merged.exists()
+    _age(root, 15)
+    assert stores.collect(files).deleted == replaced
+    assert _rows(files, tmp_path) == stores.rows(full)
 
 
 @given(PUSHES, st.sets(st.integers(0, 11)), st.sampled_from([400, 3_000, 100_000]))
@@ -198,8 +237,10 @@ def test_few_indexes_remain_and_each_record_is_rewritten_seldom() -> None:
 
 
 def _listing(sizes: Sequence[int]) -> list[SurveyedIndex]:
-    header = IndexHeader("Ann", 0, ())
-    return [SurveyedIndex(str(at), size, header, size) for at, size in enumerate(sizes)]
+    return [
+        SurveyedIndex(str(at), size, IndexHeader("Ann", 0, (), records=size))
+        for at, size in enumerate(sizes)
+    ]
 
 
 def test_an_index_never_has_more_records_than_allowed() -> None:
@@ -318,7 +359,9 @@ def test_a_pack_that_no_index_lists_is_deleted_when_it_was_found_so_twice(tmp_pa
     stores.collect(files)
     assert _files(root, "retired") == []  # a push may be at work
     _age(root, 15)
-    stores.collect(files)
+    planned = stores.collect(files, dry_run=True)
+    assert _files(root, "retired") == []
+    assert planned.waiting == stores.collect(files).waiting == FileCounts(0, 1, len(MAGIC))
     assert len(_files(root, "retired")) == 1  # one that goes on now learns of it
     assert files.read(pack_name(digest), 100) == MAGIC
     _age(root, 15)

@@ -16,6 +16,12 @@ from evalstore.store.records import StoredRecord
 ID = "0123456789abcdef" * 2
 CONTENT = json.dumps({"kind": "judgement", "feedback": "It is cold there."})
 HEAD = Struct("<BB16sIII")
+"""That of older programs."""
+
+
+def _deflated(payload: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=DICTIONARY)
+    return packer.compress(payload) + packer.flush()
 
 
 def test_the_text_that_compression_begins_with_never_changes() -> None:
@@ -46,22 +52,41 @@ def test_a_record_takes_half_as_much_as_alone() -> None:
     }
     text = json.dumps(content, separators=(",", ":"))
     entry = PackWriter().add(StoredRecord("evaluations", ID, text))
-    assert entry.length - HEAD.size <= len(zlib.compress(text.encode(), 9)) / 2
+    assert entry.length <= len(zlib.compress(text.encode(), 9)) / 2 + 7
 
 
 @pytest.mark.parametrize(
-    ("coding", "packed"), [(0, CONTENT.encode()), (1, zlib.compress(CONTENT.encode()))]
+    ("coding", "packed"),
+    [(0, CONTENT.encode()), (1, zlib.compress(CONTENT.encode())), (2, _deflated(CONTENT.encode()))],
 )
-def test_other_codings_are_read(coding: int, packed: bytes) -> None:
+def test_records_of_older_programs_are_read(coding: int, packed: bytes) -> None:
     data = HEAD.pack(10, coding, bytes.fromhex(ID), len(CONTENT), 0, len(packed)) + packed
     entry = PackEntry(10, bytes.fromhex(ID), 0, len(data))
     assert read_record(data, entry) == StoredRecord("evaluations", ID, CONTENT)
 
 
 def test_more_than_a_record_says_is_not_unpacked() -> None:
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=DICTIONARY)
-    packed = packer.compress(bytes(10**6)) + packer.flush()
+    packed = _deflated(bytes(10**6))
     for size in (10, 10**6 + 1):
         data = HEAD.pack(10, 2, bytes.fromhex(ID), size, 0, len(packed)) + packed
         with pytest.raises(DamagedPackError, match="another length"):
             read_record(data, PackEntry(10, bytes.fromhex(ID), 0, len(data)))
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (b"\x0a", "too early"),
+        (b"\x0a\x03", "does not end"),
+        (b"\x0a\x03\x01\x00\x80", "does not end"),
+        (b"\x0a\x03" + b"\xff" * 9, "does not end"),
+        (b"\x0a\x03\x01\x00\x02x", "not what its index says"),
+        (b"\x0b\x03\x01\x00\x01x", "not what its index says"),
+        (b"\x0a\x03\x02\x00\x01x", "another length"),
+        (b"\x0a\x03\xff\xff\xff\xff\x0f\x00\x01x", "would have"),
+        (b"\x0a\x09\x01\x00\x01x", "coding is 9"),
+    ],
+)
+def test_a_record_with_a_wrong_head_is_refused(head: bytes, message: str) -> None:
+    with pytest.raises(DamagedPackError, match=message):
+        read_record(head, PackEntry(10, bytes.fromhex(ID), 0, len(head)))

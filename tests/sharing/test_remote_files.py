@@ -20,9 +20,11 @@ from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
 from tests.sharing import places, stores
+from tests.sharing.azurite import azure_server
 from tests.sharing.places import RecordPlace
 
-KINDS = ("folder", "memory", "local", "sftp", pytest.param("s3", marks=pytest.mark.extended))
+SERVERS = [pytest.param(name, marks=pytest.mark.extended) for name in ("s3", "az")]
+KINDS = ("folder", "memory", "local", "sftp", *SERVERS)
 PACK = f"packs/ab/{'a' * 64}.pack"
 
 
@@ -33,11 +35,19 @@ def s3() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def az(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A server with the protocol of Azure's blob storage."""
+    folder = tmp_path_factory.mktemp("azurite")
+    with pytest.MonkeyPatch.context() as patch, azure_server(patch, folder):
+        yield
+
+
 @pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> RecordPlace:
     """An empty place, which may not exist yet."""
-    if request.param == "s3":
-        request.getfixturevalue("s3")
+    if request.param in ("s3", "az"):
+        request.getfixturevalue(request.param)
     return places.place_of(request.param, tmp_path)
 
 

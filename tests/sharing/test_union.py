@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from evalstore.errors import StoreError
 from evalstore.sharing.folder import FolderFiles
+from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.indexed_records import IndexedRecords
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
@@ -140,10 +142,30 @@ def test_ids_are_compared_whole_or_one_by_one(
     with empty.writing() as connection:
         connection.executemany("INSERT INTO prompts VALUES (?, '')", [(id,) for id in ids])
     with empty.snapshot_ids() as found:
-        joined = found.join_range("prompts", b"", b"\xff" * 17)
-        assert joined == (b"".join(ids) if sum(sizes) == 32 else None)
+        hashed = found.hash_range("prompts", b"", b"\xff" * 17)
+        assert hashed == (sha256(b"".join(ids)).digest() if sum(sizes) == 32 else None)
     with pytest.raises(StoreError, match=r"does not match its id|something in it has no id"):
         stores.push(empty, remote)
+
+
+def test_ids_that_were_compared_are_compared_again_when_others_push(
+    whole_records: list[CheckedRecord], empty: Store, remote: FolderFiles, tmp_path: Path
+) -> None:
+    models = [checked for checked in whole_records if checked.kind == "model"]
+    place = tmp_path / "cache.db"
+    empty.ensure_records(models[:1])
+    for _ in range(2):
+        stores.push(empty, remote, place)
+        with IndexCache.open(place, remote.address) as cache, empty.snapshot_ids() as ids:
+            everything = ("models", bytes(16), b"\xff" * 16)
+            assert cache.records.hash_range(*everything) == ids.hash_range(*everything)
+    with stores.opened(tmp_path / "other.db") as other:
+        other.ensure_records(models)
+        stores.push(other, remote)
+    assert len(models) > 1
+    assert stores.pull(empty, remote, place).records == len(models) - 1
+    shutil.rmtree(tmp_path / "remote")
+    assert stores.push(empty, remote, place).records == len(models)
 
 
 @pytest.mark.parametrize("cache", [None, "cache.db"])

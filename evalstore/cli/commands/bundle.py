@@ -16,6 +16,7 @@ from evalstore.cli.render.copied_rows import (
     counts_text,
     print_sentence,
     tell_of_excluded,
+    warn_of_missing,
     warn_of_newer,
     warn_of_waiting,
 )
@@ -217,3 +218,4 @@ def clone(
     place = "bundle" if report.remote == "bundle" else "remote"
     output.talk(f"the tests are not in a {place}: they come from your repository, with git")
     warn_of_waiting(report.waiting, report.waiting_rows, place)
+    warn_of_missing(report.missing_packs, report.missing_rows)

@@ -159,13 +159,13 @@ def _show(name: str | None, *, json: bool) -> None:
 
 def _collect_garbage(name: str | None, *, dry_run: bool, grace: str | None, json: bool) -> None:
     from evalstore.cli.render.collected_garbage import print_collected
-    from evalstore.operations.remote_gc import GRACE, collect_remote_garbage
+    from evalstore.operations.remote_gc import collect_remote_garbage
 
     with progress("compacting") as listener:
         report = collect_remote_garbage(
             here(),
             name,
-            grace=GRACE if grace is None else grace,
+            grace=grace,
             dry_run=dry_run,
             listener=listener,
         )

@@ -163,7 +163,7 @@ def status(
     asked (or a row was removed), in the second how it is judged; = reverted to a stored version.
     --short names a renamed file with both paths: R  old.md -> new.md.
     """
-    from evalstore.cli.render.run import print_status
+    from evalstore.cli.render.status import print_status
     from evalstore.operations.json_output import fields_to_json
     from evalstore.operations.status import status as operation
 
@@ -205,7 +205,7 @@ def judge(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> N
 
 
 def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
-    from evalstore.cli.render.run import print_status
+    from evalstore.cli.render.status import print_status
 
     if mode.watch and mode.dry_run:
         raise EvalstoreError(

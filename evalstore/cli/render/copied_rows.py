@@ -90,6 +90,7 @@ def warn_of_left_out(report: PullReport) -> None:
     """Warn of rows that this program does not know, and of pushes that do not count."""
     warn_of_newer(report.newer)
     warn_of_waiting(report.waiting, report.waiting_rows)
+    warn_of_missing(report.missing_packs, report.missing_rows)
     for left_out in report.left_out[:_WRITERS]:
         pushes = output.plural(left_out.pushes, "push")
         writer = left_out.writer or "an unknown writer"
@@ -124,6 +125,16 @@ def warn_of_waiting(runs: int, rows: int, place: str = "remote") -> None:
         f"{' and '.join(stayed)} stayed in the {place}, which lacks rows that "
         f"{'it refers' if is_one else 'they refer'} to; {then}"
     )
+
+
+def warn_of_missing(packs: int, rows: int) -> None:
+    """Warn of packs that are not in the remote, although an index lists them."""
+    if packs:
+        output.warn(
+            f"the remote is not complete yet: {output.plural(packs, 'pack')} with "
+            f"{output.plural(rows, 'row')} {'is' if packs == 1 else 'are'} missing; pull again "
+            "later, and if this stays so, see 'evalstore fsck --remote'"
+        )
 
 
 def warn_of_newer(count: int) -> None:

@@ -1,0 +1,200 @@
+"""Prints what a run would do: the command `status`, and a dry run."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from evalstore.cli import output
+from evalstore.cli.render.lines import print_lines
+from evalstore.cli.render.table import BESIDE_PLACE, shorten_places
+from evalstore.operations.status_report import summed
+from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.status_text import (
+    KIND_TITLES,
+    change_text,
+    labels_text,
+    left_text,
+    lost_labels_text,
+    nothing_text,
+    plan_text,
+    reason_text,
+    reason_value_lines,
+    remote_texts,
+    row_id_hint,
+    shared_edits,
+    shared_text,
+    trust_hint,
+    waiting_text,
+)
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+
+if TYPE_CHECKING:
+    from evalstore.operations.status_report import FileChange, OtherReason, Status
+    from evalstore.planning.code_trust import Untrusted
+    from evalstore.planning.plan import PlanItem
+
+_SHOWN = 20
+"""Lines of a list before it is cut; `-v` shows all."""
+_REASONS = 5
+"""Reasons for work in unchanged files before the list is cut."""
+
+
+def print_status(
+    status: Status,
+    *,
+    explain: bool,
+    dry_run: bool = False,
+    options: str = "",
+) -> None:
+    """Print what `status` and `run -n` report; `options` are those that select the cases."""
+    for warning in (*status.refused, *status.warnings):
+        output.talk(f"warning: {output.safe(warning)}")
+    output.left_out(status.left_out)
+    if status.last_run is None:
+        output.line("No run yet.")
+    elif status.changes:
+        _print_changes(status)
+    if status.other_reasons and not explain:
+        _print_other_reasons(status)
+    if status.skipped:
+        _print_skipped(status)
+    is_explained = bool(status.items) and explain
+    if is_explained:
+        _print_items(status)
+    is_listed = is_explained or status.other_reasons
+    if status.changes or status.skipped or is_listed or status.last_run is None:
+        output.line()
+    if lost := lost_labels_text(status):
+        output.line(lost)
+    if labels := labels_text(status):
+        output.line(
+            f'{labels} (use "evalstore run" to record {"it" if status.labels == 1 else "them"})'
+        )
+    if left := left_text(status):
+        output.line(left)
+    if status.untrusted:
+        output.line(waiting_text(status))
+        print_untrusted(status.untrusted)
+    if not status.is_any:
+        output.line(nothing_text(status))
+        return
+    output.line(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
+    if not explain:
+        run, explained = (
+            f"evalstore {command} {options}".rstrip() for command in ("run", "status --explain")
+        )
+        separator = ")\n  (use " if options else ", "  # the line gets long
+        output.line(f'  (use "{run}" to do it{separator}"{explained}" to list it with reasons)')
+    for text in remote_texts(status):
+        output.line(text)
+
+
+def _print_changes(status: Status) -> None:
+    when = output.ago(status.last_started or 0, time.time_ns() // 1000)
+    output.line(f"Changed since run {output.short(status.last_run or '')} ({when}):")
+    output.line('  (use "evalstore diff -- FILE" to see how)')
+    width = max(output.columns_of(change.file) for change in status.changes)
+    shared = shared_edits(status.changes)
+    for change in status.changes:
+        _print_wrapped(
+            f"{change.letters}  {output.pad(output.safe(change.file), width)}  "
+            f"{output.safe(change_text(change, shared))}"
+        )
+        _print_values(change, 12)
+    if shared:
+        _print_wrapped(shared_text(shared))
+    if hint := row_id_hint(status):
+        output.talk(f"({hint})")
+
+
+def _print_other_reasons(status: Status) -> None:
+    """Print why something is pending in test files that have not changed since the last run."""
+    reasons = status.other_reasons
+    output.line(f"In test files unchanged since run {output.short(status.last_run or '')}:")
+    shown = reasons if output.verbose else reasons[:_REASONS]
+    for each in shown:
+        word = "judgement" if each.kind == "judge" else "answer"
+        place = each.file if each.files == 1 else f"{each.files:,} files"
+        _print_wrapped(
+            f"{output.plural(each.count, word)} in {output.safe(place)}: "
+            f"{output.safe(reason_text(each))}"
+        )
+        _print_values(each, 8)
+    if len(reasons) > len(shown):
+        output.line(f"    … {len(reasons) - len(shown)} more (-v lists all)")
+
+
+def _print_skipped(status: Status) -> None:
+    output.line()
+    output.line(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
+    shown = status.skipped if output.verbose else status.skipped[:_SHOWN]
+    lacks = [f"{output.safe(model)} has no {capability}" for _, _, model, capability in shown]
+    places = [output.safe(case_name(file, row)) for file, row, *_ in shown]
+    for name, lack in zip(
+        shorten_places(places, max(map(output.columns_of, lacks)) + 6), lacks, strict=True
+    ):
+        output.line(f"    {name}  {lack}")
+    _print_cut(len(status.skipped))
+
+
+def print_untrusted(files: list[Untrusted]) -> None:
+    """Print the files whose code must be trusted first, and how to."""
+    """Print the Python files that are not trusted, each with the command that allows it."""
+    for file in files:
+        output.line(f"    {output.paint(output.safe(file.words), 'pending')}")
+        output.talk(f"    {output.safe(trust_hint(file))}")
+
+
+def _print_wrapped(text: str) -> None:
+    """Print an entry of a list, wrapped between words in a terminal."""
+    print_lines([StyledLine((StyledSpan(text),), 4)], output.table_width())
+
+
+def _print_values(item: FileChange | OtherReason | PlanItem, indent: int) -> None:
+    width = None if output.verbose else output.width()
+    print_lines(reason_value_lines(item, width=width, indent=indent), output.table_width())
+
+
+def _print_items(status: Status) -> None:
+    for kind, title in KIND_TITLES.items():
+        items = summed(item for item in status.items if item.kind == kind)
+        if items:
+            output.line()
+            output.line(f"{title} ({sum(item.count for item in items)}):")
+            _print_items_of_kind(items, status.prompts)
+            _print_cut(len(items))
+
+
+def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | None, str]]) -> None:
+    shown = items if output.verbose else items[:_SHOWN]
+    places = [case_place(item.file, item.row, item.prompt, prompts) for item in shown]
+    models = [" by ".join(filter(None, (item.model, item.evaluator))) for item in shown]
+    model_width = max(map(output.columns_of, models))
+    places = shorten_places(places, model_width + BESIDE_PLACE)
+    place_width = max(map(output.columns_of, places))
+    last_reason, shared = None, shared_edits(items)
+    for item, place, model in zip(shown, places, models, strict=True):
+        count = f" ({item.count}x)" if item.count > 1 else ""
+        output.line(
+            f"    {output.pad(place, place_width)}  {output.pad(output.safe(model), model_width)}  "
+            f"{output.safe(reason_text(item, shared))}{count}"
+        )
+        reason = (reason_text(item), item.was, item.now)
+        if reason != last_reason:
+            _print_values(item, 8)
+        last_reason = reason
+    if shared:
+        output.line(f"    {shared_text(shared)}")
+
+
+def _print_cut(count: int) -> None:
+    if count > _SHOWN and not output.verbose:
+        output.line(f"    … {count - _SHOWN} more (-v lists all)")
+
+
+def case_place(
+    file: str, row: str, prompt: str | None, prompts: dict[str, dict[str | None, str]]
+) -> str:
+    """Return the place of a case, with its system prompt when its file has several."""
+    return output.safe(case_name(file, row, prompts.get(file, {}).get(prompt)))
