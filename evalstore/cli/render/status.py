@@ -139,7 +139,6 @@ def _print_skipped(status: Status) -> None:
 
 
 def print_untrusted(files: list[Untrusted]) -> None:
-    """Print the files whose code must be trusted first, and how to."""
     """Print the Python files that are not trusted, each with the command that allows it."""
     for file in files:
         output.line(f"    {output.paint(output.safe(file.words), 'pending')}")
