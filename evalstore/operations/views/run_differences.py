@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.operations.verdict_changes import file_batches
 from evalstore.planning.open_project import open_store, open_workspace
@@ -18,11 +18,8 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
-class RunPair(NamedTuple):
-    """Two runs by their ids."""
-
-    now: str
-    before: str
+RunPair: TypeAlias = tuple[str, str]
+"""The ids of a run and of an earlier one."""
 
 
 class RunDifferences(NamedTuple):
@@ -63,7 +60,7 @@ def read_run_differences(
 
 
 def _differ(store: Store, folder: str, pair: RunPair) -> RunDifferences:
-    now, before = store.load_run(pair.now), store.load_run(pair.before)
+    now, before = map(store.load_run, pair)
     trees = [(before.results, now.results), (now.results, before.results)]
     was_leaves, now_leaves = read_trees(trees, store.load_nodes)
     same = was_leaves.items() & now_leaves.items()

@@ -40,11 +40,11 @@ class DifferenceReader:
         return self._known.get(pair)
 
     def _read(self) -> None:
-        from evalstore.operations.views.run_differences import read_run_differences
-
         source, pairs = self._page.source, [*self._wanted][:_AT_ONCE]
 
         def read() -> dict[RunPair, RunDifferences | None]:
+            from evalstore.operations.views.run_differences import read_run_differences
+
             worker = get_current_worker()
             unread: dict[RunPair, RunDifferences | None] = dict.fromkeys(pairs)
             try:

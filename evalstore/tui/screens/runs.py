@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, short
 from evalstore.operations.first_pushes import push_text
-from evalstore.operations.views.run_differences import RunPair
 from evalstore.operations.views.run_text import run_counts_text
 from evalstore.operations.views.styled_text import (
     BLANK,
@@ -234,7 +233,7 @@ class RunsPage(ActionsPage):
         if run.rate is None or before is None or before.rate is None:
             return StyledCell("")
         points = round(100 * (run.rate - before.rate), 1)
-        differences = self._differences.find(RunPair(run.id, before.id))
+        differences = self._differences.find((run.id, before.id))
         if _other_basis(run, before):
             return StyledCell(f"{points:+.1f}{_STAR}", "faint")
         star = _STAR if differences and differences.is_hidden else ""
@@ -363,7 +362,7 @@ def _difference_lines(
     basis = _other_basis(run, before)
     if basis:
         yield from text_lines(f"{_STAR} {basis}", "faint")
-    differences = reader.find(RunPair(run.id, before.id))
+    differences = reader.find((run.id, before.id))
     if differences and differences.text:
         star = f"{_STAR} " if differences.is_hidden and not basis else ""
         since = "since that run" if basis else f"since {_NAMED} {short(before.id)}"
