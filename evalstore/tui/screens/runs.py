@@ -268,7 +268,7 @@ class RunsPage(ActionsPage):
             "nothing judged" if run.rate is None else f"{100 * run.rate:.1f}% of {run.counted:,}"
         )
         yield from text_lines(f"{verdict_counts(run.verdicts)}: {share}")
-        failed = f", {run.failed:,} failed" if run.failed else ""
+        failed = f", {plural(run.failed, 'call')} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
         yield from text_lines(f"{run_counts_text(run)}{failed}")
         yield from _difference_lines(self._runs, number, self._differences)
