@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +195,15 @@ def test_answers_are_shown_as_in_the_browser(workspace: Path, evalstore: Evalsto
     evalstore("run", "--fail-on", "none", "--refresh")
     shown = evalstore("diff", "@~1", "@", "--answers").stdout
     assert '         {\n        -  "t": 1\n        +  "t": 2\n         }\n' in shown
+
+
+def test_feedback_that_is_the_same_on_both_sides_is_printed_once(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    test = "# 👤\n\n{}\n\n---\n\n~~~checks\n- contains: zebra\n~~~\n"
+    for question in ("How is it?", "How was it?"):
+        (workspace / "tests/animals.md").write_text(test.format(question))
+        evalstore("run")
+    shown = evalstore("diff", "@~1", "@", "-v", "--", "tests/animals.md").stdout
+    assert "was and now: 'zebra' is not in 'Warm.'\n" in shown
+    assert shown.count("'zebra' is not in") == 1

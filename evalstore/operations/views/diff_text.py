@@ -188,10 +188,11 @@ def side_lines(
 ) -> Iterator[StyledLine]:
     """Yield the score and the feedback of each side; `feedback` is by the ids of judgements.
 
-    Of a side that a person labelled, only the note of the label is shown, and of several attempts
-    the feedback on the one that shows the change.
+    What both sides have in common is said once. Of a side that a person labelled, only the note of
+    the label is shown, and of several attempts the feedback on the one that shows the change.
     """
     sides = zip(side_names(diff), (pair.was, pair.now), diff.shown_judgements(pair), strict=True)
+    said: dict[tuple[str, str], list[str]] = {}
     for name, side, judgements in sides:
         if side is None:
             continue
@@ -200,12 +201,14 @@ def side_lines(
         texts = dict.fromkeys(
             feedback[id] for id in labels or judgements if feedback.get(id)
         ) or dict.fromkeys(["(no note)"] if labels else [])
-        label = f"{safe(name)}{score}"
-        if not texts:
+        said.setdefault((score, "\n".join(texts)), []).append(name)
+    for (score, text), names in said.items():
+        label = f"{safe(' and '.join(names))}{score}"
+        if not text:
             if score:
                 yield StyledLine((StyledSpan(label),), indent)
             continue
-        first, *others = text_lines("\n".join(texts))
+        first, *others = text_lines(text)
         yield StyledLine((StyledSpan(f"{label}: "), *first.spans), indent)
         for line in others:
             yield StyledLine(line.spans, indent + len(label) + 2)

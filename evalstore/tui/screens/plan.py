@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from evalstore.errors import EvalstoreError, WorkspaceError
+from evalstore.operations.views.edit_place import EditPlace
 from evalstore.tui.render.run import plan_lines, records_labels
+from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.dialogs import Dialog
+from evalstore.tui.screens.editing import edit_place
 
 if TYPE_CHECKING:
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
@@ -39,6 +42,8 @@ before {plan.do}."""
         self._request: RunRequest | None = None
         self._preview: PlanPreview | None = None
         self._line: int | None = None
+        self._problem: EditPlace | None = None
+        """The first problem that prevents a plan, if it is in a file."""
         self._is_planning = True
 
     def on_mount(self) -> None:
@@ -57,7 +62,7 @@ before {plan.do}."""
         return request, self.source.plan(request)
 
     def _show(self, plan: tuple[RunRequest, PlanPreview]) -> None:
-        self._request, self._preview = plan
+        (self._request, self._preview), self._problem = plan, None
         self._is_planning = False
         self.set_title(self._request.title)
         width = self.body.scrollable_content_region.width
@@ -66,12 +71,14 @@ before {plan.do}."""
 
     def show_problem(self, problem: EvalstoreError) -> None:
         """Show the problem; nothing can be done then."""
-        self._preview = None
+        self._preview, self._problem = None, None
         self._is_planning = False
         self.body.show(())
         self.set_title("what would be done", "nothing, until this is fixed")
         if isinstance(problem, WorkspaceError):
             self._line = next((entry.line for entry in problem.problems if entry.line), None)
+            first = problem.problems[0]
+            self._problem = EditPlace(first.file, first.line or 1)
         super().show_problem(problem)
         self.refresh_bindings()
 
@@ -93,7 +100,7 @@ before {plan.do}."""
         if action == "do":
             return self.can_do or self._waits_for_price
         if action == "edit":
-            return self._edit is not None
+            return self._edit is not None or self._problem is not None
         return True
 
     def action_do(self) -> None:
@@ -106,7 +113,10 @@ before {plan.do}."""
             self.browser.runs.begin(self._request, self._preview)
 
     def action_edit(self) -> None:
-        """Open the file again, where the problem is."""
+        """Open the file that was edited, or the one with the problem, where that is."""
+        below, place = self.app.screen_stack[-2], self._problem
+        self.app.pop_screen()
         if self._edit is not None:
-            self.app.pop_screen()
             self._edit(self._line)
+        elif place is not None and isinstance(below, Page):
+            edit_place(below, place)

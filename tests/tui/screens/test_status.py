@@ -197,6 +197,22 @@ def does(editor: Path, script: str) -> None:
     Path(f"{editor}.does").write_text(script)
 
 
+def test_a_plan_that_a_file_prevents_opens_it(workspace: Path, editor: Path) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\n{{ town }}\n\n---\n\nIt is kind.\n")
+    does(editor, "sed -i 's/{{ town }}/Hello/' \"$1\"")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        assert "nothing, until this is fixed" in screen(pilot)
+        await press(pilot, "e")
+        assert Path(f"{editor}.args").read_text().splitlines()[-1].endswith("tests/new.md")
+        assert "2 answers" in screen(pilot)
+        await press(pilot, "escape")
+        assert "until this is fixed" not in screen(pilot)
+
+    drive(scenario)
+
+
 def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor: Path) -> None:
     does(editor, "sed -i 's/be warm/be very warm/' \"$1\"")
 
