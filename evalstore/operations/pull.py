@@ -90,8 +90,6 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
     pulled = _copy(opened, missing, report, listener or CopyListener())
     report.newer = opened.cache.records.count_unknown()
     note_left(report, pulled)
-    left = count_kinds(Counter(pulled.left) + Counter(pulled.missing))
-    report.records = {kind: count - left[kind] for kind, count in report.records.items()}
     return report
 
 
@@ -100,13 +98,16 @@ def _copy(
 ) -> Pulled:
     """Copy rows, once more if somebody has replaced packs meanwhile; returns the last result."""
     pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
+    stored = Counter(pulled.stored)
     report.bytes_received += pulled.bytes_received
     received = opened.cache.refresh(opened.files) if pulled.missing_packs else 0
     if received:
         with opened.store.snapshot_ids() as ids:
             missing = find_missing(opened.cache.records, ids)
         pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
+        stored.update(pulled.stored)
         report.bytes_received += received + pulled.bytes_received
+    report.records = count_kinds(stored)
     return pulled
 
 

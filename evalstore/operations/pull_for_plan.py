@@ -84,14 +84,29 @@ def pull_for_plan(
             left_out=count_left_out(opened.cache),
         )
         note_left(report, pull.pulled)
-        if report.missing_packs and (wanted.is_searched or baseline):
-            raise RemoteError(
-                f"the remote '{opened.address}' is not complete yet: "
-                f"it lacks {plural(report.missing_packs, 'pack')} with "
-                f"{plural(report.missing_rows, 'row')}, and a regression could be overlooked",
-                hint="try again later; 'evalstore fsck --remote' lists what is missing",
-            )
+        if wanted.is_searched or baseline:
+            _require_complete(report)
         return report
+
+
+def _require_complete(report: PullReport) -> None:
+    """Raise `RemoteError` if earlier runs stayed in the remote: an older one would stand for them.
+
+    So a failure that is new could look like an old one.
+    """
+    lacks = []
+    if report.missing_packs:
+        rows = plural(report.missing_rows, "row")
+        lacks.append(f"{plural(report.missing_packs, 'pack')} with {rows}")
+    if report.waiting:
+        refer = "refers" if report.waiting == 1 else "refer"
+        lacks.append(f"rows to which {plural(report.waiting, 'run')} {refer}")
+    if lacks:
+        raise RemoteError(
+            f"the remote '{report.address}' is not complete yet: it lacks {' and '.join(lacks)}, "
+            "and a regression could be overlooked",
+            hint="try again later; 'evalstore fsck --remote' lists what is missing",
+        )
 
 
 class _History(NamedTuple):

@@ -28,7 +28,8 @@ _AT_ONCE = 30_000
 class Pulled(NamedTuple):
     """What a pull has read."""
 
-    records: int
+    stored: Mapping[str, int]
+    """How many rows were stored, by table."""
     bytes_received: int
     """Of packs, or parts of them."""
     left: Mapping[str, int]
@@ -36,6 +37,11 @@ class Pulled(NamedTuple):
     missing: Mapping[str, int]
     """How many rows are in packs that are not in the remote yet, or no longer, by table."""
     missing_packs: int
+
+    @property
+    def records(self) -> int:
+        """Return how many rows were stored."""
+        return sum(self.stored.values())
 
     @property
     def waiting(self) -> int:
@@ -46,7 +52,7 @@ class Pulled(NamedTuple):
     def of(cls, arrivals: Arrivals, reader: PackReader) -> Self:
         """Return what was read until now."""
         return cls(
-            sum(arrivals.stored.values()),
+            dict(arrivals.stored),
             reader.bytes_received,
             arrivals.waiting,
             reader.left,

@@ -7,7 +7,6 @@ with its index files, so their hashes are kept until then, which halves the work
 from __future__ import annotations
 
 import sqlite3
-from contextlib import suppress
 
 from evalstore.store.ids import JOINED_IDS, as_joined, hash_joined
 
@@ -31,14 +30,18 @@ def hash_range(
     row = connection.execute(query, range_).fetchone()
     if row is not None:
         return bytes(row[0])
+    hash_ = None
     connection.execute("BEGIN")  # no hash is written if another program writes after the read
     try:
         query = f"SELECT {JOINED_IDS} FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
         hash_ = hash_joined(as_joined(*connection.execute(query, range_).fetchone()))
         if hash_ is not None:
             statement = "INSERT INTO range_hashes VALUES (?, ?, ?, ?)"
-            with suppress(sqlite3.OperationalError):  # another program is writing
-                connection.execute(statement, (*range_, hash_))
+            connection.execute(statement, (*range_, hash_))
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # another program is writing
+            raise
     finally:
-        connection.execute("COMMIT")
+        if connection.in_transaction:  # it has ended if the disk is full
+            connection.execute("COMMIT")
     return hash_

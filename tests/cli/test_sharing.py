@@ -120,6 +120,12 @@ def test_rows_wait_for_what_the_remote_lacks(
     )
     document = json.loads(evalstore(*there, "pull", "--json").stdout)
     assert (document["waiting"], document["waitingRows"]) == (1, 6)
+    for_plan = evalstore(*there, "pull", "--for-plan")
+    assert for_plan.exit_code == 6
+    assert (
+        "it lacks rows to which 1 run refers, and a regression could be overlooked"
+        in for_plan.stderr
+    )
     assert evalstore(*there, "fsck").stdout.endswith("all is well\n")
     evalstore("push")
     assert "stayed" not in evalstore(*there, "pull").stderr
