@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstore.display import plural
 from evalstore.operations.planned_rows import PlannedRows, planned_rows
 from evalstore.operations.row_ids import lacks_row_id
 from evalstore.operations.status_report import FileChange
@@ -132,13 +133,18 @@ def _change(
     asked, judged = rows.asked - new, rows.judged - new
     again = {item.row for item in here if item.kind == "ask" and item.reason != NEW_PROMPT}
     added = {case.row for case in now.cases if _has_more_prompts(old.find(case), case)} - again
-    settled = [case for case in (*shown, *rejudged) if case.row not in pending]
+    settled = [case for case in (*shown, *rejudged) if case.row not in pending | rows.waiting]
+    waiting = sum(case.row in rows.waiting for case in (*shown, *rejudged))
     failing = sum(case.row in rows.failing for case in settled)
     first = next((item for item in here if not item.reason.startswith(NEW_ROW)), None)
     is_again = bool(asked or judged)
     reason = _reason(first, here, judged) if first else rows.shared
     return FileChange(
-        code=("M" if shown or gone else ".") + ("M" if rejudged else ".") if pending else "= ",
+        code=(
+            ("M" if shown or gone else ".") + ("M" if rejudged else ".")
+            if pending or waiting
+            else "= "
+        ),
         file=path,
         asked=len(asked),
         added=len(asked & added & own),
@@ -150,6 +156,7 @@ def _change(
         now=first.now if first else None,
         also=_also_edited(first, here, judged) if first and is_again else (),
         settled=len(settled),
+        waiting=waiting,
         failing=failing,
         reverted=all(was_run(path, case) for case in settled),
     )
@@ -174,10 +181,20 @@ def _reason(first: PlanItem, here: list[PlanItem], judged: set[str]) -> str:
 def _also_edited(first: PlanItem, here: list[PlanItem], judged: set[str]) -> tuple[str, ...]:
     """Return what was edited beside the reasons that are given."""
     other = _judged_otherwise(first, here, judged)
+    others = _edits_of_others(first, here)
     if other is None:
-        return first.also
+        return (*first.also, *others)
     described = ("instructions", "checks")  # by the other reason
-    return (*(part for part in first.also if part not in described), *other.also)
+    return (*(part for part in first.also if part not in described), *other.also, *others)
+
+
+def _edits_of_others(first: PlanItem, here: list[PlanItem]) -> Iterator[str]:
+    """Yield what was edited in other cases alone: `test of 1 case`."""
+    for part in ("test", "system prompt"):
+        start = f"{part} changed"
+        rows = {item.row for item in here if item.reason.startswith(start)}
+        if rows and part not in first.also and not first.reason.startswith(start):
+            yield f"{part} of {plural(len(rows), 'case')}"
 
 
 def _judged_otherwise(first: PlanItem, here: list[PlanItem], judged: set[str]) -> PlanItem | None:

@@ -23,6 +23,9 @@ class PlannedRows:
     """Rows that need judgements alone."""
     failing: set[str] = field(default_factory=set)
     """Rows that need nothing and fail, by what is stored."""
+    waiting: set[str] = field(default_factory=set)
+    """Rows that lack an answer or a judgement which the plan leaves out, such as until a file is
+    trusted."""
     shared: str = ""
     """Where the first row that needs something gets it with another case, as a remark."""
 
@@ -53,7 +56,10 @@ def planned_rows(plan: Plan, files: Collection[str], rule: str) -> dict[str, Pla
     for result in compute_results(Plan(settled, sessions=plan.sessions, votes=plan.votes), rule):
         if result.verdict == "fail":
             rows[result.cell.file].failing.add(result.cell.case.row)
+        if result.pending:
+            rows[result.cell.file].waiting.add(result.cell.case.row)
     for each in rows.values():
         each.judged.difference_update(each.asked)
-        each.failing.difference_update(each.asked, each.judged)
+        each.waiting.difference_update(each.asked, each.judged)
+        each.failing.difference_update(each.asked, each.judged, each.waiting)
     return rows

@@ -47,6 +47,8 @@ class FileChange:
     """The number of edited cases whose answers and judgements are all stored."""
     failing: int = 0
     """How many of these cases fail."""
+    waiting: int = 0
+    """The number of new and edited cases for which this plan does nothing yet."""
     added: int = 0
     """The number of asked cases that are shown with further system prompts, and only asked so."""
     reverted: bool = True

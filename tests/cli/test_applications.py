@@ -487,3 +487,16 @@ def test_doctor_does_not_ask_for_the_price_of_an_application_that_reports_its_co
     assert "reports its cost" in "".join(of_bot)
     assert "model prog   its price is not known\n" in shown
     assert "or let the application report its 'cost'\n" in shown
+
+
+def test_an_edited_test_of_a_model_that_is_not_trusted_is_pending(
+    bots: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trust("bot", "prog")
+    evalstore("run", "--yes")
+    monkeypatch.setenv("EVALSTORE_TRUST_FILE", str(bots / "nobody"))
+    test = bots / "tests/hi.md"
+    test.write_text(test.read_text().replace("# 👤\n\n", "# 👤\n\nNow: ", 1))
+    shown = evalstore("status").stdout
+    assert "  M.  tests/hi.md  1 new or edited case pending\n" in shown, shown
+    assert "2 answers wait for trust" in shown

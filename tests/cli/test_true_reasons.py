@@ -401,3 +401,21 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [f"{place}  fail -> pass  {same}"]
     evalstore("label", case, "fail", "--as", "Ada")
     assert first not in evalstore("show", case).stdout
+
+
+def test_status_says_that_other_cases_of_a_file_were_edited_otherwise(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    text = (
+        "---\ndataset: d.csv\nrowId: n\nsystemPrompts: [brief]\n---\n\n# 👤\n\n{{q}}\n\n---\n\n"
+        "~~~checks\n- contains: a\n~~~\n"
+    )
+    files = {"prompts/brief.md": "Be brief.\n", "tests/t.md": text}
+    tree(workspace, {**files, "tests/d.csv": "n,q\n1,warm\n2,cold\n"})
+    evalstore("run", "-q")
+    edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
+    edit(workspace / "tests/d.csv", "cold", "very cold")
+    assert (
+        "M.  tests/t.md  2 cases asked again: system prompt changed: text line 1: "
+        "Be brief. -> Be very brief.; also changed: test of 1 case\n"
+    ) in evalstore("status").stdout

@@ -241,6 +241,8 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
         (change.judged, "judged again"),
     )
     listed = [f"{plural(count, 'case')} {word}" for count, word in counts if count]
+    if change.waiting:
+        listed.append(f"{plural(change.waiting, 'new or edited case')} pending")
     if change.settled:
         listed.append(f"{change.settled:,} {settled}" if listed else settled)
     parts = ", ".join(listed)
