@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 _CHECK_SECONDS = 1.0
 """How often the browser checks whether somebody has written to the store or edited files."""
 
+_AGE_SECONDS = 60.0
+"""How often ages such as `2 minutes ago` are drawn again."""
+
 _CSS = """
     * {
         scrollbar-size-vertical: 1;
@@ -134,7 +137,14 @@ class Browser(MessageApp):
             self.show_cases(None if self._revision == WORK else self._revision)
         end_at_signals(self.runs.leave)
         self.set_interval(_CHECK_SECONDS, self.check_store)
+        self.set_interval(_AGE_SECONDS, self.refresh_ages)
         self.check_store()
+
+    def refresh_ages(self) -> None:
+        """Draw the ages on the shown page again, and those of a dialog above it."""
+        for screen in {self.shown_page, self.screen}:
+            if isinstance(screen, Page):
+                screen.refresh_ages()
 
     def check_store(self) -> None:
         """Read again when somebody has written to the store, or edited files of the workspace."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.operations.views.markdown_tokens import LONGEST
@@ -49,6 +49,12 @@ class AnswerTexts:
     def rendered(self) -> list[StyledLine]:
         """Return the whole page with answers that are Markdown or JSON rendered."""
         return self._page(self.laid_out)
+
+    def with_explanation(self, before: AnswerTexts | None) -> AnswerTexts:
+        """Return the texts with the explanation that was shown, until it is read again."""
+        if before is None or self.other:
+            return self
+        return replace(self, explained=before.explained, other_results=before.other_results)
 
     def _page(self, body: Sequence[StyledLine]) -> list[StyledLine]:
         return [*self.verdict, *self.explained, *body, *self.other_results, *self.closing]

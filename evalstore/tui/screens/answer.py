@@ -22,7 +22,7 @@ from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from textual.app import ComposeResult
 
@@ -160,37 +160,28 @@ class AnswerPage(DatedPage):
         self.navigator.renew(cases)
         self.read(stay=True)
 
-    def read(self, *, stay: bool = False) -> None:
-        """Read what is to be shown; until it is there only the place is."""
-        navigator, source = self.navigator, self.source
-        position, result, beside = navigator.position, navigator.result, navigator.beside
-        session, run = navigator.session, navigator.cases.run
-        session_beside = navigator.session_beside
-        shows_images = not self.app.no_color and self.size.width > IMAGE_WIDTH
-        hint = self.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
-        self._show_title(reading=True)
+    def refresh_ages(self) -> None:
+        """Read the shown answer again, which says how long ago it was given and judged."""
+        if self._texts is not None:
+            self.read(stay=True, is_noted=False)
+
+    def read(self, *, stay: bool = False, is_noted: bool = True) -> None:
+        """Read what is to be shown; until it is there only the place is.
+
+        The title says so where it `is_noted`.
+        """
+        position = self.navigator.position
+        self._show_title(reading=is_noted)
         if not stay:
-            place = head_lines(position, result)
+            place = head_lines(position, self.result)
             self._texts = None
             self._show_sides([*place, *text_lines("reading …", "faint")], ())
-
-        def view_of(result: Result, id: str | None) -> AnswerView:
-            return source.session(id, result) if id else source.question(result, run)
-
-        def work() -> AnswerTexts:
-            view = view_of(result, session)
-            if beside is None:
-                images = render_images(view, source.images) if shows_images else {}
-                return answer_texts(position, result, view, images, hint)
-            other = view_of(beside, session_beside)
-            return compared_texts(position, (result, beside), (view, other))
-
-        self.fetch(work, lambda texts: self._show(position, texts, stay=stay))
+        self.fetch(_reading_of(self), lambda texts: self._show(position, texts, stay=stay))
 
     def _show(self, position: Position, texts: AnswerTexts, *, stay: bool) -> None:
         if position != self.navigator.position:  # the reader has moved on
             return
-        self._texts = texts
+        self._texts = texts.with_explanation(self._texts) if stay else texts
         self._show_texts(stay=stay)
         self._show_title()
         self.look_for_newer(self.navigator.cases.run, self.result)
@@ -311,6 +302,29 @@ class AnswerPage(DatedPage):
         self.browser.go_back_to_case(self.case, self.model)
 
 
+def _reading_of(page: AnswerPage) -> Callable[[], AnswerTexts]:
+    """Return what reads the answer that is to be shown, and the one beside it."""
+    navigator, source = page.navigator, page.source
+    position, result, beside = navigator.position, navigator.result, navigator.beside
+    session, run = navigator.session, navigator.cases.run
+    session_beside = navigator.session_beside
+    shows_images = not page.app.no_color and page.size.width > IMAGE_WIDTH
+    hint = page.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
+
+    def view_of(result: Result, id: str | None) -> AnswerView:
+        return source.session(id, result) if id else source.question(result, run)
+
+    def read() -> AnswerTexts:
+        view = view_of(result, session)
+        if beside is None:
+            images = render_images(view, source.images) if shows_images else {}
+            return answer_texts(position, result, view, images, hint)
+        other = view_of(beside, session_beside)
+        return compared_texts(position, (result, beside), (view, other))
+
+    return read
+
+
 def _show_newer_cases(page: AnswerPage, cases: Cases) -> None:
     """Show the answer among the cases of a newer run."""
     page.navigator.renew(cases)
@@ -330,7 +344,7 @@ def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[str, ...]:
     owner = f"run {run[:8]}" if run else "workspace"
     return (
         "" if beside else owner,
-        f"{number:,}/{count:,}",
+        f"case {number:,} of {count:,}" if count > 1 else "",
         progress,
         beside,
         owner if beside else "",

@@ -387,6 +387,9 @@ class Page(MessageScreen):
     def reload(self, *, stay: bool = True) -> None:
         """Read again; with `stay` the cursor keeps its place."""
 
+    def refresh_ages(self) -> None:
+        """Draw again how long ago something was: a minute has passed."""
+
     def action_reload(self) -> None:
         """Read again."""
         self.reload()

@@ -82,6 +82,11 @@ class CaseReader:
             _PAUSE_SECONDS, lambda: self._read(cases, case, picked, stays=stays)
         )
 
+    def refresh_ages(self) -> None:
+        """Show the answer again, where the reader is in it."""
+        if self._fit is not None and not self.is_waiting:
+            self._show_again()
+
     def fit(self) -> None:
         """Show the answer again if the new size of the pane has room for more, or for less."""
         if self._fit is not None and self._fit != self._measure():

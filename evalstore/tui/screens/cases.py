@@ -281,6 +281,10 @@ class CasesPage(DatedPage):
                 rows = self.listing.rows
                 self.browser.show_answer(CaseNavigator(cases, rows, rows.index(line), result.model))
 
+    def refresh_ages(self) -> None:
+        """Read the shown answer again, which says how long ago it was judged."""
+        self.reader.refresh_ages()
+
     def highlight(self, case: CaseRow, model: str) -> None:
         """Move the cursor to a case, and to the candidate if it has a column."""
         self._pick(model)

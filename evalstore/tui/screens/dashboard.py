@@ -156,6 +156,11 @@ class DashboardReader:
             self._read_soon()
         self._draw()
 
+    def refresh_ages(self) -> None:
+        """Draw what was read again: it says how long ago cases broke."""
+        if self._is_followed:
+            self._draw()
+
     def _draw(self) -> None:
         dashboard, runs, note = self.state, self._runs, self.note
         self._page.query_one("#dashboard", FittedView).fit(

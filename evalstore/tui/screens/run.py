@@ -64,6 +64,11 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         self.set_title(self.runner.request.title, "stopping …" if self.runner.stops else "")
         self.body.show(progress_lines(self.runner, max(10, self.body.size.width - 40)), stay=True)
 
+    def refresh_ages(self) -> None:
+        """Draw the end of the run again, which says how long ago the run before it was."""
+        if self.runner.end is not None:
+            self.body.show(result_lines(self.runner.end, self._changes), stay=True)
+
     def show_end(self) -> None:
         """Show how the run ended."""
         self.remove_class("-going")

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import RunLine
 
-_AGE_SECONDS = 60.0
-"""How often the ages of the runs are drawn again."""
 _FIRST = 20
 """Runs that are compared with those before them at once, the others when they are drawn."""
 _TREND = 70
@@ -132,7 +130,6 @@ class RunsPage(ActionsPage):
     def on_mount(self) -> None:
         """Read the runs."""
         self.set_title("evalstore", "runs")
-        self.set_interval(_AGE_SECONDS, self.refresh_ages)
         self.reload(stay=False)
 
     def reload(self, *, stay: bool = True) -> None:
@@ -195,6 +192,7 @@ class RunsPage(ActionsPage):
     def refresh_ages(self) -> None:
         """Draw the list again: how long ago the runs were is worked out as it is drawn."""
         self.query_one("#runs", Grid).refresh()
+        self.dashboard.refresh_ages()
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         if row == 0:

@@ -90,6 +90,7 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
     def __init__(self) -> None:
         super().__init__()
         self._lines: list[_Title | FileChange | PlanItem | Problem] = []
+        self._status: Status | None = None
         self._models: Mapping[str, str] = {}
         """The short names of candidates and evaluators, as the table has them."""
         self._prompts: dict[str, dict[str | None, str]] = {}
@@ -123,6 +124,7 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
 
     def _show(self, status: Status | list[Problem]) -> None:
         before = self._highlighted
+        self._status = None if isinstance(status, list) else status
         if isinstance(status, list):
             self._lines = [_Title(plural(len(status), "problem"), "in the files")]
             self._lines += status
@@ -142,6 +144,13 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
         cursor = self._lines.index(before) if before in self._lines else 1
         texts = [self._texts(line) for line in self._lines if not isinstance(line, _Title)]
         grid.show(_columns(texts), len(self._lines), self._cells, cursor=cursor)
+
+    def refresh_ages(self) -> None:
+        """Draw the list again: its first line says how long ago the last run was."""
+        if self._status is not None:
+            self._lines = list(_status_lines(self._status))
+            self.query_one(Grid).refresh()
+            self.query_one("#details", TextView).show(self._detail_lines(), stay=True)
 
     @property
     def _file(self) -> str:

@@ -106,6 +106,10 @@ the case in that run."""
             lambda versions: self.show_versions(versions, run),
         )
 
+    def refresh_ages(self) -> None:
+        """Draw the list again, in which each run has its age."""
+        self.query_one(Grid).refresh()
+
     @property
     def highlighted(self) -> Version | None:
         """Return the highlighted version."""
@@ -118,7 +122,7 @@ the case in that run."""
 
         self._versions = versions
         self._candidates = merge_candidates(versions)
-        self.set_title("versions", plural(len(versions), "version"), self.file, self.row)
+        self.set_title("versions", _counts(versions), self.file, self.row)
         self.set_empty("" if versions else self.with_keys(_EMPTY))
         grid = self.query_one(Grid)
         self.set_class(not versions, "-none")
@@ -140,11 +144,10 @@ the case in that run."""
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         version = self._versions[row]
-        is_other = version.edits == ("other rows",)
         return (
             StyledCell(short(version.run)) if version.run else StyledCell("workspace", "group"),
             StyledCell(when(version.started) if version.run else "not run yet"),
-            StyledCell(", ".join(version.edits), "faint" if is_other else ""),
+            StyledCell(", ".join(version.edits), "faint" * _is_of_others(version)),
             *(
                 _worst_cell(version.verdicts[name]) if name in version.verdicts else StyledCell("")
                 for name in self._candidates
@@ -202,6 +205,17 @@ the case in that run."""
             self.action_widen()
         else:
             super().action_back()
+
+
+def _counts(versions: Sequence[Version]) -> str:
+    """Return how many versions are listed, and how many edits of other rows beside them."""
+    others = sum(map(_is_of_others, versions))
+    count = plural(len(versions) - others, "version")
+    return f"{count}, {plural(others, 'edit')} of other rows" if others else count
+
+
+def _is_of_others(version: Version) -> bool:
+    return version.edits == ("other rows",)
 
 
 def _last_verdicts(

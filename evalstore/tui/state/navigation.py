@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.views.labels import LabelIndex
 from evalstore.operations.views.verdict_order import FAILING
-from evalstore.tui.state.case_groups import count_cases
 
 if TYPE_CHECKING:
     from evalstore.operations.attempts import MixedAttempts
@@ -40,6 +39,8 @@ class CaseNavigator:
     def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
         self.cases = cases
         self.listed = list(listed)
+        self._case_numbers: dict[tuple[str, str], int] = {}
+        """The numbers of the listed cases by file and row; empty until asked for."""
         self.number = number
         self.model = model
         self.attempt = self._first_attempt()
@@ -114,8 +115,14 @@ class CaseNavigator:
 
     @property
     def case_number(self) -> tuple[int, int]:
-        """Return which of the listed cases this is, from 1, and how many there are."""
-        return count_cases(self.listed[: self.number + 1]), count_cases(self.listed)
+        """Return which of the listed cases this is, from 1, and how many there are.
+
+        A case that has several lines, by system prompts or by tags, is one.
+        """
+        if not self._case_numbers:
+            places = dict.fromkeys((row.file, row.row) for row in self.listed)
+            self._case_numbers = {place: number for number, place in enumerate(places, 1)}
+        return self._case_numbers[self.case.file, self.case.row], len(self._case_numbers)
 
     # --- steps
 
@@ -194,6 +201,7 @@ class CaseNavigator:
         attempt = self.attempt
         number = self.number - sum(row is None for row in listed[: self.number])
         self.cases, self.listed = cases, [row for row in listed if row is not None]
+        self._case_numbers = {}
         before = self.model
         self.go(number)
         if self.model == before and attempt < len(self.result.sessions):

@@ -58,7 +58,10 @@ def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace
         assert "\ninstructions\nThe answer must be warm.\n" in shown
         assert "$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop" in shown
         assert "\nsession " in shown
-        assert " run ######## › 2/3 › tests/weather.md › city=Oslo › scripted/one" in screen(pilot)
+        assert (
+            " run ######## › case 2 of 3 › tests/weather.md › city=Oslo › scripted/one"
+            in screen(pilot)
+        )
 
     drive(scenario, revision="@")
 
@@ -520,7 +523,7 @@ def test_of_two_answers_side_by_side_that_with_the_focus_has_a_sign(
         await press(pilot, "b")
         assert "━ ▸ scripted/one ━" in screen(pilot)
         assert "─ scripted/two ─" in screen(pilot)
-        title = " 2/3 › one beside two › run ######## › tests/weather.md"
+        title = " case 2 of 3 › one beside two › run ######## › tests/weather.md"
         assert screen(pilot).startswith(title)
         await press(pilot, "tab")
         assert "─ scripted/one ─" in screen(pilot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from textual.pilot import Pilot
@@ -13,6 +14,7 @@ from evalstore.cli.main import main
 from evalstore.operations.file_watcher import ChangeNotifier
 from evalstore.operations.views.cases import Cases
 from evalstore.planning.options import Location
+from evalstore.tui.app import Browser
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.screens.stats import StatsPage
@@ -63,27 +65,39 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
     drive(scenario, size=(80, 24))
 
 
-def test_ages_are_drawn_again_when_the_runs_are_shown_again_and_each_minute(
+def test_ages_are_drawn_again_each_minute_on_every_screen_that_has_them(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def now_is(age: str) -> None:
-        monkeypatch.setattr("evalstore.tui.render.verdicts.ago", lambda *_: age)
+        for module in ("tui.render.verdicts", "operations.views.answer_text"):
+            monkeypatch.setattr(f"evalstore.{module}.ago", lambda *_: age)
 
-    now_is("1 minute ago")
-
-    async def show_again(pilot: Pilot[None]) -> None:
+    async def minutes_pass(pilot: Pilot[None]) -> None:
+        now_is("1 minute ago")
+        (workspace / "tests/weather.md").write_text("# 👤\n\nHi\n\n---\n\nE\n", "utf-8")
+        await look(pilot)
         assert "1 minute ago" in screen(pilot)
         await press(pilot, "question_mark")
-        now_is("7 minutes ago")
+        now_is("2 minutes ago")
         await press(pilot, "escape")
-        assert "7 minutes ago" in screen(pilot)
+        assert "2 minutes ago" in screen(pilot)
+        for keys in (("w",), ("escape", "down", "enter"), ("enter",), ("v",)):
+            now_is("1 minute ago")
+            await press(pilot, *keys)
+            before = screen(pilot).split()
+            assert "1 minute ago" in screen(pilot)
+            now_is("7 minutes ago")
+            cast("Browser", pilot.app).refresh_ages()
+            await settled(pilot)
+            expected = " ".join(before).replace("1 minute ago", "7 minutes ago")
+            assert " ".join(screen(pilot).split()) == expected
 
     async def wait(pilot: Pilot[None]) -> None:
         now_is("8 minutes ago")
         await until(pilot, lambda: "8 minutes ago" in screen(pilot))
 
-    drive(show_again)
-    monkeypatch.setattr("evalstore.tui.screens.runs._AGE_SECONDS", 0.01)
+    drive(minutes_pass, size=(120, 50))
+    monkeypatch.setattr("evalstore.tui.app._AGE_SECONDS", 0.01)
     drive(wait)
 
 

@@ -174,6 +174,12 @@ def test_the_page_shows_the_difference_and_opens_the_run(workspace: Path) -> Non
         assert cases.revision == page._versions[1].run
         assert cases.case
         assert (cases.case.file, cases.case.row) == ("tests/weather.md", "city=Oslo")
+        await press(pilot, "escape")
+        edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Lima]")
+        await show_changes(pilot)
+        lines = screen(pilot).splitlines()
+        assert "versions › 2 versions, 1 edit of other rows › tests/weather.md" in lines[0]
+        assert "other rows" in lines[3]
 
     drive(scenario, revision="@")
 

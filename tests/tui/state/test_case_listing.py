@@ -25,5 +25,7 @@ def test_groups_and_the_title_of_an_answer_count_cases_as_the_list_does() -> Non
     grouped = group_cases(FilteredCases(cases), range(4), "file")
     groups = [line for line in grouped if isinstance(line, CaseGroup)]
     assert [(group.name, group.count) for group in groups] == [("a.md", 2), ("b.md", 1)]
-    numbers = [CaseNavigator(cases, ROWS, number, "").case_number for number in range(4)]
-    assert numbers == [(1, 3), (1, 3), (2, 3), (3, 3)]
+    for places, expected in (((0, 1, 2, 3), (1, 1, 2, 3)), ((0, 2, 3, 1, 2), (1, 2, 3, 1, 2))):
+        listed = [ROWS[place] for place in places]
+        numbers = [CaseNavigator(cases, listed, n, "").case_number for n in range(len(listed))]
+        assert numbers == [(number, 3) for number in expected]
