@@ -112,9 +112,17 @@ def _workspace_lines(view: AnswerView) -> Iterator[StyledLine]:
 
 
 def judgement_lines(
-    judgement: JudgementView, now: int, *, signs: Mapping[str, str], row: str = ""
+    judgement: JudgementView,
+    now: int,
+    *,
+    signs: Mapping[str, str],
+    row: str = "",
+    most: int | None = None,
 ) -> Iterator[StyledLine]:
-    """Yield a judgement with the results of its checks; `row` names its case among several."""
+    """Yield a judgement with the results of its checks; `row` names its case among several.
+
+    With `most`, each check has one line of at most so many columns.
+    """
     verdict = verdict_span(judgement.verdict, signs)
     marks = [ago(judgement.started, now), short(judgement.id)]
     marks += [f"{len(judgement.sessions)} judged together"] if len(judgement.sessions) > 1 else []
@@ -129,7 +137,8 @@ def judgement_lines(
     )
     for check in judgement.checks:
         result = verdict_span(check.verdict, signs) if check.verdict else None
-        for number, line in enumerate(text_lines(check_text(check))):
+        text = check_text(check) if most is None else clip(check_text(check), most)
+        for number, line in enumerate(text_lines(text)):
             sign = (StyledSpan(f"{result.text}  ", result.colour),) if result and not number else ()
             yield StyledLine((*sign, *line.spans), 2 * _INDENT)
     if judgement.feedback and not any(check.feedback for check in judgement.checks):

@@ -142,8 +142,13 @@ def block_lines(
             yield line._replace(indent=_INDENT)
 
 
-def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLine]:
-    """Yield the judgements on the case; a `hint` when the answer or a judgement is missing."""
+def verdict_lines(
+    view: AnswerView, result: Result, hint: str, most: int | None = None
+) -> Iterator[StyledLine]:
+    """Yield the judgements on the case; a `hint` when the answer or a judgement is missing.
+
+    With `most`, each check has one line of at most so many columns.
+    """
     if missing := list(missing_lines(view, is_judged=bool(result.evaluation))):
         yield BLANK
         yield from missing
@@ -151,13 +156,13 @@ def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[Style
     elif not result.evaluation:
         yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
     for judgement in own_judgements(view):
-        yield from _judgement(judgement)
+        yield from _judgement(judgement, most)
     yield from note_lines(view)
 
 
-def _judgement(judgement: JudgementView) -> Iterator[StyledLine]:
+def _judgement(judgement: JudgementView, most: int | None = None) -> Iterator[StyledLine]:
     yield BLANK
-    yield from judgement_lines(judgement, _now(), signs=SIGNS)
+    yield from judgement_lines(judgement, _now(), signs=SIGNS, most=most)
 
 
 def _now() -> int:

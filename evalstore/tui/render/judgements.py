@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.display import plural, safe
+from evalstore.display import clip, plural, safe
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.operations.views.verdict_order import PERSON
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.operations.views.labels import PersonLabel
     from evalstore.results import Result
+
+MOST_OF_FEEDBACK = 160
+"""Columns of the feedback on an answer that is one of several; on its own page there is all."""
 
 
 def case_judgement_lines(
@@ -56,7 +59,7 @@ def candidate_lines(
     labels = cases.labels.of(result)
     ids = [id for id in result.evaluations if id not in {label.id for label in labels}]
     for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
-        yield from text_lines(text, indent=2)
+        yield from text_lines(clip(text, MOST_OF_FEEDBACK), indent=2)
     yield from _label_lines(labels, result)
 
 

@@ -14,7 +14,7 @@ from evalstore.operations.views.styled_text import (
     text_lines,
 )
 from evalstore.tui.render.answer import block_lines, place_lines, verdict_lines
-from evalstore.tui.render.judgements import candidate_lines, history_spans
+from evalstore.tui.render.judgements import MOST_OF_FEEDBACK, candidate_lines, history_spans
 from evalstore.tui.render.pair import question_lines
 from evalstore.tui.widgets.text_view import wrap_line
 
@@ -77,7 +77,7 @@ def reader_texts(
     mixed = cases.mixed.get(result.evaluations)
     place = [*place_lines(case, result, cases.shown_attempt(result), cases.labels, mixed)]
     blocks = _exchange(view)
-    verdicts = [*verdict_lines(view, result, hint)]
+    verdicts = [*verdict_lines(view, result, hint, MOST_OF_FEEDBACK)]
     spans = tuple(history_spans(history(result)))
     last_runs = [StyledLine(spans)] if spans else []
     others: list[StyledLine] = []

@@ -33,8 +33,8 @@ def reader_of(pilot: Pilot[None]) -> TextView:
     return page_of(pilot).query_one("#feedback", TextView)
 
 
-def answering(text: str) -> str:
-    return f"id: scripted/one\nprovider: scripted\nresponses: [{{answer: {json.dumps(text)}}}]\n"
+def answering(text: str, id: str = "scripted/one") -> str:
+    return f"id: {id}\nprovider: scripted\nresponses: [{{answer: {json.dumps(text)}}}]\n"
 
 
 class Counting(WorkspaceSource):
@@ -77,11 +77,16 @@ def test_the_case_under_the_cursor_is_read_without_opening_it(workspace: Path) -
 def test_the_reason_of_a_failure_is_seen_below_a_long_answer(workspace: Path) -> None:
     """The panel takes the lines that the list does not need, and cuts the answer."""
     long = "\n".join(f"Line {number} of the answer is here." for number in range(30))
-    tree(workspace, {"models/one.yaml": answering(long)})
+    for name in ("one", "two"):
+        tree(workspace, {f"models/{name}.yaml": answering(long, f"scripted/{name}")})
     main(["run", "--quiet", "--refresh"])
 
     async def scenario(pilot: Pilot[None]) -> None:
         shown = screen(pilot)
+        lines = reader_of(pilot).text.split("\n")
+        feedback = [line.partition("'hello' ")[2] for line in lines if "'hello' is not" in line]
+        quoted = "is not in 'Line 0 of the answer is here. Line 1 of the answer is here. Line 2 "
+        assert [line[: len(quoted)] for line in feedback] == [quoted] * 2  # of both candidates
         assert "more characters: enter shows all of it" in shown
         assert re.search(r"✗ fail +by checks", shown)
         assert "contains" in shown.split("by checks")[1]
