@@ -64,7 +64,7 @@ _CSS = """
         scrollbar-background-hover: $surface;
         scrollbar-background-active: $surface;
     }
-    ToastRack { layer: default; max-height: 50%; }
+    ToastRack { layer: default; max-height: 50%; scrollbar-size-vertical: 0; }
     Dialog > ToastRack, ModalScreen > ToastRack { dock: top; margin: 0; }
     Toast { width: 1fr; max-width: 100%; margin: 0; padding: 0 1; }
     Input:focus { background-tint: $surface 0%; }
@@ -137,14 +137,8 @@ class Browser(MessageApp):
             self.show_cases(None if self._revision == WORK else self._revision)
         end_at_signals(self.runs.leave)
         self.set_interval(_CHECK_SECONDS, self.check_store)
-        self.set_interval(_AGE_SECONDS, self.refresh_ages)
+        self.set_interval(_AGE_SECONDS, lambda: refresh_ages(self))
         self.check_store()
-
-    def refresh_ages(self) -> None:
-        """Draw the ages on the shown page again, and those of a dialog above it."""
-        for screen in {self.shown_page, self.screen}:
-            if isinstance(screen, Page):
-                screen.refresh_ages()
 
     def check_store(self) -> None:
         """Read again when somebody has written to the store, or edited files of the workspace."""
@@ -344,6 +338,13 @@ class Browser(MessageApp):
         if isinstance(below, CasesPage):
             below.highlight(case, model)
         self.go_back()
+
+
+def refresh_ages(browser: Browser) -> None:
+    """Draw the ages on the shown page again, and those of a dialog above it."""
+    for screen in {browser.shown_page, browser.screen}:
+        if isinstance(screen, Page):
+            screen.refresh_ages()
 
 
 PAGES: Sequence[type[Page]] = (

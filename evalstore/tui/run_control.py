@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.tui.render.run import end_summary
-from evalstore.tui.screens.base import Page, TitleLine
+from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.quit_confirmation import QuitConfirmation
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.state.background_run import BackgroundRun
+from evalstore.tui.widgets.title_line import TitleLine
 
 if TYPE_CHECKING:
     from textual.app import App

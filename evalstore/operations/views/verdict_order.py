@@ -38,8 +38,10 @@ FAILING = URGENCY[: URGENCY.index("pending")]
 """Verdicts that somebody has to look at."""
 
 
-def verdict_counts(verdicts: Mapping[str, int], *, signs: bool = True) -> str:
-    """Return `183 ✓ pass, 4 ✗ fail`; perhaps without signs."""
+def verdict_counts(verdicts: Mapping[str, int], *, signs: bool = True, words: bool = True) -> str:
+    """Return `183 ✓ pass, 4 ✗ fail`; perhaps without signs, or `183 ✓ 4 ✗` without words."""
+    if not words:
+        return " ".join(f"{count:,} {SIGNS[word]}" for word, count in verdicts.items() if count)
     counts = ((f"{count:,}", word) for word, count in verdicts.items() if count)
     return ", ".join(
         f"{count} {SIGNS[word]} {word}" if signs else f"{count} {word}" for count, word in counts

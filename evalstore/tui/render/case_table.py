@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evalstore.tui.state.case_filter import FilteredCases
     from evalstore.tui.state.case_listing import CaseListing
     from evalstore.tui.state.case_query import Query
+    from evalstore.tui.widgets.title_line import TitlePart
 
 _LONGEST = 14
 """Characters of a candidate's name that is shown whole beside its pass rate, and of a short name
@@ -43,8 +44,11 @@ _NAMED = 18
 
 def case_title(
     revision: str | None, listing: CaseListing, query: Query, progress: str
-) -> Iterator[str]:
-    """Yield the parts of the title: the run, how many cases are listed, and how."""
+) -> Iterator[TitlePart]:
+    """Yield the parts of the title: the run, how many cases are listed, and how.
+
+    In a narrow terminal, verdicts are signs alone.
+    """
     yield f"run {revision[:8]}" if revision else "workspace"
     yield "" if listing.grouping == "file" else listing.only_file
     if listing.cases is None or listing.filtered is None:
@@ -55,7 +59,7 @@ def case_title(
     yield f"{part}{plural(listing.total, 'case')}"
     yield progress
     yield from (message for message, _ in listing.filtered.complaints(query))
-    yield verdict_counts(listing.verdicts)
+    yield verdict_counts(listing.verdicts), verdict_counts(listing.verdicts, words=False)
     yield "" if listing.order == "file" else f"by {listing.order}"
 
 

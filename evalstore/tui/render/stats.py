@@ -150,10 +150,9 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
     """Yield the name and the figures of a group."""
     currency = stats.currency
     yield heading(group.name)
-    covered = f"{100 * group.coverage:.0f}% judged" if group.coverage is not None else ""
-    yield from text_lines(
-        f"{rate_text(group.rate)}; {covered} of {plural(group.results, 'result')}"
-    )
+    judged, results = group.rate.judged, plural(group.results, "result")
+    covered = f"{judged:,} of {results} judged" if judged < group.results else ""
+    yield from text_lines("; ".join(text for text in (rate_text(group.rate), covered) if text))
     yield from text_lines(
         f"{plural(group.tests, 'test file')}, {plural(group.cases, 'case')}, "
         f"{plural(group.sessions, 'session')}, {plural(group.evaluations, 'judgement')}"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.newer_results import NewerRun
     from evalstore.tui.render.export import Exported
     from evalstore.tui.state.navigation import CaseNavigator, Position
+    from evalstore.tui.widgets.title_line import TitlePart
 
 _MISSING_NOW = "{page.run} gets it, and shows the price first."
 _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
@@ -334,10 +335,12 @@ def _show_newer_cases(page: AnswerPage, cases: Cases) -> None:
         page.browser.show_cases(cases.run)
 
 
-def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[str, ...]:
+def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[TitlePart, ...]:
     """Return the parts of the title; with an answer beside another one their candidates first."""
     case, run = navigator.case, navigator.cases.run
     number, count = navigator.case_number
+    models = navigator.cases.models
+    short = dict(zip(models, short_names(models), strict=True))
     beside = ""
     if navigator.other:
         beside = " beside ".join(short_names([navigator.model, navigator.other]))
@@ -351,5 +354,5 @@ def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[str, ...]:
         case.file,
         case.row,
         case.prompt,
-        "" if beside else navigator.model,
+        "" if beside else (navigator.model, short[navigator.model]),
     )

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
-from rich.cells import cell_len
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -15,10 +14,11 @@ from textual.message import Message
 from textual.widgets import Static
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from evalstore.display import clip, pad, safe
+from evalstore.display import safe
 from evalstore.errors import EvalstoreError
 from evalstore.tui.messages import MessageScreen
 from evalstore.tui.render.reading import READING, problem_text
+from evalstore.tui.widgets.title_line import TitleLine, TitlePart
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow
@@ -144,22 +144,6 @@ class BrowserApp(Protocol):
         """Open the plan of a run; `edit` opens the file that was edited, at a line."""
 
 
-class TitleLine(Static):
-    """The title of the page; at its right end, on every page, the progress of a run."""
-
-    text = ""
-    """The title."""
-
-    def render(self) -> Content:
-        """Draw the whole progress, and the title in the room that is left."""
-        assert isinstance(self.screen, Page)
-        progress = self.screen.run_progress
-        if not progress:
-            return Content(clip(self.text, self.size.width))
-        room = max(0, self.size.width - cell_len(progress) - 2)
-        return Content(f"{pad(clip(self.text, room), room)}  {progress}")
-
-
 HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
 
 
@@ -211,7 +195,7 @@ class Page(MessageScreen):
 
     def __init__(self, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
-        self._title_parts: tuple[str, ...] = ()
+        self._title_parts: tuple[TitlePart, ...] = ()
         self._problems: dict[str, EvalstoreError] = {}
         """By what is read: what went wrong last."""
 
@@ -240,10 +224,9 @@ class Page(MessageScreen):
 
     # --- the parts of a page
 
-    @staticmethod
-    def title_line() -> TitleLine:
+    def title_line(self) -> TitleLine:
         """Return a line at the top."""
-        return TitleLine(classes="title", markup=False)
+        return TitleLine(lambda: self.run_progress)
 
     @property
     def run_progress(self) -> str:
@@ -260,12 +243,10 @@ class Page(MessageScreen):
         """Return a text in place of an empty list."""
         return Static(classes="empty", markup=False)
 
-    def set_title(self, *parts: str) -> None:
+    def set_title(self, *parts: TitlePart) -> None:
         """Show these parts as the title."""
         self._title_parts = parts
-        line = self.query_one(TitleLine)
-        line.text = " › ".join(safe(part) for part in parts if part)
-        line.refresh()
+        self.query_one(TitleLine).show(parts)
 
     def set_empty(self, text: str) -> None:
         """Show why the list is empty, and which command changes that; empty: there is a list."""

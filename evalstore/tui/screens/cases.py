@@ -276,10 +276,7 @@ class CasesPage(DatedPage):
             self.listing.fold(line)
             self.show_matches()
         elif line and cases:
-            result = self.selection.result or next((other for other in line.results if other), None)
-            if result:
-                rows = self.listing.rows
-                self.browser.show_answer(CaseNavigator(cases, rows, rows.index(line), result.model))
+            _open_answer(self, line, cases)
 
     def refresh_ages(self) -> None:
         """Read the shown answer again, which says how long ago it was judged."""
@@ -288,8 +285,7 @@ class CasesPage(DatedPage):
     def highlight(self, case: CaseRow, model: str) -> None:
         """Move the cursor to a case, and to the candidate if it has a column."""
         self._pick(model)
-        line = self.listing.line_of(case)
-        if line is not None:
+        if (line := self.listing.line_of(case)) is not None:
             self.grid.move_to(line)
         self.grid.refresh()
 
@@ -343,6 +339,14 @@ class CasesPage(DatedPage):
         if self.case and self.listing.cases:
             model = self.listing.cases.models[self.grid.picked]
             self.browser.show_test_history(self.case.file, self.case.row, model)
+
+
+def _open_answer(page: CasesPage, line: CaseRow, cases: Cases) -> None:
+    """Open the answer of the candidate under the cursor, or else the first there is."""
+    result = page.selection.result or next((other for other in line.results if other), None)
+    if result:
+        rows = page.listing.rows
+        page.browser.show_answer(CaseNavigator(cases, rows, rows.index(line), result.model))
 
 
 def _report_lost(page: CasesPage) -> None:

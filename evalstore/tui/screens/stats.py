@@ -182,7 +182,8 @@ of the line."""
         if stats is None:
             return
         total = stats.total
-        self.set_title("statistics", self._subject, rate_text(total.rate))
+        rate = rate_text(total.rate)
+        self.set_title("statistics", self._subject, (rate, rate.partition(" (")[0]))
         self.query_one("#tables", TextView).show([self._tabs()])
         grid = self.query_one("#groups", Grid)
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""

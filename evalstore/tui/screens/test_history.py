@@ -129,10 +129,12 @@ the case in that run."""
         fit_list(grid, len(versions))
         cursor = next((n for n, version in enumerate(versions) if version.run == run), 0)
         grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
+        if self._model in self._candidates:
+            grid.picked = self._candidates.index(self._model)
 
     def _columns(self) -> list[Column]:
         verdicts = [
-            Column(name, max(11, min(18, len(name))), since=50)
+            Column(name, max(11, min(18, len(name))), picks=True, least=11)
             for name in short_names(self._candidates)
         ]
         return [
@@ -189,7 +191,8 @@ the case in that run."""
     def open_run(self) -> None:
         """Show the cases of the run."""
         if self.highlighted:
-            place = CasePlace(self.file, self.highlighted.row, self._model)
+            picked = self._candidates[self.query_one(Grid).picked :][:1]
+            place = CasePlace(self.file, self.highlighted.row, *picked)
             self.browser.show_cases(self.highlighted.run, place=place)
 
     def action_widen(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.display import columns_of, plural
-from evalstore.operations.views.verdict_order import FAILING, SIGNS, verdict_counts
+from evalstore.operations.views.verdict_order import FAILING, verdict_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow
@@ -30,7 +30,7 @@ class CaseGroup:
         text = f"{head}, {verdict_counts(self.verdicts)}"
         if columns_of(text) <= width:
             return text
-        return f"{head}, " + " ".join(f"{n:,} {SIGNS[word]}" for word, n in self.verdicts.items())
+        return f"{head}, {verdict_counts(self.verdicts, words=False)}"
 
 
 def line_key(line: CaseRow | CaseGroup) -> tuple[str, ...]:

@@ -403,6 +403,7 @@ def test_a_message_does_not_cover_what_is_asked(workspace: Path) -> None:
         lines = screen(pilot).splitlines()
         assert any("copied the" in line for line in lines[:5])
         assert pilot.app.screen.query_one("ToastRack").styles.dock == "top"
+        assert pilot.app.screen.query_one("Toast").region.width == 60  # all of the title below
         assert "Enter to save, Escape to cancel" in lines[-2]
 
     drive(scenario, size=(60, 16), messages=True)

@@ -14,7 +14,7 @@ from evalstore.cli.main import main
 from evalstore.operations.file_watcher import ChangeNotifier
 from evalstore.operations.views.cases import Cases
 from evalstore.planning.options import Location
-from evalstore.tui.app import Browser
+from evalstore.tui.app import Browser, refresh_ages
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.screens.stats import StatsPage
@@ -69,7 +69,8 @@ def test_ages_are_drawn_again_each_minute_on_every_screen_that_has_them(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def now_is(age: str) -> None:
-        for module in ("tui.render.verdicts", "operations.views.answer_text"):
+        views = "operations.views.answer_text", "operations.views.explanation_text"
+        for module in ("tui.render.verdicts", *views):
             monkeypatch.setattr(f"evalstore.{module}.ago", lambda *_: age)
 
     async def minutes_pass(pilot: Pilot[None]) -> None:
@@ -87,7 +88,7 @@ def test_ages_are_drawn_again_each_minute_on_every_screen_that_has_them(
             before = screen(pilot).split()
             assert "1 minute ago" in screen(pilot)
             now_is("7 minutes ago")
-            cast("Browser", pilot.app).refresh_ages()
+            refresh_ages(cast("Browser", pilot.app))
             await settled(pilot)
             expected = " ".join(before).replace("1 minute ago", "7 minutes ago")
             assert " ".join(screen(pilot).split()) == expected
@@ -324,14 +325,16 @@ def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_siz
     workspace: Path,
 ) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        for size, line in (
-            ((200, 60), f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
-            ((100, 30), f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
-            ((40, 12), "  …/weather.md    city=Oslo  ✗ fail"),
-            ((30, 8), "  …/weather.md     ✗ fail"),
+        words, signs = "3 ✓ pass, 3 ✗ fail", "3 ✓ 3 ✗"
+        for size, counts, line in (
+            ((200, 60), words, f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
+            ((100, 30), words, f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
+            ((40, 12), words, "  …/weather.md    city=Oslo  ✗ fail"),
+            ((30, 8), signs, "  …/weather.md     ✗ fail"),
         ):
             await resized(pilot, *size)
             shown = screen(pilot).splitlines()
+            assert shown[0] == f" run @ › 3 cases › {counts}"
             assert any(text.startswith(line) for text in shown), line
 
     drive(scenario, revision="@")

@@ -46,7 +46,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         ]  # fmt: skip
         assert facts(pilot) == (
             "scripted/one\n"
-            "33.3% of 3 (95% interval 6.1 to 79.2%); 100% judged of 3 results\n"
+            "33.3% of 3 (95% interval 6.1 to 79.2%)\n"
             "2 test files, 3 cases, 3 sessions, 3 judgements\n"
             "answers $0.0900 ($3.00 per 100 sessions), judging $0\n"
             "\n"
@@ -191,6 +191,11 @@ def test_the_statistics_of_the_workspace_follow_it(workspace: Path) -> None:
         label(Location(workspace), "tests/weather.md::city=Oslo", "pass", models=("scripted/one",))
         await show_changes(pilot)
         assert screen(pilot).startswith(" statistics › workspace › 66.7%")
+        (workspace / "tests/new.md").write_text("# 👤\n\nHi\n\n---\n\nE\n", encoding="utf-8")
+        await show_changes(pilot)
+        assert "97.2%); 3 of 4 results judged\n" in facts(pilot)
+        await resized(pilot, 60, 24)
+        assert screen(pilot).splitlines()[0] == " statistics › workspace › 66.7% of 6"
         await press(pilot, "enter")
         assert screen(pilot).startswith(" workspace › ")
 

@@ -22,7 +22,7 @@ from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.conftest import WEATHER
 from tests.tui.conftest import GREETING, HOSTILE
-from tests.tui.driving import drive, press, screen, settled, show_changes
+from tests.tui.driving import drive, press, resized, screen, settled, show_changes
 
 BOTH = ("scripted/one", "scripted/two")
 
@@ -229,6 +229,12 @@ def test_the_candidate_stays_chosen_in_the_cases_of_a_version(workspace: Path) -
             assert [result.model for result in page.selected] == ["scripted/two"]
             assert page.case
             assert page.case.row == "city=Oslo"
+        await press(pilot, "v")
+        await resized(pilot, 50, 24)  # with room for one candidate
+        assert "‹ two" in screen(pilot).splitlines()[2]
+        await press(pilot, "h", "enter")
+        assert isinstance(pilot.app.screen, CasesPage)
+        assert [result.model for result in pilot.app.screen.selected] == ["scripted/one"]
 
     drive(scenario, revision="@")
 
