@@ -350,7 +350,7 @@ def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[TitlePart, ..
         f"case {number:,} of {count:,}" if count > 1 else "",
         progress,
         beside,
-        owner if beside else "",
+        (owner, "") if beside else "",
         case.file,
         case.row,
         case.prompt,

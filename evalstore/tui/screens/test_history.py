@@ -61,7 +61,8 @@ The runs at which a test changed, the newest first, each with the newest verdict
 below, or at the right in a wide terminal, are the edits, the run of each verdict if it is a later
 one, and the verdicts of the last eight runs, the oldest first. With several system prompts,
 `fail 1/3` says that it failed with one of three, which are named in the edits. {list.open} shows
-the case in that run."""
+the case in that run, with the candidate in the selected column; {list.left} and {list.right} select
+another."""
     DEFAULT_CSS = """
     TestHistoryPage {
         & > #panels > #edits { height: 2fr; }
