@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evalstore.operations.earlier_results import EarlierRuns
 from evalstore.operations.judgement_changes import judgement_changes
+from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
@@ -47,6 +48,8 @@ class VerdictChanges:
     among the changed, too."""
     changed: list[Result] = field(default_factory=list)
     """Other results with another verdict or another text as their answer."""
+    same_answer: list[Result] = field(default_factory=list)
+    """Results that were asked something else and have the same verdict and the same answer."""
     pending: list[Result] = field(default_factory=list)
     """Results that are pending and had a verdict in the newest earlier run."""
     older: int = 0
@@ -56,8 +59,9 @@ class VerdictChanges:
 
     @property
     def is_any(self) -> bool:
-        """Return whether a case that was judged before has another verdict or answer, or none."""
-        return bool(self.broke or self.fixed or self.changed or self.pending)
+        """Return whether a case that was judged before was asked anew, or has another verdict."""
+        changed = self.changed or self.same_answer
+        return bool(self.broke or self.fixed or changed or self.pending)
 
     @property
     def failures(self) -> list[Result]:
@@ -80,7 +84,8 @@ class VerdictChanges:
             "broke": len(self.broke),
             "fixed": len(self.fixed),
             "new": len(self.new),
-            "changed": len(self.changed),
+            "changed": len(self.changed) + len(self.same_answer),
+            "sameAnswer": len(self.same_answer),
             "pending": len(self.pending),
             "olderAnswers": self.older,
         }
@@ -186,8 +191,10 @@ class _Comparer:
         pairs = [Pair(was, now) for was, now in results]
         unequal = [pair for pair in pairs if sort_pair(pair) != "unchanged"]
         sessions = self._store.find_sessions(sessions_to_compare(unequal))
+        changed = [pair for pair in unequal if sort_pair(pair) == "changed"]
+        same = find_same_answers(self._store, changed)
         for pair in pairs:
-            self._add(pair, sessions)
+            self._add(pair, sessions, has_same_answer=sessions_of(pair) in same)
         repeated = [pair for pair in unequal if _is_judged_otherwise(pair)]
         differences = judgement_changes(self._store, VersionReader(self._store), repeated)
         for pair in repeated:
@@ -196,7 +203,7 @@ class _Comparer:
             if not differences.get((pair.was.evaluations, pair.now.evaluations)):
                 self._changes.judged_otherwise.add(cell_of(pair.now))
 
-    def _add(self, pair: Pair, sessions: Mapping[str, Session]) -> None:
+    def _add(self, pair: Pair, sessions: Mapping[str, Session], *, has_same_answer: bool) -> None:
         was, now = pair.was, pair.now
         assert was
         assert now
@@ -204,7 +211,7 @@ class _Comparer:
             self._changes.pending += [now] if was.verdict else []
             return
         change = sort_pair(pair)
-        if change == "changed" and was.verdict == now.verdict and has_equal_texts(pair, sessions):
+        if change == "changed" and pair.has_same_verdict and has_equal_texts(pair, sessions):
             change = "unchanged"
         if change != "unchanged":
             self._changes.older += counts_older(pair, sessions)
@@ -215,7 +222,7 @@ class _Comparer:
             self._changes.fixed.append(now)
             return
         if change == "changed":
-            self._changes.changed.append(now)
+            (self._changes.same_answer if has_same_answer else self._changes.changed).append(now)
         is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
         if now.verdict != "pass" and not is_same:
             self._changes.failed_again.append(now)

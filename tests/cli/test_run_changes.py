@@ -152,6 +152,7 @@ def test_the_document_has_the_changes_and_the_change_of_each_case(
         "fixed": 1,
         "new": 1,
         "changed": 0,
+        "sameAnswer": 0,
         "pending": 0,
         "olderAnswers": 0,
     }

@@ -33,12 +33,19 @@ OPTIONAL = {
         f"{name}.{field}"
         for name in ("run", "judge")
         for field in (
-            *("since.changed", "since.olderAnswers", "since.pending", "regressions"),
+            *(
+                "since.changed",
+                "since.sameAnswer",
+                "since.olderAnswers",
+                "since.pending",
+                "regressions",
+            ),
             *("spending[].knownCost", "spending[].unpriced"),
         )
     ),
     "ls cases --full.cases[].messages[][].name",
     *("show.history.pending", "show.history.attempts"),
+    "diff.changed[].sameAnswer",
     "log --failures.failures[].resolved",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
@@ -56,7 +63,7 @@ STABLE = {
     "run": "run status asked judged reused failed verdicts cost gate cases",
     "run.verdicts": "pass fail undecided error pending",
     "run.cases[]": "file row prompt model verdict score feedback session sessions",
-    "diff": "from to broke fixed changed new gone unchanged statistics",
+    "diff": "from to broke fixed changed new gone sameAnswer unchanged statistics",
     **{
         f"diff.{group}[]": "file row prompt model was now reason"
         for group in ("broke", "fixed", "changed", "new", "gone")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, safe, short
+from evalstore.operations.same_answers import same_answer_text
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_lines, verdict_span
 
@@ -26,6 +27,8 @@ _OF_CANDIDATES = {
     "changed": "different",
     "unchanged": "equal",
 }
+SAME_ANSWER = "same_answer"
+"""Pairs with the same answer to another question; listed only on request."""
 """The names of changes between two candidates, where nothing happens in time."""
 
 
@@ -33,6 +36,8 @@ def change_name(diff: Diff, change: str) -> str:
     """Return the name of a change: `broke` or `fixed`; of two candidates, `worse` or `better`."""
     if diff.models and change in ("gone", "new"):
         return f"only {safe(diff.models[change == 'new'])}"
+    if change == SAME_ANSWER:
+        return "same answer"
     return _OF_CANDIDATES.get(change, change) if diff.models else change
 
 
@@ -71,6 +76,8 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
         for change, count in counts.items()
         if count
     ]
+    if comparison.same_answer:
+        spans.append(StyledSpan(f"{same_answer_text(len(comparison.same_answer))}, "))
     whose = (StyledSpan(f"{safe(diff.models[1])}: "),) if diff.models else ()
     pending = sum(1 for pair in comparison.unchanged if diff.models and pair.is_pending)
     unchanged = f"{len(comparison.unchanged) - pending:,} {change_name(diff, 'unchanged')}{hint}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.display import cost_text, money, percent, plural, safe, short
+from evalstore.operations.same_answers import same_answer_text
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
 from evalstore.planning.options import describe_selection, is_partial
@@ -165,6 +166,9 @@ def changes_line(changes: VerdictChanges) -> StyledLine:
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
+    if changes.same_answer:
+        spans += [StyledSpan(", ")] if len(spans) > 1 else []
+        spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))
     if len(spans) == 1:
         spans.append(StyledSpan("nothing broke or was fixed"))
     if changes.new:
