@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.display import cost_text, money, percent, plural, safe, short
+from evalstore.display import cost_text, money, new_judgements, percent, plural, safe, short
 from evalstore.operations.same_answers import same_answer_text
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
@@ -54,6 +54,7 @@ class RunSummary:
     asked: int
     recorded: int
     judged: int
+    judged_by_checks: int
     reused: int
     cost: str
     """The cost in words, because some prices may be unknown."""
@@ -76,6 +77,7 @@ def summarise_report(report: RunReport) -> RunSummary:
         asked=report.asked,
         recorded=report.recorded,
         judged=report.judged,
+        judged_by_checks=report.judged_by_checks,
         reused=report.reused,
         cost=cost_text(report.cost, report.spending),
         saved=report.saved,
@@ -88,14 +90,15 @@ def summarise_report(report: RunReport) -> RunSummary:
     )
 
 
-def run_counts_text(run: RunCounts) -> str:
+def run_counts_text(run: RunCounts, *, by_checks: int = 0) -> str:
     """Return the status and counts of a run: `complete: 2 new answers, 6 reused, 1 new judgement`.
 
-    Recorded answers, which were taken from files, are counted apart.
+    Recorded answers, which were taken from files, are counted apart, and so are the judgements
+    `by_checks` if that number is given: it is not stored.
     """
     recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
     answers = f"{plural(run.asked, 'new answer')}, {recorded}{run.reused:,} reused"
-    return f"{run.status}: {answers}, {plural(run.judged, 'new judgement')}"
+    return f"{run.status}: {answers}, {new_judgements(run.judged, by_checks)}"
 
 
 def commit_text(commit: RunCommit | None) -> str:
@@ -117,7 +120,8 @@ def scope_text(run: Run) -> str:
 def summary_text(summary: RunSummary) -> str:
     """Return the id of a run, its status, counts and cost in one line."""
     saved = f"; saved {money(summary.saved)} by reuse" if summary.saved else ""
-    return f"run {short(summary.run)} {run_counts_text(summary)}, {summary.cost}{saved}"
+    counts = run_counts_text(summary, by_checks=summary.judged_by_checks)
+    return f"run {short(summary.run)} {counts}, {summary.cost}{saved}"
 
 
 def verdict_spans(verdicts: Mapping[str, int], signs: Mapping[str, str]) -> list[StyledSpan]:
