@@ -87,8 +87,8 @@ def diff(
         same = find_same_answers(store, comparison.changed)
         comparison.set_apart_same_answers(lambda pair: sessions_of(pair) in same)
         causes = (
-            find_causes((pair.either for pair in comparison.gone), now),
-            find_causes((pair.either for pair in comparison.new), filled),
+            find_causes((pair.either for pair in comparison.gone), filled, now),
+            find_causes((pair.either for pair in comparison.new), now, filled),
         )
         name_gone(comparison)
         both = {result.file for result in filled.results} & {result.file for result in now.results}
