@@ -416,6 +416,27 @@ def test_the_system_prompt_that_fails_is_shown_and_the_others_are_named(
     assert all(line.startswith("pass  ") for line in others)
 
 
+def test_an_edit_since_the_shown_run_is_told_with_the_reason_of_the_status(
+    prompted: Evalstore, documents: Any
+) -> None:
+    tree(Path(), {"prompts/kind.md": "Be very kind.\n"})
+    reason = "system prompt changed: text line 1: Be kind. -> Be very kind."
+    assert reason in prompted("status").stdout
+    line = f"a run would ask it again: {reason}\n"
+    assert line in prompted("show", "tests/t.md", "--prompt", "kind").stdout
+    for argv in (("tests/t.md", "--prompt", "brief"), ("@:tests/t.md::", "--prompt", "kind")):
+        assert "a run would" not in prompted("show", *argv).stdout
+    edit(Path("tests/t.md"), "contains: warm", "contains: hot")
+    document = documents("show", "tests/t.md", "--prompt", "brief")
+    jsonschema.Draft202012Validator(schema_of(["show"])).validate(document)
+    assert document["planned"] == {
+        "kind": "judge",
+        "reason": "check 1 changed: contains: warm -> hot",
+    }
+    tree(Path(), {"tests/t.md": "---\nsystemPrompts: [\n"})  # with an error of a file as before
+    assert "a run would" not in prompted("show", "tests/t.md", "--prompt", "kind").stdout
+
+
 @pytest.mark.parametrize("name", ["brief", "kind", "no prompt"])
 def test_a_system_prompt_can_be_named(prompted: Evalstore, name: str) -> None:
     line = re.compile(rf"^(pass|fail)  tests/t\.md \({name}\)  scripted/one$", re.MULTILINE)

@@ -59,8 +59,8 @@ def test_log_names_new_and_changed_candidates_and_evaluators_with_and_without_a_
     assert "candidate scripted/one removed" in evalstore("log", "-n", "1").stdout
     evalstore("run", "-m", "scripted/one")  # it is in no settings
     evalstore("run")
-    for arguments in ((), ("tests/weather.md",), ("-n", "1")):
-        assert "removed" not in evalstore("log", *arguments).stdout.split("\n\n")[0]
+    for command in (("log",), ("log", "tests/weather.md"), ("log", "-n", "1")):
+        assert "removed" not in evalstore(*command).stdout.split("\n\n")[0]
     cause = "2 gone (candidate scripted/one named only by -m)"
     assert cause in evalstore("diff", "@~1", "@").stdout
     cause = "2 new (1 failed; candidate scripted/one named only by -m)"

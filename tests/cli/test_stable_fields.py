@@ -26,6 +26,7 @@ OPTIONAL = {
     *(f"diff.{group}[].promptName" for group in ("broke", "fixed", "changed", "new", "gone")),
     *(f"{name}.cases[].promptName" for name in ("run", "judge")),
     *("show.related", "show.failedChecks", "show.history", "show.others", "show.push"),
+    "show.planned",
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
     *("ls runs.runs[].gitCommit", "status.remotes", "status.unreadRemotes"),
     *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
@@ -257,6 +258,7 @@ def test_every_field_is_printed(
     show("grep", "Warm")
     tree(workspace, {"tests/twice.md": twice.replace("zebra", "Warm")})
     edit(workspace / "tests/weather.md", "And how is", "And how was")
+    show("show", "tests/weather.md::city=Oslo")
     documents("run", "--yes")
     show("diff", "@~1", "@")
     tree(workspace, {"models/away.yaml": "id: mini\nprovider: openai\n"})
