@@ -546,6 +546,12 @@ def test_a_test_file_is_shown_with_its_results(
             "hint: write @, @~1, @work, or the first digits of an id "
             "as 'evalstore log' shows them\n",
         ),
+        ("weather", "error: 'weather' is not a revision\nhint: did you mean 'tests/weather.md'?\n"),
+        (
+            "city=Oslo",
+            "error: 'city=Oslo' is not a revision\n"
+            "hint: did you mean 'tests/weather.md::city=Oslo'?\n",
+        ),
         (
             "_evaluator_default",
             "error: '_evaluator_default' is the name of a prompt, and 'show' takes ids\n"
