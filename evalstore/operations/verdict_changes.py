@@ -37,6 +37,10 @@ class VerdictChanges:
     """The id of the newest earlier run that has results of the same test files."""
     started: int
     """The start of that run in microseconds since 1970, UTC."""
+    last: str
+    """The id of the run before, whatever it covered."""
+    is_of_several: bool = False
+    """Whether the earlier verdicts are those of several runs."""
     broke: list[Result] = field(default_factory=list)
     """Results that do not pass and passed before."""
     fixed: list[Result] = field(default_factory=list)
@@ -115,11 +119,13 @@ class _Comparer:
 
     def __init__(self, store: Store, folder: str, run: Run, newest: Run) -> None:
         self._store, self._folder, self._run = store, folder, run
-        self._changes = VerdictChanges(newest.id, newest.started)
+        self._changes = VerdictChanges(newest.id, newest.started, newest.id)
         load = store.load_nodes
         self._leaves = read_tree(run.results, load, unlike=newest.results)
         self._is_dated = len(self._leaves) < len(read_tree(run.results, load))
         """Whether the run to name is known: some files have not changed since the newest one."""
+        self._compared = {newest.id} if self._is_dated else set[str]()
+        """The runs that have earlier verdicts."""
         self._unread = set(self._leaves)
         """Files that are not compared yet."""
         self._waiting: dict[str, list[tuple[Result, Case]]] = {}
@@ -135,7 +141,8 @@ class _Comparer:
                     self._changes.since, self._changes.started = earlier.id, earlier.started
                     self._is_dated = True
                 for batch in file_batches(entries):
-                    self._compare(batch)
+                    if self._compare(batch):
+                        self._compared.add(earlier.id)
                 paths &= self._unread | self._waiting.keys()
                 if not paths:
                     break
@@ -146,11 +153,12 @@ class _Comparer:
             self._changes.new += [
                 result for result, _ in judged if result.verdict not in (None, "pass")
             ]
+        self._changes.is_of_several = len(self._compared) > 1
         self._changes.new.sort(key=lambda result: result.file)  # the rows are as in the file
         return self._changes
 
-    def _compare(self, entries: Mapping[str, str]) -> None:
-        """Compare these files with their results in an earlier run."""
+    def _compare(self, entries: Mapping[str, str]) -> bool:
+        """Compare these files with their results in an earlier run; returns whether it has some."""
         same = {path for path, leaf in entries.items() if leaf == self._leaves[path]}
         self._unread -= same
         for path in same:
@@ -176,6 +184,7 @@ class _Comparer:
             if left:
                 self._waiting[path] = left
         self._sort(pairs)
+        return bool(same or pairs)
 
     def _read(self, leaves: Mapping[str, str]) -> dict[str, list[tuple[Result, Case]]]:
         """Return the judged and the pending results of these files."""

@@ -128,6 +128,11 @@ class Comparison:
             if pair.was and pair.now and pair.was.verdict and pair.now.verdict
         ]
 
+    @property
+    def judged_and_unchanged(self) -> list[Pair]:
+        """Return the unchanged pairs that are judged on both sides."""
+        return [pair for pair in self.unchanged if pair.was and pair.was.verdict]
+
     def rates(self) -> tuple[Rate, Rate]:
         """Return the pass rates of both sides over the pairs."""
         pairs = self.pairs

@@ -396,7 +396,7 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     assert f"\npass  {place}\npass  by scripted/judge{judged}history:" in work
     assert f"\n    fail  by scripted/judge  (judged again, does not count){judged}" in work
     plain = evalstore("run", "-q").stdout
-    assert "since the last run: 1 fixed (1 by another judgement)\n" in plain
+    assert "since the last verdict on each case: 1 fixed (1 by another judgement)\n" in plain
     assert f"pass       {place}  <short>  (fixed, another judgement)\n" in plain
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [f"{place}  fail -> pass  {same}"]
     evalstore("label", case, "fail", "--as", "Ada")

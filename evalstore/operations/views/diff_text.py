@@ -62,7 +62,8 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
 
     Behind those that only one side has stands why: `4 gone (candidate mini removed)`.
     `hint` follows the number of unchanged pairs. The test of a difference is left out where
-    nothing changed, and where what changed is pending. Between two candidates, the changes are
+    nothing changed, and where what changed is pending; the rates are left out where only the rest,
+    which is unchanged, is judged on both sides. Between two candidates, the changes are
     those of the second. The difference of the rates begins with the `names` of the sides, which
     are those of two candidates if none are given: `big against mini: +3.0 points`.
     """
@@ -91,9 +92,13 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     if not before.judged:
         yield from text_lines("no result is judged on both sides", "pending")
         return
-    if comparison.pending:
-        yield from text_lines(_pending_text(comparison.pending), "pending")
     change = comparison.change()
+    is_rest = comparison.pending > 0 and change.pairs == len(comparison.judged_and_unchanged)
+    if comparison.pending:
+        text = _pending_text(comparison.pending, has_rates=not is_rest)
+        yield from text_lines(text, "pending")
+    if is_rest:
+        return
     results = f"{plural(change.pairs, 'result')} in {plural(change.files, 'file')}"
     yield from text_lines(
         f"pass rate {before.text} -> {after.text} ({results}, judged on both sides)"
@@ -115,10 +120,11 @@ def _remarks(diff: Diff, change: str) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _pending_text(count: int) -> str:
+def _pending_text(count: int, *, has_rates: bool) -> str:
     """Return `8 results are now pending and not in the pass rates`."""
     verb = "is" if count == 1 else "are"
-    return f"{plural(count, 'result')} {verb} now pending and not in the pass rates"
+    rates = " and not in the pass rates" if has_rates else ""
+    return f"{plural(count, 'result')} {verb} now pending{rates}"
 
 
 class SideVerdict(NamedTuple):

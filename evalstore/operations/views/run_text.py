@@ -158,14 +158,20 @@ OLDER_HINT = 'the oldest answers count; "evalstore run --max-age AGE" leaves out
 
 
 def changes_line(changes: VerdictChanges) -> StyledLine:
-    """Return `since the last run: 2 broke, 1 fixed, 1 new failure (1 by older stored answers)`."""
+    """Return `since the last run: 2 broke, 1 fixed, 1 new failure (1 by older stored answers)`.
+
+    Where the run before covered other cases, it says since which run, or of each case.
+    """
     counts = (
         (len(changes.broke), "broke"),
         (len(changes.fixed), "fixed"),
         (len(changes.changed), "changed"),
         (len(changes.pending), "now pending"),
     )
-    spans = [StyledSpan("since the last run: ")]
+    since = "the last run" if changes.since == changes.last else f"run {short(changes.since)}"
+    if changes.is_of_several:
+        since = "the last verdict on each case"
+    spans = [StyledSpan(f"since {since}: ")]
     for count, word in counts:
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
