@@ -80,6 +80,11 @@ def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
     return sorted(listed, key=lambda it: (it.change not in FLIPS, not it.is_wrong))
 
 
+def has_unlisted(diff: Diff) -> bool:
+    """Return whether there are pairs that are listed only on request."""
+    return any(listed_pairs(diff, change) for change in _NOT_LISTED)
+
+
 def file_of_pairs(pairs: Sequence[ListedPair]) -> str:
     """Return the file that all pairs are of, which the title names; empty with several."""
     return only_file(listed.place[0] for listed in pairs)

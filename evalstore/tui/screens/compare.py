@@ -15,6 +15,7 @@ from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
     edited_lines,
+    has_unlisted,
     list_pairs,
     other_edits,
     pair_cells,
@@ -198,8 +199,7 @@ class ComparePage(DatedPage):
         rates = self.query_one("#rates", TextView)
         edits = other_edits(diff, self._pairs)
         edited = edits if self._pairs else ()
-        others = diff.comparison.unchanged or diff.comparison.same_answer
-        has_hint = others and not self._with_unchanged
+        has_hint = has_unlisted(diff) and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
         rates.show(comparison_lines(diff, hint, edited, is_swapped=self._is_swapped))
         grid = self.query_one("#pairs", Grid)
