@@ -113,10 +113,20 @@ def planned_judgements(count: int, by_checks: int, *, may_be_less: bool) -> str:
 
     Failed checks save judgements of models if `may_be_less`.
     """
-    bound, by_models = "up to " if may_be_less else "", count - by_checks
+    return _judgements(count, by_checks, "judgement", "up to " if may_be_less else "")
+
+
+def new_judgements(count: int, by_checks: int) -> str:
+    """Return how many judgements a run made: `6 new judgements by checks and 4 by models`."""
+    return _judgements(count, by_checks, "new judgement")
+
+
+def _judgements(count: int, by_checks: int, noun: str, bound: str = "") -> str:
+    """Return the number of judgements, split where both checks and models make some."""
+    by_models = count - by_checks
     if not by_checks or not by_models:
-        return f"{bound}{plural(count, 'judgement')}"
-    return f"{plural(by_checks, 'judgement')} by checks and {bound}{by_models:,} by models"
+        return f"{bound}{plural(count, noun)}"
+    return f"{plural(by_checks, noun)} by checks and {bound}{by_models:,} by models"
 
 
 def count(number: int) -> str:
@@ -243,10 +253,36 @@ def shorten(text: str, at: int = 0) -> str:
     return f"'{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(text) else ''}'"
 
 
+def shorten_to_line(text: str, at: int = 0) -> str:
+    """Return a text in quotes, shortened to the line around the position `at`.
+
+    Of a blank line, to the next one that is not blank, or else to the last one.
+    """
+    rest = text[at:]
+    if rest.strip():
+        at += len(rest) - len(rest.lstrip())
+    else:
+        at = max(len(text.rstrip()) - 1, 0)
+    start = max(text.rfind(mark, 0, at) for mark in "\r\n") + 1
+    ends = [text.find(mark, at) for mark in "\r\n"]
+    end = min((end for end in ends if end >= 0), default=len(text))
+    line = shorten(text[start:end], at - start)[1:-1]
+    before = "…" if text[:start].strip() and not line.startswith("…") else ""
+    after = "…" if text[end:].strip() and not line.endswith("…") else ""
+    return f"'{before}{line}{after}'"
+
+
 def difference(expected: str, actual: str) -> str:
     """Return the expected and the actual text, shortened around the first difference."""
-    at = first_difference(expected, actual)
-    return f"expected {shorten(expected, at)}, found {shorten(actual, at)}"
+    return difference_at(expected, actual, first_difference(expected, actual))
+
+
+def difference_at(expected: str, actual: str, at: int) -> str:
+    """Return the lines of both texts around a position; more of them where only blanks differ."""
+    lines = shorten_to_line(expected, at), shorten_to_line(actual, at)
+    if lines[0] == lines[1]:
+        lines = shorten(expected, at), shorten(actual, at)
+    return f"expected {lines[0]}, found {lines[1]}"
 
 
 def first_difference(first: str, second: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.display import clip, columns_of, likely_price, widest
+from evalstore.display import clip, columns_of, difference, likely_price, shorten_to_line, widest
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,34 @@ def test_an_upper_bound_is_not_less_than_a_bound() -> None:
     assert likely_price(0.00001, None) == "about <$0.0001"
     assert likely_price(None, 40) == "at an unknown price"
     assert likely_price(None, 40, brief=True) == "price unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "shown"),
+    [
+        ("one", 0, "'one'"),
+        ("one\n\ntwo", 0, "'one…'"),
+        ("\r\n  one\r\ntwo", 0, "'  one…'"),
+        ("one\ntwo\nthree", 5, "'…two…'"),
+        ("one\ntwo", 3, "'…two'"),
+        ("one\ntwo\n", 8, "'…two'"),
+        ("one\n" + "x" * 200, 100, f"'…{'x' * 120}…'"),
+        (f"{'x' * 200}\none", 0, f"'{'x' * 120}…'"),
+        ("\n", 0, "''"),
+        ("", 0, "''"),
+    ],
+)
+def test_a_quoted_text_is_the_line_of_a_place(text: str, at: int, shown: str) -> None:
+    assert shorten_to_line(text, at) == shown
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        ("a\nb\nc", "a\nx\nc", "expected '…b…', found '…x…'"),
+        ("a\nb", "a\n\nb", "expected 'a\nb', found 'a\n\nb'"),
+    ],
+    ids=["words", "blanks"],
+)
+def test_a_difference_of_texts_is_visible(expected: str, actual: str, words: str) -> None:
+    assert difference(expected, actual) == words

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from evalstore.display import shorten
+from evalstore.display import shorten, shorten_to_line
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
             words = f"expected one block of fenced code, found {len(blocks)}"
             raise NotJsonError(f"the answer is not JSON: {words}") from None
         if not blocks:
-            words = f"the answer is not JSON: {error}, found {shorten(text)}"
+            words = f"the answer is not JSON: {error}, found {shorten_to_line(text)}"
             raise NotJsonError(words) from None
     try:
         return json.loads(blocks[0])
     except ValueError as error:
-        words = f"the fenced code is not JSON: {error}, found {shorten(blocks[0])}"
+        words = f"the fenced code is not JSON: {error}, found {shorten_to_line(blocks[0])}"
         raise NotJsonError(words) from None
 
 

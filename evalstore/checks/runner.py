@@ -9,7 +9,7 @@ from evalstore.checks.base import CheckInput, CheckOutcome
 from evalstore.checks.bounds import reaches
 from evalstore.checks.normalization import preparer
 from evalstore.checks.registry import find_kind
-from evalstore.display import as_text, shorten
+from evalstore.display import as_text, shorten, shorten_to_line
 from evalstore.values import Json
 
 
@@ -55,7 +55,11 @@ def _must_not_hold(check: Mapping[str, Json], subject: CheckInput) -> str:
         _in_words(settings[name]) if name == main else f"{name} {_in_words(settings[name])}"
         for name in sorted(settings, key=lambda name: (name != main, name))
     )
-    found = f", found {shorten(subject.quoted)}" if check.get("scope", "answer") == "answer" else ""
+    found = (
+        f", found {shorten_to_line(subject.quoted)}"
+        if check.get("scope", "answer") == "answer"
+        else ""
+    )
     return f"expected not to hold: {check['type']} {words}".rstrip() + found
 
 

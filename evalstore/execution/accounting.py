@@ -60,6 +60,7 @@ class Accounting:
         )
         self.outcome.votes.setdefault(subject_of(evaluation.sessions), []).append(vote)
         self.outcome.judged += 1
+        self.outcome.judged_by_checks += evaluation.evaluator == CHECKS
         self._environment.judged(evaluation.verdict)
         self._environment.progress("judged", 1)
 

@@ -29,6 +29,8 @@ class ExecutionCounts:
     recorded: int = 0
     """The number of answers that were taken from test files."""
     judged: int = 0
+    judged_by_checks: int = 0
+    """The number of judgements by checks, which call no model."""
     failed: int = 0
     """The number of answers and judgements that failed."""
     failures: dict[str, int] = field(default_factory=dict)

@@ -187,6 +187,7 @@ def diff(location: Location, arguments: DiffArguments) -> Document:
     document = to_json(compared)
     pairs = {name: document.pop(name) for name in _CHANGES}
     document["counts"] = {name: len(listed) for name, listed in pairs.items()}
+    document["counts"]["sameAnswer"] = document.pop("sameAnswer")
     document["changes"] = [
         {"change": name, **_with_prompt(pair, compared.prompts)}
         for name in arguments.changes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.operations.diff_attempts import read_side_attempts
 from evalstore.operations.diff_causes import find_causes
-from evalstore.operations.diff_notes import find_same_answers, question_changes, selection_notes
+from evalstore.operations.diff_notes import question_changes, selection_notes
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_sides import (
@@ -35,6 +35,7 @@ from evalstore.operations.prompt_names import (
     prompts_of,
 )
 from evalstore.operations.row_ids import has_edited_rows
+from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
@@ -83,9 +84,11 @@ def diff(
         filled, comparison = compare_sides(store, folder, was, now, selected, candidates)
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
+        same = find_same_answers(store, comparison.changed)
+        comparison.set_apart_same_answers(lambda pair: sessions_of(pair) in same)
         causes = (
-            find_causes((pair.either for pair in comparison.gone), now),
-            find_causes((pair.either for pair in comparison.new), filled),
+            find_causes((pair.either for pair in comparison.gone), filled, now),
+            find_causes((pair.either for pair in comparison.new), now, filled),
         )
         name_gone(comparison)
         both = {result.file for result in filled.results} & {result.file for result in now.results}
@@ -115,13 +118,13 @@ def diff(
             prompts=prompt_labels(project, [*filled.results, *now.results]),
             notes=list(selection_notes(was, filled, now)),
             reasons=PairReasons(
-                question_changes(project, comparison.flips, sessions),
+                question_changes(project, comparison.on_both_sides, sessions),
                 judgement_changes(
                     project.store,
                     project.versions,
-                    [side for pair in comparison.flips for side in (pair, pair.swapped())],
+                    [side for pair in comparison.on_both_sides for side in (pair, pair.swapped())],
                 ),
-                find_same_answers(project.store, comparison.changed),
+                same,
                 (was.rule, now.rule),
                 filled.earlier,
             ),

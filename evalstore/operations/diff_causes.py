@@ -24,6 +24,8 @@ class Causes:
 
     candidates: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    """Candidates that the settings do not have: `-m` named them for a run."""
     rows: int = 0
     """How many rows of other files there are."""
 
@@ -34,9 +36,10 @@ class Causes:
             *_listed("file", self.files),
             *([(self.rows, "row")] if self.rows else []),
         )
+        named = [f"{_text(*each)} named only by -m" for each in _listed("candidate", self.named)]
         if change == "new":
-            return [_text(count, f"new {noun}") for count, noun in found]
-        return [f"{_text(count, noun)} removed" for count, noun in found]
+            return [*(_text(count, f"new {noun}") for count, noun in found), *named]
+        return [*(f"{_text(count, noun)} removed" for count, noun in found), *named]
 
 
 def _listed(noun: str, names: Sequence[str]) -> list[tuple[int, str]]:
@@ -50,8 +53,9 @@ def _text(count: int, noun: str) -> str:
     return plural(count, noun) if count else noun
 
 
-def find_causes(results: Iterable[Result], other: Side) -> Causes:
-    """Return what the other side lacks of these results."""
+def find_causes(results: Iterable[Result], side: Side, other: Side) -> Causes:
+    """Return what the other side lacks of these results of a side."""
+    named: dict[str, None] = {}
     candidates: dict[str, None] = {}
     files: dict[str, None] = {}
     rows: set[tuple[str, str]] = set()
@@ -60,7 +64,7 @@ def find_causes(results: Iterable[Result], other: Side) -> Causes:
     for result in results:
         node = other.nodes.get(result.file)
         if models is not None and result.model not in models:
-            candidates[result.model] = None
+            (named if result.model in side.named else candidates)[result.model] = None
         if node is None:
             files[result.file] = None
         else:
@@ -69,4 +73,4 @@ def find_causes(results: Iterable[Result], other: Side) -> Causes:
                 known[node] = frozenset(name for case in cases for name in (case.key, case.row))
             if known[node].isdisjoint((result.key, result.row)):
                 rows.add((result.file, result.row))
-    return Causes(tuple(candidates), tuple(files), len(rows))
+    return Causes(tuple(candidates), tuple(files), tuple(named), len(rows))

@@ -12,15 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from evalstore.operations.diff_sides import Side
+    from evalstore.operations.same_answers import Sessions
     from evalstore.planning.project import Project
     from evalstore.reports.comparison import Pair
     from evalstore.results import Session
-    from evalstore.store import Store
-
-_AT_ONCE = 1_000
-"""Pairs whose answers are read together."""
-Sessions = tuple[str, ...]
-"""The sessions of one side of a pair."""
 
 
 def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
@@ -61,38 +56,6 @@ def question_changes(
         words[was, now] = _question_change(project, pair, sessions)
         words[now, was] = _question_change(project, pair.swapped(), sessions)
     return {sides: change for sides, change in words.items() if change}
-
-
-def find_same_answers(store: Store, pairs: Iterable[Pair]) -> frozenset[tuple[Sessions, Sessions]]:
-    """Return the sessions of pairs with other questions whose answers are the same all the same.
-
-    Only pairs with the same verdict count. In both directions.
-    """
-    others = [
-        (pair.was.sessions, pair.now.sessions)
-        for pair in pairs
-        if pair.was
-        and pair.now
-        and pair.was.verdict == pair.now.verdict
-        and len(pair.was.sessions) == len(pair.now.sessions) > 0
-        and pair.was.sessions != pair.now.sessions
-        and not has_other_answers(pair)
-    ]
-    same: set[tuple[Sessions, Sessions]] = set()
-    for start in range(0, len(others), _AT_ONCE):
-        batch = others[start : start + _AT_ONCE]
-        ids = dict.fromkeys(id for was, now in batch for id in (*was, *now))
-        answers = {
-            id: (answer.reply.text, answer.reply.refusal, answer.reply.tool_calls)
-            for id, answer in store.find_answers(ids).items()
-        }
-        for was, now in batch:
-            if all(
-                old in answers and answers[old] == answers.get(new)
-                for old, new in zip(was, now, strict=True)
-            ):
-                same |= {(was, now), (now, was)}
-    return frozenset(same)
 
 
 def _question_change(project: Project, pair: Pair, sessions: Mapping[str, Session]) -> str:

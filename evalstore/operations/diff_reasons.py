@@ -10,8 +10,8 @@ from evalstore.reports.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evalstore.operations.diff_notes import Sessions
     from evalstore.operations.judgement_changes import Judgements
+    from evalstore.operations.same_answers import Sessions
     from evalstore.results import Result
 
 
@@ -56,7 +56,7 @@ class PairReasons:
             return ", ".join(changes)
         if not changes:
             changes = self._other_answer(was, now)
-        elif (was.sessions, now.sessions) in self.same_answers:
+        if (was.sessions, now.sessions) in self.same_answers:
             changes.append("the same answer")
         changes += self.judgements.get((was.evaluations, now.evaluations), [])
         return ", ".join(changes) or self._other_judgement(was, now)

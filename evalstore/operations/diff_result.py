@@ -15,6 +15,7 @@ from evalstore.operations.diff_json import side_to_json
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_field
+from evalstore.operations.same_answers import same_answer_text, sessions_of
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.reports.version_diff import Difference, unified
 from evalstore.results import Result
@@ -83,8 +84,16 @@ class Diff:
 
     @property
     def changed(self) -> list[Pair]:
-        """Return other cases with another verdict, or with another answer."""
-        return self.comparison.changed
+        """Return other cases with another verdict, or with other sessions.
+
+        Those in `same_answer` are among them.
+        """
+        return self.comparison.changed_or_same
+
+    @property
+    def same_answer(self) -> list[Pair]:
+        """Return changed cases with the same verdict and, word for word, the same answer."""
+        return self.comparison.same_answer
 
     @property
     def new(self) -> list[Pair]:
@@ -209,6 +218,7 @@ class Diff:
                 name: [self._pair(pair) for pair in getattr(self, name)]
                 for name in ("broke", "fixed", "changed", "new", "gone")
             },
+            "sameAnswer": len(self.same_answer),
             "unchanged": len(self.comparison.unchanged),
             "causes": {change: self.causes_of(change) for change in ("new", "gone")},
             "notes": self.notes,
@@ -236,6 +246,8 @@ class Diff:
             "now": side_to_json(pair.now, attempts[1], sessions[1], feedback[1], self.earlier),
             "reason": self.reason(pair),
         }
+        if sessions_of(pair) in self.reasons.same_answers:
+            document["sameAnswer"] = True
         if self.answers:
             document["answers"] = self.answer_diff(pair)
         return document
@@ -246,10 +258,11 @@ class Diff:
         from evalstore.operations.diff_html import pairs_table
 
         changes = ("broke", "fixed", "changed", "new", "gone")
-        pairs = [(change, pair) for change in changes for pair in getattr(self, change)]
+        listed = {change: getattr(self.comparison, change) for change in changes}
+        pairs = [(change, pair) for change in changes for pair in listed[change]]
         counts = [
-            f"{len(getattr(self, change)):,} {change}{self.causes_text(change)}"
-            for change in changes
+            *(f"{len(listed[change]):,} {change}{self.causes_text(change)}" for change in changes),
+            *([same_answer_text(len(self.same_answer))] if self.same_answer else []),
         ]
         was, now = self.rates
         return block(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
 from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.operations.participant_edits import find_named_candidates
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
@@ -55,6 +56,8 @@ class Side:
     """The rule by which several votes make a verdict."""
     left_out: frozenset[str] = frozenset()
     """Candidates of the settings that lack what all of the cases need."""
+    named: frozenset[str] = frozenset()
+    """Candidates of a run that only `-m` named."""
     earlier: dict[Result, str] = field(default_factory=dict)
     """Results of earlier runs that are filled in -> the id of the run."""
 
@@ -68,7 +71,8 @@ def run_side(store: Store, run: Run) -> Side:
     models = None if restricted else {RECORDED, *candidates}
     results = read_results(store, run)
     selection = describe_selection(run.selection) if is_partial(run) else ""
-    return Side(run.id, results, nodes, files, models, selection, run.verdict_rule)
+    named = find_named_candidates(store, run)
+    return Side(run.id, results, nodes, files, models, selection, run.verdict_rule, named=named)
 
 
 def workspace_side(project: Project, selection: SelectionOptions) -> Side:

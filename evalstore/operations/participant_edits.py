@@ -24,6 +24,8 @@ class ParticipantHistory:
         self._find = find
         self._candidates: Candidates | None = None
         """None while all runs were limited to some of them."""
+        self._named: set[str] = set()
+        """Those that only `-m` has named, for runs since the last one that was not limited."""
         self.models: set[str] = set()
         """The candidates that had results until the last run, without those removed since."""
         self._last: Run | None = None
@@ -40,9 +42,16 @@ class ParticipantHistory:
         """Return how a run differs from those before; only candidates in `models` count.
 
         With `file`, only evaluators of this test file. None has to answer in all runs: a run that
-        was limited to some candidates removes none.
+        was limited to some candidates removes none, and what only such runs had is not removed by
+        the next one that was not.
         """
         was, self._candidates = self._candidates, _candidates_as_of(self._candidates, run)
+        if was is not None and is_limited(run):
+            self._named |= {candidate.id for candidate in run.candidates} - was.keys()
+        elif was is not None:
+            gone = self._named - (self._candidates or {}).keys()
+            was = {id: candidate for id, candidate in was.items() if id not in gone}
+            self._named = set()
         self.models |= {*models}
         edits: list[Difference] = []
         if was is not None and self._candidates is not None:
@@ -75,11 +84,26 @@ def find_participant_edits(
     return [edits.get(run.id, ()) for run in runs]
 
 
+def is_limited(run: Run) -> bool:
+    """Return whether `-m` named the candidates of a run."""
+    return "models" in run.selection
+
+
+def find_named_candidates(store: Store, run: Run) -> frozenset[str]:
+    """Return the candidates of a run that only `-m` named: the last run of all lacks them."""
+    if not is_limited(run):
+        return frozenset()
+    runs = (earlier for earlier in store.find_recent_runs(before=run) if earlier.origin is None)
+    whole = next((earlier for earlier in runs if not is_limited(earlier)), None)
+    known = {candidate.id for candidate in whole.candidates} if whole else set()
+    return frozenset(candidate.id for candidate in run.candidates) - known
+
+
 def _runs_before(store: Store, runs: Sequence[Run]) -> Iterator[Run]:
     """Yield the runs before these until one that had all candidates."""
     for run in store.find_recent_runs(before=runs[-1]) if runs else ():
         yield run
-        if run.origin is None and "models" not in run.selection:
+        if run.origin is None and not is_limited(run):
             return
 
 
@@ -92,6 +116,6 @@ def _evaluator_edits(was: Run, now: Run, find: Find, file: CaseFile | None) -> I
 
 def _candidates_as_of(before: Candidates | None, run: Run) -> Candidates | None:
     """Return the candidates as of a run; None while all runs were limited to some of them."""
-    if before is None and "models" in run.selection:
+    if before is None and is_limited(run):
         return None
     return candidates_after(before or {}, run)

@@ -184,6 +184,7 @@ def _make_report(
         asked=outcome.asked,
         recorded=outcome.recorded,
         judged=outcome.judged,
+        judged_by_checks=outcome.judged_by_checks,
         reused=recorded.reused,
         failed=outcome.failed,
         failures=outcome.failures,

@@ -74,6 +74,8 @@ class RunReport:
     recorded: int
     """The number of answers that were taken from files."""
     judged: int
+    judged_by_checks: int
+    """The number of judgements by checks; the others are by models."""
     reused: int
     failed: int
     failures: dict[str, int] = field(metadata={"json_as": _list_failures})
@@ -150,7 +152,7 @@ class RunReport:
 
     def _repr_html_(self) -> str:
         """Return the report as notebooks show it."""
-        from evalstore.display import cost_text, money, plural, short
+        from evalstore.display import cost_text, money, new_judgements, plural, short
         from evalstore.notebooks.html_tables import block, line, strong, table, word
         from evalstore.store.results import join_feedback
 
@@ -158,7 +160,7 @@ class RunReport:
         counts = [
             plural(self.asked, "new answer"),
             f"{self.reused:,} reused",
-            plural(self.judged, "new judgement"),
+            new_judgements(self.judged, self.judged_by_checks),
             *([f"{self.failed:,} failed"] if self.failed else []),
         ]
         saved = f" · saved {money(self.saved)} by reuse" if self.saved else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evalstore.operations.earlier_results import EarlierRuns
 from evalstore.operations.judgement_changes import judgement_changes
+from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
@@ -36,6 +37,10 @@ class VerdictChanges:
     """The id of the newest earlier run that has results of the same test files."""
     started: int
     """The start of that run in microseconds since 1970, UTC."""
+    last: str
+    """The id of the run before, whatever it covered."""
+    is_of_several: bool = False
+    """Whether the earlier verdicts are those of several runs."""
     broke: list[Result] = field(default_factory=list)
     """Results that do not pass and passed before."""
     fixed: list[Result] = field(default_factory=list)
@@ -47,6 +52,8 @@ class VerdictChanges:
     among the changed, too."""
     changed: list[Result] = field(default_factory=list)
     """Other results with another verdict or another text as their answer."""
+    same_answer: list[Result] = field(default_factory=list)
+    """Results that were asked something else and have the same verdict and the same answer."""
     pending: list[Result] = field(default_factory=list)
     """Results that are pending and had a verdict in the newest earlier run."""
     older: int = 0
@@ -56,8 +63,9 @@ class VerdictChanges:
 
     @property
     def is_any(self) -> bool:
-        """Return whether a case that was judged before has another verdict or answer, or none."""
-        return bool(self.broke or self.fixed or self.changed or self.pending)
+        """Return whether a case that was judged before was asked anew, or has another verdict."""
+        changed = self.changed or self.same_answer
+        return bool(self.broke or self.fixed or changed or self.pending)
 
     @property
     def failures(self) -> list[Result]:
@@ -80,7 +88,8 @@ class VerdictChanges:
             "broke": len(self.broke),
             "fixed": len(self.fixed),
             "new": len(self.new),
-            "changed": len(self.changed),
+            "changed": len(self.changed) + len(self.same_answer),
+            "sameAnswer": len(self.same_answer),
             "pending": len(self.pending),
             "olderAnswers": self.older,
         }
@@ -110,11 +119,13 @@ class _Comparer:
 
     def __init__(self, store: Store, folder: str, run: Run, newest: Run) -> None:
         self._store, self._folder, self._run = store, folder, run
-        self._changes = VerdictChanges(newest.id, newest.started)
+        self._changes = VerdictChanges(newest.id, newest.started, newest.id)
         load = store.load_nodes
         self._leaves = read_tree(run.results, load, unlike=newest.results)
         self._is_dated = len(self._leaves) < len(read_tree(run.results, load))
         """Whether the run to name is known: some files have not changed since the newest one."""
+        self._compared = {newest.id} if self._is_dated else set[str]()
+        """The runs that have earlier verdicts."""
         self._unread = set(self._leaves)
         """Files that are not compared yet."""
         self._waiting: dict[str, list[tuple[Result, Case]]] = {}
@@ -130,7 +141,8 @@ class _Comparer:
                     self._changes.since, self._changes.started = earlier.id, earlier.started
                     self._is_dated = True
                 for batch in file_batches(entries):
-                    self._compare(batch)
+                    if self._compare(batch):
+                        self._compared.add(earlier.id)
                 paths &= self._unread | self._waiting.keys()
                 if not paths:
                     break
@@ -141,11 +153,12 @@ class _Comparer:
             self._changes.new += [
                 result for result, _ in judged if result.verdict not in (None, "pass")
             ]
+        self._changes.is_of_several = len(self._compared) > 1
         self._changes.new.sort(key=lambda result: result.file)  # the rows are as in the file
         return self._changes
 
-    def _compare(self, entries: Mapping[str, str]) -> None:
-        """Compare these files with their results in an earlier run."""
+    def _compare(self, entries: Mapping[str, str]) -> bool:
+        """Compare these files with their results in an earlier run; returns whether it has some."""
         same = {path for path, leaf in entries.items() if leaf == self._leaves[path]}
         self._unread -= same
         for path in same:
@@ -171,6 +184,7 @@ class _Comparer:
             if left:
                 self._waiting[path] = left
         self._sort(pairs)
+        return bool(same or pairs)
 
     def _read(self, leaves: Mapping[str, str]) -> dict[str, list[tuple[Result, Case]]]:
         """Return the judged and the pending results of these files."""
@@ -186,8 +200,10 @@ class _Comparer:
         pairs = [Pair(was, now) for was, now in results]
         unequal = [pair for pair in pairs if sort_pair(pair) != "unchanged"]
         sessions = self._store.find_sessions(sessions_to_compare(unequal))
+        changed = [pair for pair in unequal if sort_pair(pair) == "changed"]
+        same = find_same_answers(self._store, changed)
         for pair in pairs:
-            self._add(pair, sessions)
+            self._add(pair, sessions, has_same_answer=sessions_of(pair) in same)
         repeated = [pair for pair in unequal if _is_judged_otherwise(pair)]
         differences = judgement_changes(self._store, VersionReader(self._store), repeated)
         for pair in repeated:
@@ -196,7 +212,7 @@ class _Comparer:
             if not differences.get((pair.was.evaluations, pair.now.evaluations)):
                 self._changes.judged_otherwise.add(cell_of(pair.now))
 
-    def _add(self, pair: Pair, sessions: Mapping[str, Session]) -> None:
+    def _add(self, pair: Pair, sessions: Mapping[str, Session], *, has_same_answer: bool) -> None:
         was, now = pair.was, pair.now
         assert was
         assert now
@@ -204,7 +220,7 @@ class _Comparer:
             self._changes.pending += [now] if was.verdict else []
             return
         change = sort_pair(pair)
-        if change == "changed" and was.verdict == now.verdict and has_equal_texts(pair, sessions):
+        if change == "changed" and pair.has_same_verdict and has_equal_texts(pair, sessions):
             change = "unchanged"
         if change != "unchanged":
             self._changes.older += counts_older(pair, sessions)
@@ -215,7 +231,7 @@ class _Comparer:
             self._changes.fixed.append(now)
             return
         if change == "changed":
-            self._changes.changed.append(now)
+            (self._changes.same_answer if has_same_answer else self._changes.changed).append(now)
         is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
         if now.verdict != "pass" and not is_same:
             self._changes.failed_again.append(now)

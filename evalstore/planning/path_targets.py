@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
@@ -12,7 +14,7 @@ from evalstore.planning.row_labels import fits_label
 from evalstore.planning.selection import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from evalstore.planning.options import Location
@@ -36,20 +38,34 @@ _CASE = re.compile(r"(?P<file>.*?\.md)::(?P<row>.*)", re.DOTALL)
 """Matches a test file and a row of it."""
 
 
+_Users = Callable[[str], Collection[str]]
+"""From the name of a prompt to the test files that use it."""
+
+
+def _no_users(_prompt: str) -> Collection[str]:
+    return ()
+
+
 def find_targets(
     location: Location,
     workspace: WorkspaceFolder,
     tests: Collection[str],
     files: Mapping[str, CaseFile],
     paths: tuple[str, ...],
+    prompts: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> tuple[Target, ...]:
     """Return the targets of paths relative to the current folder, the workspace or its tests.
 
-    `tests` are all test files; `files` has the cases of those without errors. Raises
-    `EvalstoreError` for a path without test files, and `NothingSelectedError` for an unknown
-    row.
+    `tests` are all test files; `files` has the cases of those without errors. `prompts` has the
+    versions of each prompt by its name. Raises `EvalstoreError` for a path without test files, and
+    `NothingSelectedError` for an unknown row.
     """
-    return tuple(_find(location, workspace, tests, files, path) for path in paths)
+
+    def users(prompt: str) -> list[str]:
+        ids = {*prompts.get(prompt, ())}
+        return [path for path in files if any(ids & {*case.prompts} for case in files[path].cases)]
+
+    return tuple(_find(location, workspace, tests, files, path, users) for path in paths)
 
 
 def split_case(text: str) -> tuple[str, str | None]:
@@ -89,19 +105,32 @@ def _find(
     tests: Collection[str],
     files: Mapping[str, CaseFile],
     text: str,
+    users: _Users,
 ) -> Target:
     target = _named_in(location, workspace, tests, text)
     if target is not None:
         return _with_row(target, tests, files, text)
     path, _ = split_case(text)
-    hint = _file_hint(workspace, name_file(location, workspace, path), tests)
+    hint = _file_hint(workspace, name_file(location, workspace, path), tests, users)
     raise EvalstoreError(f"there is no test file '{path}'", hint=hint)
 
 
-def _file_hint(workspace: WorkspaceFolder, file: str, tests: Collection[str]) -> str:
-    """Return a hint about a file that is none of `tests`: what it is, or which one is meant."""
+def _file_hint(
+    workspace: WorkspaceFolder,
+    file: str,
+    tests: Collection[str],
+    users: _Users = _no_users,
+) -> str:
+    """Return a hint about a file that is none of `tests`: what it is, or which one is meant.
+
+    `users` returns the test files that use a prompt.
+    """
     path = workspace.root / file
     kind = _kind_of(workspace, path) if path.is_file() and file not in tests else None
+    if kind == _KINDS["prompts"]:
+        name = path.relative_to(workspace.folder("prompts")).with_suffix("").as_posix()
+        if listed := _listed(sorted(users(name))):
+            return f"'{file}' is a prompt: its edits are shown in the test files with it: {listed}"
     if kind:
         return f"'{file}' is {kind}: name a test file that uses it; its edits are shown there"
     return suggest_file(file, tests)

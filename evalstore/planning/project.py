@@ -56,8 +56,9 @@ class Project(Participants):
 
     def targets(self, paths: tuple[str, ...]) -> tuple[Target, ...]:
         """Return the targets of paths on the command line; raises as `find_targets`."""
+        reading, prompts = self.reading, self.reading.names.get("prompts", {})
         return find_targets(
-            self.location, self.workspace, self.reading.tests, self.reading.files, paths
+            self.location, self.workspace, reading.tests, reading.files, paths, prompts
         )
 
     def place_paths(self, paths: tuple[str, ...]) -> tuple[str, ...]:

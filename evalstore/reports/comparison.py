@@ -34,6 +34,11 @@ class Pair:
         return result
 
     @property
+    def has_same_verdict(self) -> bool:
+        """Return whether both sides have a result, with the same verdict."""
+        return bool(self.was and self.now and self.was.verdict == self.now.verdict)
+
+    @property
     def is_now_pending(self) -> bool:
         """Return whether it was judged on the first side and is pending on the second."""
         return bool(self.was and self.now and self.was.verdict and self.now.is_missing)
@@ -58,6 +63,8 @@ class Comparison:
     """Did not pass before, but does now."""
     changed: list[Pair] = field(default_factory=list)
     """Otherwise another verdict, or another answer with the same verdict."""
+    same_answer: list[Pair] = field(default_factory=list)
+    """Asked something else, with the same verdict and, word for word, the same answer."""
     new: list[Pair] = field(default_factory=list)
     gone: list[Pair] = field(default_factory=list)
     unchanged: list[Pair] = field(default_factory=list)
@@ -72,6 +79,16 @@ class Comparison:
         return [*self.broke, *self.fixed, *self.changed]
 
     @property
+    def changed_or_same(self) -> list[Pair]:
+        """Return the changed pairs and those with the same answer to another question."""
+        return sorted([*self.changed, *self.same_answer], key=self.order)
+
+    @property
+    def on_both_sides(self) -> list[Pair]:
+        """Return the pairs that both sides have and that are not unchanged."""
+        return [*self.flips, *self.same_answer]
+
+    @property
     def differing(self) -> list[Result]:
         """Return both sides of all pairs that are not unchanged."""
         pairs = self.differing_pairs
@@ -80,7 +97,7 @@ class Comparison:
     @property
     def differing_pairs(self) -> list[Pair]:
         """Return all pairs that are not unchanged."""
-        return [*self.flips, *self.new, *self.gone]
+        return [*self.on_both_sides, *self.new, *self.gone]
 
     @property
     def pending(self) -> int:
@@ -91,21 +108,30 @@ class Comparison:
         """Move the changed pairs with the same verdict and equal answers to the unchanged ones."""
         changed, self.changed = self.changed, []
         for pair in changed:
-            assert pair.was
-            assert pair.now
-            is_unchanged = pair.was.verdict == pair.now.verdict and is_equal(pair)
+            is_unchanged = pair.has_same_verdict and is_equal(pair)
             (self.unchanged if is_unchanged else self.changed).append(pair)
         self.unchanged.sort(key=self.order)
+
+    def set_apart_same_answers(self, is_same: Callable[[Pair], bool]) -> None:
+        """Move the changed pairs with the same answers to other questions out of the changed."""
+        changed, self.changed = self.changed, []
+        for pair in changed:
+            (self.same_answer if is_same(pair) else self.changed).append(pair)
 
     @property
     def pairs(self) -> list[Pair]:
         """Return pairs judged on both sides."""
         return [
             pair
-            for group in (self.broke, self.fixed, self.changed, self.unchanged)
+            for group in (self.on_both_sides, self.unchanged)
             for pair in group
             if pair.was and pair.now and pair.was.verdict and pair.now.verdict
         ]
+
+    @property
+    def judged_and_unchanged(self) -> list[Pair]:
+        """Return the unchanged pairs that are judged on both sides."""
+        return [pair for pair in self.unchanged if pair.was and pair.was.verdict]
 
     def rates(self) -> tuple[Rate, Rate]:
         """Return the pass rates of both sides over the pairs."""
@@ -133,11 +159,13 @@ class Comparison:
                     self.fixed,
                     self.broke,
                     self.changed,
+                    self.same_answer,
                     self.gone,
                     self.new,
                     self.unchanged,
                 )
-            )
+            ),
+            order=self.order,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evalstore import Workspace
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore
 
@@ -32,7 +33,7 @@ Say {{word}}.
 
 
 @pytest.fixture
-def edited(echo: Echo, evalstore: Evalstore) -> None:
+def edited(echo: Echo, evalstore: Evalstore) -> str:
     """Two runs, between which the system prompt was edited: one answer breaks, one is the same."""
     tree(Path.cwd(), {"tests/a.md": TEST})
     for prompt, replies in (
@@ -41,26 +42,44 @@ def edited(echo: Echo, evalstore: Evalstore) -> None:
     ):
         tree(Path.cwd(), {"prompts/brief.md": f"{prompt}\n"})
         echo.reply = replies.__getitem__
-        evalstore("run", "-q")
+        ran = evalstore("run")
+    return ran.stdout
 
 
 def test_equal_answers_to_another_system_prompt_are_called_so(
-    edited: None, evalstore: Evalstore, documents: Any
+    edited: str, evalstore: Evalstore, documents: Any
 ) -> None:
-    printed = evalstore("diff", "@~1", "@").stdout
-    assert printed.count("(system prompt changed") == 3
-    assert printed.count("(system prompt changed, the same answer)") == 1
+    assert edited.startswith("since the last run: 1 broke, 1 changed, 1 with the same answer\n")
+    assert [line[line.index("<short>") :] for line in edited.splitlines() if "tests/" in line] == [
+        "<short>  (broke)",
+        "<short>  (still fails)",
+        "<short>  (changed)",
+    ]
+    numbers = "1 broke, 1 changed, 1 with the same answer, 0 unchanged\n"
+    ran = evalstore("diff", "@~1", "@")
+    assert numbers in ran.stdout
+    assert numbers in evalstore("report", "--markdown").stdout
+    assert ran.stdout.count("(system prompt changed)") == 2
+    assert "word=B" not in ran.stdout
+    assert "(-v lists those with the same answer)" in ran.stderr
+    printed = evalstore("diff", "@~1", "@", "-v").stdout
+    assert "Same answer (1):\n" in printed
     assert "[word=B]  scripted/one  fail  (system prompt changed, the same answer)" in printed
+    html = Workspace(Path.cwd()).diff("@~1", "@")._repr_html_()
+    assert "1 changed, 0 new, 0 gone, 1 with the same answer, 0 unchanged" in html
+    assert "word=B" not in html
     flips = evalstore("diff", "@~1", "@", "--flips").stdout
     assert "Broke (1):" in flips
     assert "Changed" not in flips
-    assert "1 broke, 2 changed, 0 unchanged" in flips
+    assert numbers in flips
     rows = evalstore("diff", "@~1", "@", "--flips", "-o", "jsonl").stdout.splitlines()
     assert [json.loads(row)["row"] for row in rows] == ["word=A"]
     assert evalstore("diff", "@~1", "@", "--flips", "--name-only").stdout == "tests/a.md\n"
-    assert len(documents("diff", "@~1", "@", "--flips")["changed"]) == 2
+    document = documents("diff", "@~1", "@", "--flips")
+    assert [pair.get("sameAnswer") for pair in document["changed"]] == [True, None]
+    assert document["sameAnswer"] == 1
 
 
-def test_a_table_names_the_system_prompt(edited: None, evalstore: Evalstore) -> None:
+def test_a_table_names_the_system_prompt(edited: str, evalstore: Evalstore) -> None:
     table = csv.DictReader(evalstore("diff", "@~1", "@", "-o", "csv").stdout.splitlines())
     assert {row["promptName"] for row in table} == {"brief"}

@@ -57,8 +57,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "session <short>  scripted/one  <when>\n"
         "fail  tests/t.md  scripted/one\n"
         "fail  by checks  <when>  <short>\n"
-        "    fail  contains: '10 euros' is not in 'You pay 20 euros today.\n"
-        "    Thank you.'\n"
+        "    fail  contains: '10 euros' is not in 'You pay 20 euros today.…'\n"
         "where it differs:\n"
         "    contains  at line 1, column 9\n"
         "      expected  [-10-] euros\n"
@@ -82,8 +81,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "    Thank you.\n"
         "checks:\n"
         "    - contains: 10 euros\n"
-        "      # fail: '10 euros' is not in 'You pay 20 euros today.\n"
-        "      # Thank you.'\n"
+        "      # fail: '10 euros' is not in 'You pay 20 euros today.…'\n"
         "\n"
         "$0, 1 in + 1 out tokens, temperature 0, finish reason stop, <when>\n"
         "session <short>, question <short>, test <short>, model <short>, instructions <short>\n",
@@ -416,6 +414,27 @@ def test_the_system_prompt_that_fails_is_shown_and_the_others_are_named(
     names = {"brief", "kind", "no prompt"} - {failing}
     assert {line.split("  ")[1] for line in others} == {f"({name})" for name in names}
     assert all(line.startswith("pass  ") for line in others)
+
+
+def test_an_edit_since_the_shown_run_is_told_with_the_reason_of_the_status(
+    prompted: Evalstore, documents: Any
+) -> None:
+    tree(Path(), {"prompts/kind.md": "Be very kind.\n"})
+    reason = "system prompt changed: text line 1: Be kind. -> Be very kind."
+    assert reason in prompted("status").stdout
+    line = f"a run would ask it again: {reason}\n"
+    assert line in prompted("show", "tests/t.md", "--prompt", "kind").stdout
+    for argv in (("tests/t.md", "--prompt", "brief"), ("@:tests/t.md::", "--prompt", "kind")):
+        assert "a run would" not in prompted("show", *argv).stdout
+    edit(Path("tests/t.md"), "contains: warm", "contains: hot")
+    document = documents("show", "tests/t.md", "--prompt", "brief")
+    jsonschema.Draft202012Validator(schema_of(["show"])).validate(document)
+    assert document["planned"] == {
+        "kind": "judge",
+        "reason": "check 1 changed: contains: warm -> hot",
+    }
+    tree(Path(), {"tests/t.md": "---\nsystemPrompts: [\n"})  # with an error of a file as before
+    assert "a run would" not in prompted("show", "tests/t.md", "--prompt", "kind").stdout
 
 
 @pytest.mark.parametrize("name", ["brief", "kind", "no prompt"])

@@ -57,6 +57,14 @@ def test_log_names_new_and_changed_candidates_and_evaluators_with_and_without_a_
     second = evalstore("log", "--oneline").stdout.splitlines()[1]
     assert second.endswith("new candidate scripted/two  the second alone")
     assert "candidate scripted/one removed" in evalstore("log", "-n", "1").stdout
+    evalstore("run", "-m", "scripted/one")  # it is in no settings
+    evalstore("run")
+    for command in (("log",), ("log", "tests/weather.md"), ("log", "-n", "1")):
+        assert "removed" not in evalstore(*command).stdout.split("\n\n")[0]
+    cause = "2 gone (candidate scripted/one named only by -m)"
+    assert cause in evalstore("diff", "@~1", "@").stdout
+    cause = "2 new (1 failed; candidate scripted/one named only by -m)"
+    assert cause in evalstore("diff", "@", "@~1").stdout
 
 
 def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) -> None:
@@ -225,7 +233,7 @@ def test_changes_of_the_candidates_are_edits_and_explain_what_is_new_or_gone(
     edit(test, "[Oslo, Rome]", "[Rome]")
     evalstore("run")
     causes = "1 new (new file tests/a.md), 3 gone (candidate scripted/one removed, 1 row removed)"
-    assert f"1 changed, {causes}, 0" in evalstore("diff", "@~3", "@", "--stat").stdout
+    assert f"{causes}, 1 with the same answer, 0" in evalstore("diff", "@~3", "@", "--stat").stdout
     causes = "3 new (new candidate scripted/one, 1 new row), 1 gone (file tests/a.md removed)"
     assert causes in evalstore("diff", "@", "@~3", "--stat").stdout
     assert documents("diff", "@~1", "@")["causes"] == {"new": [], "gone": ["1 row removed"]}
@@ -537,6 +545,12 @@ def test_a_test_file_is_shown_with_its_results(
             "error: 'hello' is not a revision\n"
             "hint: write @, @~1, @work, or the first digits of an id "
             "as 'evalstore log' shows them\n",
+        ),
+        ("weather", "error: 'weather' is not a revision\nhint: did you mean 'tests/weather.md'?\n"),
+        (
+            "city=Oslo",
+            "error: 'city=Oslo' is not a revision\n"
+            "hint: did you mean 'tests/weather.md::city=Oslo'?\n",
         ),
         (
             "_evaluator_default",

@@ -95,9 +95,14 @@ def printed_edits(edits: list[dict[str, str | None]]) -> list[str]:
         ("evalstore.yaml", "candidates", "attempts: 2\ncandidates", "attempts 1 -> 2"),
         (
             *("evalstore.yaml", "candidates:"),
-            *("candidatesTemperature: 0.5\ncandidates:", "temperature 0 -> 0.5"),
+            *("candidatesTemperature: 0.5\ncandidates:", "temperature 0 -> 0.5, the same answer"),
         ),
-        ("models/one.yaml", "costs:", "providerModelCode: other\ncosts:", "model changed"),
+        (
+            "models/one.yaml",
+            "costs:",
+            "providerModelCode: other\ncosts:",
+            "model changed, the same answer",
+        ),
     ],
     ids=["attempts", "temperature", "model"],
 )

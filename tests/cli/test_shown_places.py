@@ -193,8 +193,8 @@ def test_a_case_has_one_name_in_every_list(workspace: Path, evalstore: Evalstore
             _places(evalstore("status", "--explain").stdout) == names
         )  # only these would be asked
         evalstore("run", "-q")
-        assert _places(evalstore("diff", "@~1", "@").stdout) == names
-    for command in (("diff", "@~2", "@~1"), ("show", "@~1:tests/late.md")):
+        assert _places(evalstore("diff", "@~1", "@", "-v").stdout) == names
+    for command in (("diff", "@~2", "@~1", "-v"), ("show", "@~1:tests/late.md")):
         shown = _places(evalstore(*command).stdout)
         assert shown - {"tests/one.md", "tests/late.md (kind)"} == {"tests/late.md (brief)"}
     named = re.findall(r'"promptName": "(\w+)"', evalstore("diff", "@~2", "@~1", "--json").stdout)
@@ -203,9 +203,9 @@ def test_a_case_has_one_name_in_every_list(workspace: Path, evalstore: Evalstore
         page = evalstore("show", place, "--prompt", "brief", "-m", "scripted/one").stdout
         assert page.splitlines()[1] == "fail  tests/late.md (brief)  scripted/one"
     tree(workspace, {"prompts/brief.md": "Something else altogether\n"})
-    assert _places(evalstore("diff", "@~2", "@~1").stdout) == names  # known of the last run
+    assert _places(evalstore("diff", "@~2", "@~1", "-v").stdout) == names  # known of the last run
     evalstore("run", "-q")
-    assert _places(evalstore("diff", "@~3", "@~2").stdout) == {
+    assert _places(evalstore("diff", "@~3", "@~2", "-v").stdout) == {
         "tests/late.md (<short>)",
         "tests/one.md",
     }

@@ -26,6 +26,7 @@ OPTIONAL = {
     *(f"diff.{group}[].promptName" for group in ("broke", "fixed", "changed", "new", "gone")),
     *(f"{name}.cases[].promptName" for name in ("run", "judge")),
     *("show.related", "show.failedChecks", "show.history", "show.others", "show.push"),
+    "show.planned",
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
     *("ls runs.runs[].gitCommit", "status.remotes", "status.unreadRemotes"),
     *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
@@ -33,12 +34,19 @@ OPTIONAL = {
         f"{name}.{field}"
         for name in ("run", "judge")
         for field in (
-            *("since.changed", "since.olderAnswers", "since.pending", "regressions"),
+            *(
+                "since.changed",
+                "since.sameAnswer",
+                "since.olderAnswers",
+                "since.pending",
+                "regressions",
+            ),
             *("spending[].knownCost", "spending[].unpriced"),
         )
     ),
     "ls cases --full.cases[].messages[][].name",
     *("show.history.pending", "show.history.attempts"),
+    "diff.changed[].sameAnswer",
     "log --failures.failures[].resolved",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
@@ -56,7 +64,7 @@ STABLE = {
     "run": "run status asked judged reused failed verdicts cost gate cases",
     "run.verdicts": "pass fail undecided error pending",
     "run.cases[]": "file row prompt model verdict score feedback session sessions",
-    "diff": "from to broke fixed changed new gone unchanged statistics",
+    "diff": "from to broke fixed changed new gone sameAnswer unchanged statistics",
     **{
         f"diff.{group}[]": "file row prompt model was now reason"
         for group in ("broke", "fixed", "changed", "new", "gone")
@@ -250,6 +258,7 @@ def test_every_field_is_printed(
     show("grep", "Warm")
     tree(workspace, {"tests/twice.md": twice.replace("zebra", "Warm")})
     edit(workspace / "tests/weather.md", "And how is", "And how was")
+    show("show", "tests/weather.md::city=Oslo")
     documents("run", "--yes")
     show("diff", "@~1", "@")
     tree(workspace, {"models/away.yaml": "id: mini\nprovider: openai\n"})

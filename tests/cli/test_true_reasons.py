@@ -259,7 +259,7 @@ def test_each_row_has_its_own_edit(workspace: Path, evalstore: Evalstore) -> Non
     assert "    edit: system prompt brief: text line 1: Be brief. -> Be very brief.\n" in log
     diff = Workspace(workspace).diff("@~1", "@")
     where = Location(workspace)
-    edits = [[*map(str, find_pair_edits(where, pair))] for pair in diff.comparison.flips]
+    edits = [[*map(str, find_pair_edits(where, pair))] for pair in diff.changed]
     prompt_edit = "system prompt brief: text line 1: Be brief. -> Be very brief."
     assert edits == [
         ["message 1 line 1: How is Oslo? -> How warm is Oslo?", prompt_edit],
@@ -270,7 +270,7 @@ def test_each_row_has_its_own_edit(workspace: Path, evalstore: Evalstore) -> Non
     edit(workspace / "prompts/brief.md", "very brief", "very brief and kind")
     assert f"    edit: {prompt_edit}\n" in evalstore("log", "tests/weather.md").stdout
     assert "    system prompt brief\n" in evalstore("diff", "@~2", "@~1").stdout
-    assert [*map(str, find_pair_edits(where, diff.comparison.flips[0]))] == edits[0]
+    assert [*map(str, find_pair_edits(where, diff.changed[0]))] == edits[0]
 
 
 def test_an_edit_of_one_of_several_prompts_has_a_name_only_if_it_is_certain(
@@ -292,8 +292,8 @@ def test_an_edit_of_one_of_several_prompts_has_a_name_only_if_it_is_certain(
     assert edits in evalstore("log", "tests/weather.md", "-n", "1").stdout  # known of the last run
     diff = evalstore("diff", "@~1", "@").stdout
     assert f"    system prompt brief\n        {brief}\n    system prompt terse\n" in diff
-    flips = Workspace(workspace).diff("@~1", "@").comparison.flips
-    found = {str(edit) for pair in flips for edit in find_pair_edits(Location(workspace), pair)}
+    changed = Workspace(workspace).diff("@~1", "@").changed
+    found = {str(edit) for pair in changed for edit in find_pair_edits(Location(workspace), pair)}
     assert found == {f"system prompt brief: {brief}", f"system prompt terse: {terse}"}
     evalstore("run", "-q")
     edits = f"    edit: system prompt brief: {brief}\n    edit: system prompt {terse}\n"
@@ -396,7 +396,7 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     assert f"\npass  {place}\npass  by scripted/judge{judged}history:" in work
     assert f"\n    fail  by scripted/judge  (judged again, does not count){judged}" in work
     plain = evalstore("run", "-q").stdout
-    assert "since the last run: 1 fixed (1 by another judgement)\n" in plain
+    assert "since the last verdict on each case: 1 fixed (1 by another judgement)\n" in plain
     assert f"pass       {place}  <short>  (fixed, another judgement)\n" in plain
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [f"{place}  fail -> pass  {same}"]
     evalstore("label", case, "fail", "--as", "Ada")

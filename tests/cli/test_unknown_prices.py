@@ -94,7 +94,8 @@ def test_a_judge_without_a_price_leaves_a_least_cost_everywhere(
         "up to $0.0600 (at 40 tokens an answer) plus an unknown price (that of 'maxi')."
     ) in evalstore("status").stdout.replace("\n", " ")
     told = f"{LEAST} (1 call without a price)"
-    assert f"2 new judgements, {told}\n" in evalstore("run").stdout
+    split = "1 new judgement by checks and 1 by models"
+    assert f"{split}, {told}\n" in evalstore("run").stdout
     assert f"2 new judgements, {told}\n" in evalstore("log").stdout
     assert browser(priced) == Shown(
         LEAST,

@@ -234,6 +234,17 @@ def test_a_wrong_tag_file_model_or_row_is_compared_with_those_that_exist(
     assert evalstore(*command.split()) == Ran(exit_code, "", f"error: {message}\nhint: {hint}\n")
 
 
+def test_the_test_files_that_use_a_prompt_are_named(workspace: Path, evalstore: Evalstore) -> None:
+    tree(workspace, {"prompts/sub/shop.md": "Be kind.\n"})
+    edit(workspace / "tests/weather.md", "tags:", "systemPrompts: [sub/shop]\ntags:")
+    for command in (("run",), ("diff", "--")):
+        evalstore("run", "-q")
+        assert evalstore(*command, "prompts/sub/shop.md").stderr == (
+            "error: there is no test file 'prompts/sub/shop.md'\nhint: 'prompts/sub/shop.md' is a "
+            "prompt: its edits are shown in the test files with it: 'tests/weather.md'\n"
+        )
+
+
 def test_a_warning_names_a_wrong_tag_that_changes_nothing(
     workspace: Path, evalstore: Evalstore
 ) -> None:

@@ -200,7 +200,7 @@ def test_an_edit_of_instructions_is_judged_and_nothing_is_asked(
 def test_an_edited_question_is_asked_again(play: Play, warmly: Callable[[], None]) -> None:
     played = play(warmly)
     assert "2 answers to ask and 2 judgements to make, about $0.0" in played.rounds[1]
-    assert "since the last run: 2 changed\n" in played.rounds[1]
+    assert "since the last run: 2 with the same answer\n" in played.rounds[1]
     assert counts(played.documents[1]) == (2, 2)
 
 

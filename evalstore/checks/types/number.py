@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, holds
-from evalstore.display import as_text, shorten
+from evalstore.display import as_text, shorten, shorten_to_line
 from evalstore.files.fields import is_finite
 from evalstore.values import Json
 
@@ -119,7 +119,7 @@ def _compares(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     bound = f"{check['expected']}" if epsilon is None else f"{check['expected']} ± {epsilon}"
     words = f"expected {bound}" if op == "==" else f"expected a number {op} {bound}"
     if number is None:
-        return CheckFinding(0.0, f"{words}, found no number in {shorten(text)}")
+        return CheckFinding(0.0, f"{words}, found no number in {shorten_to_line(text)}")
     expected = Decimal(str(check["expected"]))
     if epsilon is None:
         is_so = _OPERATORS[op](number, expected)

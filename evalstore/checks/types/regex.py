@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, holds
 from evalstore.checks.normalization import preparer
-from evalstore.display import as_text, shorten
+from evalstore.display import as_text, shorten, shorten_to_line
 from evalstore.errors import EvalstoreError, NotRunError
 from evalstore.processes.limited_calls import LimitReached
 from evalstore.processes.patterns import _FLAGS, SECONDS, compiled, has_match, pattern_problem
@@ -78,10 +78,13 @@ def _matches(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         return holds(
             check,
             lambda: (
-                f"the pattern {shorten(pattern)} matches {shorten(passage)} in {shorten(text, at)}"
+                f"the pattern {shorten(pattern)} matches {shorten_to_line(passage)} "
+                f"in {shorten_to_line(text, at)}"
             ),
         )
-    return CheckFinding(0.0, f"the pattern {shorten(pattern)} {_METHODS[method]} {shorten(text)}")
+    return CheckFinding(
+        0.0, f"the pattern {shorten(pattern)} {_METHODS[method]} {shorten_to_line(text)}"
+    )
 
 
 KINDS = {"regex": CheckType(1, _read_regex, _matches, main="pattern")}

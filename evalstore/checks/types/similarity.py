@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.checks.base import INSTALL, CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.normalization import squad
 from evalstore.checks.types.text import any_of, read_expected_texts
-from evalstore.display import plural, shorten
+from evalstore.display import plural, shorten, shorten_to_line
 from evalstore.errors import EvalstoreError
 from evalstore.values import Json
 
@@ -27,7 +27,7 @@ def _exact(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     expected = [squad(subject.prepare(text)) for text in check["expected"]]
     if text in expected:
         return CheckFinding(1.0)
-    return CheckFinding(0.0, f"expected {any_of(expected)}, found {shorten(text)}")
+    return CheckFinding(0.0, f"expected {any_of(expected)}, found {shorten_to_line(text)}")
 
 
 def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -42,7 +42,7 @@ def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         if is_so:
             return CheckFinding(1.0)
     return CheckFinding(
-        0.0, f"expected {any_of(expected)} in {shorten(text)}, or the other way round"
+        0.0, f"expected {any_of(expected)} in {shorten_to_line(text)}, or the other way round"
     )
 
 
@@ -78,7 +78,9 @@ def _best(scores: Iterable[float], check: Mapping[str, Json], subject: CheckInpu
 def _graded(score: float, expected: str, subject: CheckInput) -> CheckFinding:
     if score >= 1.0:
         return CheckFinding(1.0)
-    return CheckFinding(score, f"expected {shorten(expected)}, found {shorten(subject.quoted)}")
+    return CheckFinding(
+        score, f"expected {shorten(expected)}, found {shorten_to_line(subject.quoted)}"
+    )
 
 
 def _share_words(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -113,7 +115,7 @@ def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if edits is not None and edits <= check["max"]:
         return CheckFinding(1.0)
     most = plural(check["max"], "edit")
-    words = f"expected {any_of(expected)} or at most {most} from it, found {shorten(text)}"
+    words = f"expected {any_of(expected)} or at most {most} from it, found {shorten_to_line(text)}"
     return CheckFinding(0.0, words if edits is None else f"{words}, {plural(edits, 'edit')} away")
 
 

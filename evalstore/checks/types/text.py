@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, holds
 from evalstore.checks.normalization import STEPS
-from evalstore.display import first_difference, shorten
+from evalstore.display import difference_at, first_difference, shorten, shorten_to_line
 from evalstore.errors import EvalstoreError
 from evalstore.values import Json
 
@@ -61,7 +61,7 @@ def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         return CheckFinding(0.0, f"expected {_quoted(check, subject)}, found {_found(subject)}")
     at = first_difference(expected[0], text)
     quoted = subject.quote(check["expected"][0])
-    words = f"expected {shorten(quoted, at)}, found {shorten(subject.quoted, at)}"
+    words = difference_at(quoted, subject.quoted, at)
     for step in ("trim", "nfc", "casefold"):
         if STEPS[step](expected[0]) == STEPS[step](text):
             words += f"; they would be equal with 'normalize: {step}'"
@@ -75,8 +75,8 @@ def _quoted(check: Mapping[str, Json], subject: CheckInput) -> str:
 
 
 def _found(subject: CheckInput, at: int = 0) -> str:
-    """Return the answer as a feedback quotes it, around an index of its prepared text."""
-    return shorten(subject.quoted, at)
+    """Return the line of the answer at an index of its prepared text, as a feedback quotes it."""
+    return shorten_to_line(subject.quoted, at)
 
 
 def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -141,7 +141,7 @@ def _ends_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 def _end(subject: CheckInput) -> str:
     """Return the end of the answer as a feedback quotes it."""
-    return shorten(subject.quoted, len(subject.quoted))
+    return _found(subject, len(subject.quoted))
 
 
 # --- length -------------------------------------------------------------------------------

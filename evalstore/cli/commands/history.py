@@ -63,6 +63,8 @@ def diff(
     """Show what broke, was fixed or changed between two runs.
 
     Without B, run A is compared with the workspace; without A, the last run is.
+    Cases that were asked anew and have the same verdict and, word for word, the same answer are
+    counted apart; -v lists them.
     With --model X --vs Y: what Y does worse and better than X in one run, by default the last.
     """
     from evalstore.cli.render.history import print_diff

@@ -59,6 +59,7 @@ def stats(
     """Show pass rates, costs and latencies of a run.
 
     Costs are those of the answers and judgements that count, whichever run has paid for them.
+    Intervals count the results of one test file as related, so few files make a wide interval.
     """
     from evalstore.operations.stats import stats as operation
 

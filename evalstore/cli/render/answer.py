@@ -26,7 +26,7 @@ from evalstore.operations.views.explanation_text import (
     explanation_sections,
     other_lines,
 )
-from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,6 +58,8 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     own, others = own_judgements(view), [*other_judgements(view)]
     _print_judgements(view, own, now)
     print_lines(note_lines(view), columns)
+    if explanation and explanation.planned:
+        print_lines(text_lines(explanation.planned.text, "pending"), columns)
     if explanation:
         print_verdict_explanation(explanation)
     output.line()

@@ -18,6 +18,7 @@ from evalstore.operations.views.diff_text import (
     CHANGES,
     FLIPS,
     ROW_ID_HINT,
+    SAME_ANSWER,
     change_name,
     listed_pairs,
     pair_line,
@@ -31,7 +32,7 @@ from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from evalstore.operations.diff_result import Diff
     from evalstore.operations.failures import FailureEntry, FailureLog
@@ -49,7 +50,9 @@ _GIT_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
 
 def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) -> None:
     """Print a comparison; the pairs that broke or were fixed come first, or are listed alone."""
-    changes = FLIPS if flips else CHANGES
+    changes: Sequence[str] = (*(FLIPS if flips else CHANGES),)
+    if output.verbose and not flips:
+        changes = (*changes, SAME_ANSWER)
     for note in diff.notes:
         output.line(f"note: {output.safe(note)}")
     if diff.models:
@@ -59,6 +62,8 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
         for change in changes:
             _print_pairs(diff, change, listed_pairs(diff, change), answers=answers)
     print_lines(summary_lines(diff), output.table_width())
+    if diff.same_answer and not (stat or flips or output.verbose):
+        output.talk("(-v lists those with the same answer)")
     if diff.is_now_partial:
         output.talk(f'(use "{output.safe(_whole_command(diff))}" to compare all cases)')
     if not stat and any(getattr(diff.comparison, change) for change in changes):

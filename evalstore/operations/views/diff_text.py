@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, safe, short
+from evalstore.operations.same_answers import same_answer_text
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_lines, verdict_span
 
@@ -26,6 +27,8 @@ _OF_CANDIDATES = {
     "changed": "different",
     "unchanged": "equal",
 }
+SAME_ANSWER = "same_answer"
+"""Pairs with the same answer to another question; listed only on request."""
 """The names of changes between two candidates, where nothing happens in time."""
 
 
@@ -33,6 +36,8 @@ def change_name(diff: Diff, change: str) -> str:
     """Return the name of a change: `broke` or `fixed`; of two candidates, `worse` or `better`."""
     if diff.models and change in ("gone", "new"):
         return f"only {safe(diff.models[change == 'new'])}"
+    if change == SAME_ANSWER:
+        return "same answer"
     return _OF_CANDIDATES.get(change, change) if diff.models else change
 
 
@@ -57,7 +62,8 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
 
     Behind those that only one side has stands why: `4 gone (candidate mini removed)`.
     `hint` follows the number of unchanged pairs. The test of a difference is left out where
-    nothing changed, and where what changed is pending. Between two candidates, the changes are
+    nothing changed, and where what changed is pending; the rates are left out where only the rest,
+    which is unchanged, is judged on both sides. Between two candidates, the changes are
     those of the second. The difference of the rates begins with the `names` of the sides, which
     are those of two candidates if none are given: `big against mini: +3.0 points`.
     """
@@ -71,6 +77,8 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
         for change, count in counts.items()
         if count
     ]
+    if comparison.same_answer:
+        spans.append(StyledSpan(f"{same_answer_text(len(comparison.same_answer))}, "))
     whose = (StyledSpan(f"{safe(diff.models[1])}: "),) if diff.models else ()
     pending = sum(1 for pair in comparison.unchanged if diff.models and pair.is_pending)
     unchanged = f"{len(comparison.unchanged) - pending:,} {change_name(diff, 'unchanged')}{hint}"
@@ -84,9 +92,13 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     if not before.judged:
         yield from text_lines("no result is judged on both sides", "pending")
         return
-    if comparison.pending:
-        yield from text_lines(_pending_text(comparison.pending), "pending")
     change = comparison.change()
+    is_rest = comparison.pending > 0 and change.pairs == len(comparison.judged_and_unchanged)
+    if comparison.pending:
+        text = _pending_text(comparison.pending, has_rates=not is_rest)
+        yield from text_lines(text, "pending")
+    if is_rest:
+        return
     results = f"{plural(change.pairs, 'result')} in {plural(change.files, 'file')}"
     yield from text_lines(
         f"pass rate {before.text} -> {after.text} ({results}, judged on both sides)"
@@ -108,10 +120,11 @@ def _remarks(diff: Diff, change: str) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _pending_text(count: int) -> str:
+def _pending_text(count: int, *, has_rates: bool) -> str:
     """Return `8 results are now pending and not in the pass rates`."""
     verb = "is" if count == 1 else "are"
-    return f"{plural(count, 'result')} {verb} now pending and not in the pass rates"
+    rates = " and not in the pass rates" if has_rates else ""
+    return f"{plural(count, 'result')} {verb} now pending{rates}"
 
 
 class SideVerdict(NamedTuple):

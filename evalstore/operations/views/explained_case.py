@@ -11,6 +11,7 @@ from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.files.fields import suggest
 from evalstore.operations.prompt_names import find_prompt, name_prompts
 from evalstore.operations.show import find_test_file
+from evalstore.operations.views.planned_work import find_planned_work
 from evalstore.operations.views.verdict_explanation import (
     VerdictExplanation,
     explain_stored_result,
@@ -79,7 +80,8 @@ def explain_case(
         preferred = [] if model else [cell for cell in cells if cell.model not in former]
         result = _choose(location, case, preferred or cells, model, prompt)
         explanation = explain_stored_result(location, store, result, run)
-        return replace(explanation, former=former)
+    planned = None if revision else find_planned_work(location, result)
+    return replace(explanation, former=former, planned=planned)
 
 
 def _former_candidates(location: Location, cells: Iterable[Result]) -> frozenset[str]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.display import cost_text, money, percent, plural, safe, short
+from evalstore.display import cost_text, money, new_judgements, percent, plural, safe, short
+from evalstore.operations.same_answers import same_answer_text
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
 from evalstore.planning.options import describe_selection, is_partial
@@ -53,6 +54,7 @@ class RunSummary:
     asked: int
     recorded: int
     judged: int
+    judged_by_checks: int
     reused: int
     cost: str
     """The cost in words, because some prices may be unknown."""
@@ -75,6 +77,7 @@ def summarise_report(report: RunReport) -> RunSummary:
         asked=report.asked,
         recorded=report.recorded,
         judged=report.judged,
+        judged_by_checks=report.judged_by_checks,
         reused=report.reused,
         cost=cost_text(report.cost, report.spending),
         saved=report.saved,
@@ -87,14 +90,15 @@ def summarise_report(report: RunReport) -> RunSummary:
     )
 
 
-def run_counts_text(run: RunCounts) -> str:
+def run_counts_text(run: RunCounts, *, by_checks: int = 0) -> str:
     """Return the status and counts of a run: `complete: 2 new answers, 6 reused, 1 new judgement`.
 
-    Recorded answers, which were taken from files, are counted apart.
+    Recorded answers, which were taken from files, are counted apart, and so are the judgements
+    `by_checks` if that number is given: it is not stored.
     """
     recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
     answers = f"{plural(run.asked, 'new answer')}, {recorded}{run.reused:,} reused"
-    return f"{run.status}: {answers}, {plural(run.judged, 'new judgement')}"
+    return f"{run.status}: {answers}, {new_judgements(run.judged, by_checks)}"
 
 
 def commit_text(commit: RunCommit | None) -> str:
@@ -116,7 +120,8 @@ def scope_text(run: Run) -> str:
 def summary_text(summary: RunSummary) -> str:
     """Return the id of a run, its status, counts and cost in one line."""
     saved = f"; saved {money(summary.saved)} by reuse" if summary.saved else ""
-    return f"run {short(summary.run)} {run_counts_text(summary)}, {summary.cost}{saved}"
+    counts = run_counts_text(summary, by_checks=summary.judged_by_checks)
+    return f"run {short(summary.run)} {counts}, {summary.cost}{saved}"
 
 
 def verdict_spans(verdicts: Mapping[str, int], signs: Mapping[str, str]) -> list[StyledSpan]:
@@ -153,18 +158,27 @@ OLDER_HINT = 'the oldest answers count; "evalstore run --max-age AGE" leaves out
 
 
 def changes_line(changes: VerdictChanges) -> StyledLine:
-    """Return `since the last run: 2 broke, 1 fixed, 1 new failure (1 by older stored answers)`."""
+    """Return `since the last run: 2 broke, 1 fixed, 1 new failure (1 by older stored answers)`.
+
+    Where the run before covered other cases, it says since which run, or of each case.
+    """
     counts = (
         (len(changes.broke), "broke"),
         (len(changes.fixed), "fixed"),
         (len(changes.changed), "changed"),
         (len(changes.pending), "now pending"),
     )
-    spans = [StyledSpan("since the last run: ")]
+    since = "the last run" if changes.since == changes.last else f"run {short(changes.since)}"
+    if changes.is_of_several:
+        since = "the last verdict on each case"
+    spans = [StyledSpan(f"since {since}: ")]
     for count, word in counts:
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
+    if changes.same_answer:
+        spans += [StyledSpan(", ")] if len(spans) > 1 else []
+        spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))
     if len(spans) == 1:
         spans.append(StyledSpan("nothing broke or was fixed"))
     if changes.new:

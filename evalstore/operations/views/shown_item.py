@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import short
@@ -9,7 +11,7 @@ from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.first_pushes import first_push_of
 from evalstore.operations.show import ShownItem, show_file, show_item
 from evalstore.operations.views.case_reference import read_reference
-from evalstore.planning.open_project import open_catalogue, open_store
+from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.store.revisions import WORK, resolve
 
 if TYPE_CHECKING:
@@ -92,14 +94,17 @@ def show_to_people(
 def _resolve(location: Location, store: Store, text: str) -> tuple[str, str]:
     """Return the kind and the id of what a revision names; raises `RevisionError`.
 
-    The name of a prompt, a tool or a schema is an error with its id as the hint.
+    The name of a prompt, a tool or a schema is an error with its id as the hint; for that of a test
+    file or a row, the hint is how to write it.
     """
     try:
         return resolve(store, text)
-    except RevisionError:
+    except RevisionError as error:
         with open_catalogue(location) as project:
             names = {kind: ids.get(text) for kind, ids in project.reading.names.items()}
         kind, ids = next(((kind, ids) for kind, ids in names.items() if ids), ("", ()))
+        if not ids and (meant := _find_meant(location, text)):
+            raise RevisionError(str(error), hint=f"did you mean {meant}?") from None
         if not ids:
             raise
         raise RevisionError(
@@ -107,6 +112,23 @@ def _resolve(location: Location, store: Store, text: str) -> tuple[str, str]:
             hint=f"'evalstore show {short(ids[0])}' shows it once it is stored; "
             f"'evalstore ls {kind}' lists the ids",
         ) from None
+
+
+def _find_meant(location: Location, text: str) -> str:
+    """Return the test file, or the first cases, that a text names without the rest; or empty."""
+    with open_project(location) as project:
+        files = sorted(file for file in project.reading.tests if PurePosixPath(file).stem == text)
+        cases = (
+            f"{path}::{case.row}"
+            for path, file in sorted(project.reading.files.items())
+            for case in file.cases
+            if case.row == text
+        )
+        return " or ".join(f"'{place}'" for place in islice(chain(files, cases), _MOST_MEANT))
+
+
+_MOST_MEANT = 3
+"""The most test files and cases that a hint names."""
 
 
 def _explain_session(

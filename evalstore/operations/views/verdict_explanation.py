@@ -28,6 +28,7 @@ from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
+    from evalstore.operations.views.planned_work import PlannedWork
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results import Result
@@ -73,6 +74,8 @@ class VerdictExplanation:
     """The results of the same case with other system prompts and candidates."""
     former: frozenset[str] = frozenset()
     """The models with results of this case that are not candidates of the workspace now."""
+    planned: PlannedWork | None = None
+    """What a run would do about the result, such as after an edit of its test."""
 
     @property
     def model(self) -> str:
@@ -121,6 +124,7 @@ class VerdictExplanation:
             "failedChecks": [_describe_check(check) for check in self.failed_checks],
             "history": _describe_history(self.history) if self.history else None,
             "others": [_describe_other(other) for other in self.others],
+            **({"planned": to_json(self.planned)} if self.planned else {}),
         }
 
 

@@ -11,6 +11,7 @@ from evalstore.operations.views.diff_text import (
     CHANGES,
     FLIPS,
     ROW_ID_HINT,
+    SAME_ANSWER,
     change_name,
     is_new_failure,
     listed_pairs,
@@ -44,12 +45,14 @@ _NAME = 24
 """The most columns of the name of a side."""
 _CHANGE = 20
 """The most columns of the name of a change."""
+_NOT_LISTED = (SAME_ANSWER, "unchanged")
+"""The kinds of pairs that are listed only on request."""
 _EDIT_WIDTH = 160
 """Characters of a text of an edit."""
 
 
 class ListedPair(NamedTuple):
-    """A pair and its change: broke, fixed, changed, new, gone or unchanged."""
+    """A pair and its change: broke, fixed, changed, new, gone, the same answer or unchanged."""
 
     change: str
     pair: Pair
@@ -69,11 +72,17 @@ class ListedPair(NamedTuple):
 def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
     """Return the pairs that differ: flips, then new failures, then the others.
 
-    `with_unchanged` adds those that do not differ.
+    `with_unchanged` adds those with the same answer to another question, and those that do not
+    differ.
     """
-    changes = (*CHANGES, *(("unchanged",) if with_unchanged else ()))
+    changes = (*CHANGES, *(_NOT_LISTED if with_unchanged else ()))
     listed = [ListedPair(change, pair) for change in changes for pair in listed_pairs(diff, change)]
     return sorted(listed, key=lambda it: (it.change not in FLIPS, not it.is_wrong))
+
+
+def has_unlisted(diff: Diff) -> bool:
+    """Return whether there are pairs that are listed only on request."""
+    return any(listed_pairs(diff, change) for change in _NOT_LISTED)
 
 
 def file_of_pairs(pairs: Sequence[ListedPair]) -> str:
@@ -84,7 +93,7 @@ def file_of_pairs(pairs: Sequence[ListedPair]) -> str:
 def title_of_files(diff: Diff, pairs: Sequence[ListedPair]) -> str:
     """Return the file of all listed pairs for the title; `listed: ` where others are compared."""
     file = file_of_pairs(pairs)
-    others = (pair for change in (*CHANGES, "unchanged") for pair in listed_pairs(diff, change))
+    others = (pair for change in (*CHANGES, *_NOT_LISTED) for pair in listed_pairs(diff, change))
     is_all = not file or all(pair.either.file == file for pair in others)
     return file if is_all else f"listed: {file}"
 

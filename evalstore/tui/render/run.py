@@ -246,8 +246,10 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
 
 
 def _since_line(changes: VerdictChanges) -> StyledLine:
-    """Describe how many verdicts changed, and since which run."""
+    """Describe how many verdicts changed, and since which run if it is one."""
     line = changes_line(changes)
+    if changes.is_of_several:
+        return line
     run = f"  (run {changes.since[:8]}, {when(changes.started)})"
     return StyledLine((*line.spans, StyledSpan(run, "faint")))
 

@@ -15,6 +15,7 @@ from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
     edited_lines,
+    has_unlisted,
     list_pairs,
     other_edits,
     pair_cells,
@@ -53,7 +54,8 @@ worse or better with the second. 'last runs' has the last eight verdicts on the 
 each candidate, the oldest first. A narrow table leaves it out first, then 'change'. Below, or at
 the right in a wide terminal, are both answers to the case under the cursor, with the whole names
 of the candidates. When there is a newer run, a line below the title says so, and {case.newest}
-compares with it."""
+compares with it. {compare.unchanged} adds the cases that
+were asked anew and have the same answer, and those that are unchanged."""
 
 _FOOTER = (
     FooterHint("", "list.open"),
@@ -197,7 +199,7 @@ class ComparePage(DatedPage):
         rates = self.query_one("#rates", TextView)
         edits = other_edits(diff, self._pairs)
         edited = edits if self._pairs else ()
-        has_hint = diff.comparison.unchanged and not self._with_unchanged
+        has_hint = has_unlisted(diff) and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
         rates.show(comparison_lines(diff, hint, edited, is_swapped=self._is_swapped))
         grid = self.query_one("#pairs", Grid)

@@ -154,12 +154,16 @@ def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R", "enter")
         text = screen(pilot)
-        assert "since the last run: 1 fixed, 3 changed  (run ########, " in text
+        assert "since the last run: 1 fixed, 3 with the same answer  (run ########, " in text
         assert "d Compare" in text.splitlines()[-2]
         await shown(pilot, "passing now 66.7% of 6")  # the state above follows, below the window
         await press(pilot, "d")
         assert isinstance(pilot.app.screen, ComparePage)
-        assert "fixed" in screen(pilot)
+        text = screen(pilot)
+        assert " 1 fixed, 3 with the same answer, 2 unchanged (= shows them)" in text
+        assert "same answer  " not in text
+        await press(pilot, "=")
+        assert screen(pilot).count("same answer  ") == 3
         await press(pilot, "escape")
         (workspace / "tests/new.md").write_text(NEW)
         await press(pilot, "R", "enter")
