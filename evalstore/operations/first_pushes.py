@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso
 from evalstore.display import safe
 from evalstore.errors import EvalstoreError
-from evalstore.operations.own_names import read_own_names
+from evalstore.operations.push_notes import read_own_names
 from evalstore.planning.open_project import open_workspace
 from evalstore.store.table_columns import EVENTS
 
