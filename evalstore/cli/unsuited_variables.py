@@ -8,8 +8,11 @@ something would be done instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
+
+from evalstore.errors import EvalstoreError
 
 Values = Mapping[str, Any]
 """The values of the options and arguments of a command, by parameter."""
@@ -41,6 +44,31 @@ def _is_for_env(values: Values) -> bool:
     return bool((values["paths"] or [""])[0] == "env")
 
 
+def _any(*rules: Callable[[Values], object]) -> Callable[[Values], bool]:
+    """Return a rule: the option has no meaning if one of these says so."""
+    return lambda values: any(rule(values) for rule in rules)
+
+
+def _has_two_revisions(values: Values) -> bool:
+    from evalstore.cli.commands.history import split_sides
+
+    revisions = list(values["revisions"] or ())
+    with suppress(EvalstoreError):  # the command says what is wrong
+        return bool(revisions) and len(split_sides(revisions)[0]) > 1
+    return False
+
+
+def _is_to_excluding_remote(values: Values) -> bool:
+    """Return whether the settings of the remote exclude tags."""
+    from evalstore.cli.app import here
+    from evalstore.planning.open_project import open_workspace
+    from evalstore.workspace.remotes import find_remote
+
+    with suppress(EvalstoreError):
+        return bool(find_remote(open_workspace(here()), values["remote"])[1].exclude_tags)
+    return False
+
+
 _SELECTION: Rules = {
     "seed": lambda values: values["sample"] is None,
     "retry_errors": _has("refresh"),
@@ -57,19 +85,20 @@ _RUN: Rules = {
 }
 RULES: Mapping[str, Rules] = {
     "bundle": {
+        **dict.fromkeys(("exclude_tag", "allow_keys"), _is_not("action", "create")),
         **dict.fromkeys(
-            ("since", "exclude_tag", "with_failures", "allow_keys"), _is_not("action", "create")
+            ("since", "with_failures"), _any(_is_not("action", "create"), _has("exclude_tag"))
         ),
         "dry_run": _is_not("action", "unbundle"),
     },
     "check": {"format": _has("json"), "json": lambda values: values["format"] != "text"},
-    "diff": {"versus": lambda values: len(values["models"] or ()) != 1},
+    "diff": {"versus": _any(lambda values: len(values["models"] or ()) != 1, _has_two_revisions)},
     "judge": _RUN,
     "label": {"remove": _has("verdict")},
     "log": {"graph": _has("file", "failures")},
     "mcp": {"max_cost": _lacks("allow_run")},
     "pull": {"for_plan": _has("dry_run"), "baseline": _lacks("for_plan")},
-    "push": {"with_failures": _has("exclude_tag")},
+    "push": {"with_failures": _any(_has("exclude_tag"), _is_to_excluding_remote)},
     "remote": {"dry_run": _is_not("words", "gc"), "grace": _is_not("words", "gc")},
     "report": {
         "markdown": _is_html,

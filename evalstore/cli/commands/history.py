@@ -68,7 +68,7 @@ def diff(
     from evalstore.cli.render.history import print_diff
     from evalstore.operations import diff as operations
 
-    sides, paths = _sides(list(revisions or ()))
+    sides, paths = split_sides(list(revisions or ()))
     try:
         first, second = _require_two(sides)
         if versus is None:
@@ -132,7 +132,7 @@ def _has_several_runs() -> bool:
     return operation(here(), limit=1).total > 1
 
 
-def _sides(revisions: list[str]) -> tuple[list[str], list[str]]:
+def split_sides(revisions: list[str]) -> tuple[list[str], list[str]]:
     """Split arguments into revisions and paths: `A..B` is two revisions, paths follow `--`."""
     from evalstore.planning.open_project import open_workspace
 
