@@ -128,8 +128,8 @@ def test_status_and_check_say_what_waits(bots: Path, evalstore: Evalstore) -> No
     assert "No other pending work.\n" in shown
     checked = evalstore("check")
     assert checked.exit_code == 0
-    assert f"models/bot.yaml runs 'apps/bot.py:answer', {WAITS}" in (
-        checked.stdout + checked.stderr
+    assert checked.stderr.splitlines()[0] == (
+        f"warning: models/bot.yaml: it runs 'apps/bot.py:answer', {WAITS}"
     )
     examined = evalstore("doctor").stdout
     assert "'apps/bot.py:answer' is not trusted on this machine" in examined
@@ -161,6 +161,8 @@ def test_trust_shows_what_is_trusted(bots: Path, evalstore: Evalstore) -> None:
     tree(bots, {"models/bot.yaml": "provider: python\ncode: apps/lib.py:name\nenv: [A_KEY, B]\n"})
     shown = evalstore("trust", "models/bot.yaml", "models/prog.yaml").stdout.splitlines()
     assert shown[0] == "models/bot.yaml: trusted"
+    quiet = evalstore("trust", "-q", "models/bot.yaml").stdout.splitlines()
+    assert quiet == ["models/bot.yaml: trusted already", *shown[1:3]]  # and not what is in it
     assert shown[1].startswith("  15 bytes, 2 lines, sha256 ")
     assert shown[2:6] == [
         "  runs apps/lib.py:name with the network and A_KEY, B",
