@@ -475,8 +475,26 @@ def test_an_application_that_judges_is_explained_by_its_code(
     tree(bots, {"apps/bot.py": JUDGE.format(words="good")})
     trust("bot")
     shown = evalstore("status", "--explain").stdout
+    assert "at an unknown price (that of 'bot')" in shown  # nothing is stored of the new code
     assert "the evaluator's code changed: apps/bot.py" in shown
     assert "new evaluator" not in shown
+
+
+def test_an_estimate_takes_what_stored_answers_and_judgements_have_cost(
+    bots: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    judged = {
+        "apps/bot.py": JUDGE.format(words="fine"),
+        "tests/hi.md": "# 👤\n\nHi\n\n---\n\nGood?\n",
+    }
+    tree(bots, judged)
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot]\nevaluators: [bot]")
+    trust("bot")
+    assert "at an unknown price (that of 'bot')" in evalstore("status").stdout
+    assert evalstore("run").exit_code == 0
+    edit(bots / "tests/hi.md", "Hi", "Hello")
+    assert ", about $0.2500" in evalstore("status").stdout
+    assert documents("status")["cost"] == 0.25
 
 
 def test_doctor_does_not_ask_for_the_price_of_an_application_that_reports_its_cost(
