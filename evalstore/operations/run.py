@@ -93,8 +93,9 @@ def run(
         survey = plans.survey()
         if options.agreed:
             keep_to(options.agreed, survey, plans.todo(), plans.price)
-        for remote in find_unread_remotes(project, selection) if survey.asks else ():
-            listener.note(unread_text(remote))
+        if survey.asks or survey.waiting:
+            for remote in find_unread_remotes(project, selection):
+                listener.note(unread_text(remote))
         get_leave(project, survey, plans.price, options, listener)
         snapshot = _store_workspace(project)
         totals = RunTotals(project, started, project.settings.verdict, plans.shared)

@@ -34,7 +34,7 @@ class Estimate(NamedTuple):
     known: float
     """The part with known prices; the same as `usd` when all are known."""
     unpriced: tuple[str, ...]
-    """The models whose price is not known, and of which no stored answer or judgement has a cost."""
+    """The models whose price neither a list nor a stored answer or judgement tells."""
     answers: tuple[float | None, ...]
     """USD of one answer for each of the asks; None when its price is not known."""
 

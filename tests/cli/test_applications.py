@@ -136,6 +136,39 @@ def test_status_and_check_say_what_waits(bots: Path, evalstore: Evalstore) -> No
     assert "read what it runs, then 'evalstore trust models/bot.yaml'" in examined
 
 
+def test_what_waits_for_trust_is_found_in_a_remote(
+    bots: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers of others count without trust: nothing runs here for them."""
+    (bots / "tests/checks").mkdir()
+    (bots / "tests/checks/own.py").write_text("def judge(answer):\n    return True\n")
+    edit(bots / "tests/hi.md", "- contains: Hi", "- python: {file: checks/own.py, function: judge}")
+    trust("bot", "prog")
+    evalstore("trust", "-q", "tests/checks/own.py")
+    evalstore("remote", "add", "origin", "shared")
+    assert evalstore("run", "--fail-on", "none").exit_code == 0
+    assert evalstore("push").exit_code == 0
+    monkeypatch.setenv("EVALSTORE_TRUST_FILE", str(bots / "nobody"))
+    here = ("--store", "empty.db")
+    for path in (bots / ".evalstore/remotes").iterdir():
+        path.unlink()
+    unread = (
+        "origin was not read yet: 'evalstore pull origin --for-plan' copies what it has of these "
+        "answers"
+    )
+    assert evalstore("run", *here).stderr.splitlines()[0] == unread
+    shown = evalstore("status", *here).stdout.splitlines()
+    assert "2 answers wait for trust:" in shown
+    assert shown[-2:] == ["No other pending work.", unread]
+    read = evalstore("status", *here, "--remote", "origin").stdout
+    known = "origin has 2 of the 2 answers: 'evalstore pull origin --for-plan' copies them"
+    assert read.splitlines()[-1] == known
+    ran = evalstore("run", "--remote", "origin", "tests/hi.md", "--fail-on", "none", *here)
+    assert ran.stderr.startswith("pulled 2 answers, 2 judgements from origin")
+    assert ran.exit_code == 0
+    assert evalstore("status", *here).stdout.startswith("Nothing to do: 2 answers of 2 candidates")
+
+
 def test_the_documents_name_the_model_files(bots: Path, documents: Any) -> None:
     files = ["models/bot.yaml", "models/prog.yaml"]
     status, run = documents("status"), documents("run")
