@@ -8,11 +8,8 @@ something would be done instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
-
-from evalstore.errors import EvalstoreError
 
 Values = Mapping[str, Any]
 """The values of the options and arguments of a command, by parameter."""
@@ -49,26 +46,6 @@ def _any(*rules: Callable[[Values], object]) -> Callable[[Values], bool]:
     return lambda values: any(rule(values) for rule in rules)
 
 
-def _has_two_revisions(values: Values) -> bool:
-    from evalstore.cli.commands.history import split_sides
-
-    revisions = list(values["revisions"] or ())
-    with suppress(EvalstoreError):  # the command says what is wrong
-        return bool(revisions) and len(split_sides(revisions)[0]) > 1
-    return False
-
-
-def _is_to_excluding_remote(values: Values) -> bool:
-    """Return whether the settings of the remote exclude tags."""
-    from evalstore.cli.app import here
-    from evalstore.planning.open_project import open_workspace
-    from evalstore.workspace.remotes import find_remote
-
-    with suppress(EvalstoreError):
-        return bool(find_remote(open_workspace(here()), values["remote"])[1].exclude_tags)
-    return False
-
-
 _SELECTION: Rules = {
     "seed": lambda values: values["sample"] is None,
     "retry_errors": _has("refresh"),
@@ -92,13 +69,13 @@ RULES: Mapping[str, Rules] = {
         "dry_run": _is_not("action", "unbundle"),
     },
     "check": {"format": _has("json"), "json": lambda values: values["format"] != "text"},
-    "diff": {"versus": _any(lambda values: len(values["models"] or ()) != 1, _has_two_revisions)},
+    "diff": {"versus": lambda values: len(values["models"] or ()) != 1},
     "judge": _RUN,
     "label": {"remove": _has("verdict")},
     "log": {"graph": _has("file", "failures")},
     "mcp": {"max_cost": _lacks("allow_run")},
     "pull": {"for_plan": _has("dry_run"), "baseline": _lacks("for_plan")},
-    "push": {"with_failures": _any(_has("exclude_tag"), _is_to_excluding_remote)},
+    "push": {"with_failures": _has("exclude_tag")},
     "remote": {"dry_run": _is_not("words", "gc"), "grace": _is_not("words", "gc")},
     "report": {
         "markdown": _is_html,
@@ -116,6 +93,19 @@ RULES: Mapping[str, Rules] = {
 """The rules of each command, in the order in which they are applied."""
 
 
+_of_workspaces: dict[tuple[str, str], Callable[[Values], object]] = {}
+"""Further rules, by command and parameter: those that depend on the workspace."""
+
+
+def unsuited(command: str, name: str) -> Callable[[Callable[[Values], bool]], None]:
+    """Return a decorator of a rule that depends on the workspace, in the module of its command."""
+
+    def keep(rule: Callable[[Values], bool]) -> None:
+        _of_workspaces[command, name] = rule
+
+    return keep
+
+
 def ignore_unsuited(context: Any) -> None:
     """Reset the options that only a variable has set, and that have no meaning here."""
     parameters = {parameter.name: parameter for parameter in context.command.params}
@@ -124,6 +114,7 @@ def ignore_unsuited(context: Any) -> None:
         source = context.get_parameter_source(name)
         if parameter is None or source is None or source.name != "ENVIRONMENT":
             continue
-        if is_unsuited(context.params):
+        further = _of_workspaces.get((context.info_name, name))
+        if is_unsuited(context.params) or (further and further(context.params)):
             default = parameter.get_default(context)
             context.params[name] = parameter.process_value(context, default)

@@ -19,7 +19,8 @@ def read(line: str) -> dict[str, Any]:
     """Return the values of the parameters of a command, as it gets them."""
     name, *arguments = shlex.split(line)
     program: Any = commands()
-    with mock.patch("evalstore.cli.app.here", return_value=Location(Path("nowhere"))):
+    nowhere = Location(Path("nowhere"))
+    with mock.patch("evalstore.cli.commands.sharing.here", return_value=nowhere):
         context = program.commands[name].make_context(
             name, arguments, auto_envvar_prefix=f"EVALSTORE_{name.upper()}"
         )
