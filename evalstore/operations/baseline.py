@@ -43,8 +43,8 @@ def find_baseline(
         words = _describe(location, run)
         if _is_of_this_commit(project, run) and _has_failures(run):
             raise EvalstoreError(
-                f"the baseline '{options.baseline}' is {words}, which is the present one: what "
-                "failed then would be accepted",
+                f"the baseline '{options.baseline}' is {words}: it is of the present commit, so "
+                "what it found would be accepted",
                 hint="name a run of another commit, such as the last one of the main branch; "
                 f"or, to accept these failures, '--baseline {short(run.id)}'",
             )
@@ -54,9 +54,9 @@ def find_baseline(
 
 def _describe(location: Location, run: Run) -> str:
     push = first_push_of(location, "run", run.id)
-    by = f", pushed by {safe(push.writer)}," if push else ""
+    by = f", pushed by {safe(push.writer)}" if push else ""
     commit = f" of commit {run.git.commit[:8]}" if run.git else ""
-    return f"run {short(run.id)}{by}{commit}"
+    return f"run {short(run.id)}{commit}{by}"
 
 
 def _is_of_this_commit(project: Project, run: Run) -> bool:

@@ -321,8 +321,8 @@ def test_a_repeated_job_does_not_accept_what_its_first_attempt_found(
     second = evalstore(*gate)
     assert second.exit_code == 2
     assert second.stderr.endswith(
-        "error: the baseline 'origin/@' is run <short> of commit <short>, which is the present "
-        "one: what failed then would be accepted\n"
+        "error: the baseline 'origin/@' is run <short> of commit <short>: it is of the present "
+        "commit, so what it found would be accepted\n"
         "hint: name a run of another commit, such as the last one of the main branch; or, to "
         "accept these failures, '--baseline <short>'\n"
     )
