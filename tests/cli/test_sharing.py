@@ -220,6 +220,10 @@ def test_it_is_shown_who_pushed_a_run(
     assert "from origin, pushed by Ann@desk\n" in there.stdout
     document = json.loads(evalstore("-C", str(clone), "show", session, "--json").stdout)
     assert document["push"]["writer"] == "Ann@desk"
+    settings = (shared / "evalstore.yaml").read_text()
+    edit(shared / "evalstore.yaml", "origin: shared", "origin: moved")
+    assert "from origin, pushed by Bob@desk\n" in evalstore("show", "@~1").stdout
+    (shared / "evalstore.yaml").write_text(settings)
     monkeypatch.setattr("platform.node", lambda: "laptop")
     first_pushes._own_name.cache_clear()
     assert evalstore("log", "--oneline").stdout.count("  from ") == 1  # not what Ann pushed before
