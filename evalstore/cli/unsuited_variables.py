@@ -41,6 +41,11 @@ def _is_for_env(values: Values) -> bool:
     return bool((values["paths"] or [""])[0] == "env")
 
 
+def _any(*rules: Callable[[Values], object]) -> Callable[[Values], bool]:
+    """Return a rule: the option has no meaning if one of these says so."""
+    return lambda values: any(rule(values) for rule in rules)
+
+
 _SELECTION: Rules = {
     "seed": lambda values: values["sample"] is None,
     "retry_errors": _has("refresh"),
@@ -57,8 +62,9 @@ _RUN: Rules = {
 }
 RULES: Mapping[str, Rules] = {
     "bundle": {
+        **dict.fromkeys(("exclude_tag", "allow_keys"), _is_not("action", "create")),
         **dict.fromkeys(
-            ("since", "exclude_tag", "with_failures", "allow_keys"), _is_not("action", "create")
+            ("since", "with_failures"), _any(_is_not("action", "create"), _has("exclude_tag"))
         ),
         "dry_run": _is_not("action", "unbundle"),
     },
@@ -87,6 +93,19 @@ RULES: Mapping[str, Rules] = {
 """The rules of each command, in the order in which they are applied."""
 
 
+_of_workspaces: dict[tuple[str, str], Callable[[Values], object]] = {}
+"""Further rules, by command and parameter: those that depend on the workspace."""
+
+
+def unsuited(command: str, name: str) -> Callable[[Callable[[Values], bool]], None]:
+    """Return a decorator of a rule that depends on the workspace, in the module of its command."""
+
+    def keep(rule: Callable[[Values], bool]) -> None:
+        _of_workspaces[command, name] = rule
+
+    return keep
+
+
 def ignore_unsuited(context: Any) -> None:
     """Reset the options that only a variable has set, and that have no meaning here."""
     parameters = {parameter.name: parameter for parameter in context.command.params}
@@ -95,6 +114,7 @@ def ignore_unsuited(context: Any) -> None:
         source = context.get_parameter_source(name)
         if parameter is None or source is None or source.name != "ENVIRONMENT":
             continue
-        if is_unsuited(context.params):
+        further = _of_workspaces.get((context.info_name, name))
+        if is_unsuited(context.params) or (further and further(context.params)):
             default = parameter.get_default(context)
             context.params[name] = parameter.process_value(context, default)

@@ -105,6 +105,21 @@ def temporary_folder(path: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
+@contextmanager
+def locked_folder(path: Path) -> Iterator[None]:
+    """Let no other program into such a block for this folder at the same time.
+
+    It may write files in the folder. Raises `OSError` if the folder cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def remove_abandoned(folder: Path, *, before: float | None = None) -> None:
     """Remove the temporary files and folders of writers that have ended; others stay.
 

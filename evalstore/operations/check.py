@@ -117,7 +117,7 @@ def find_untrusted_models(
     for id in dict.fromkeys(participant.id for participant in listed):
         if state := trust.find_untrusted(id):
             hint = f"read it, then '{state.command}'"
-            yield Problem(state.path, state.words, severity="warning", hint=hint)
+            yield Problem(state.path, state.words_of_model, severity="warning", hint=hint)
 
 
 def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.operations.diff_sides import real_path
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def find_causes(results: Iterable[Result], side: Side, other: Side) -> Causes:
         if models is not None and result.model not in models:
             (named if result.model in side.named else candidates)[result.model] = None
         if node is None:
-            files[result.file] = None
+            files[real_path(result.file)] = None
         else:
             if node not in known:
                 cases = other.files[node].cases

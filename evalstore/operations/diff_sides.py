@@ -178,10 +178,15 @@ def case_files(*sides: Side) -> dict[str, CaseFile]:
 def name_gone(comparison: Comparison) -> None:
     """Restore the real paths of files that are gone."""
     comparison.gone = [
-        Pair(replace(pair.was, file=pair.was.file.removesuffix(_OTHER)), None)
+        Pair(replace(pair.was, file=real_path(pair.was.file)), None)
         for pair in comparison.gone
         if pair.was
     ]
+
+
+def real_path(file: str) -> str:
+    """Return the path that a file of a side has had, also where another file has it now."""
+    return file.removesuffix(_OTHER)
 
 
 def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:

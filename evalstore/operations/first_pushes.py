@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso
 from evalstore.display import safe
 from evalstore.errors import EvalstoreError
-from evalstore.operations.own_names import read_own_names
+from evalstore.operations.push_notes import read_own_names
 from evalstore.planning.open_project import open_workspace
 from evalstore.store.table_columns import EVENTS
 
@@ -45,13 +45,17 @@ def find_first_pushes(
     wanted = [bytes.fromhex(id) for id in ids] if workspace.settings.remotes else []
     if not wanted:
         return {}
-    from evalstore.sharing.known_runs import open_known
+    from evalstore.sharing.known_runs import iterate_former, open_known
 
     pushes: dict[str, FirstPush] = {}
     for remote in workspace.settings.remotes:
         with suppress(EvalstoreError), open_known(workspace, remote) as cache:
             for id, push in cache.records.find_pushes(table, wanted) if cache else ():
                 pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
+        with suppress(EvalstoreError):  # its address may have changed since they were pulled
+            for former in iterate_former(workspace, remote):
+                for id, push in former.records.find_pushes(table, wanted):
+                    pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
     if not pushes:
         return {}
     names = {_own_name(location.directory), *read_own_names(workspace)}

@@ -106,13 +106,19 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         left_out=project.left_out,
         refused=_refusals(project, plan),
         waiting=plan.blocked_judgements,
-        waiting_asks=plan.blocked_asks,
+        waiting_asks=sum(ask.count for ask in plan.waiting_asks),
         labels=_count_new_labels(project, plan, last[0].ended) if last else 0,
         lost_labels=find_lost_labels(project, last[0], changes) if last else [],
         remotes=()
         if asks_again(project, selection)
-        else find_remote_answers(project, [ask for ask, _ in asks], price.answers),
-        unread_remotes=find_unread_remotes(project, selection) if plan.ask_count else (),
+        else find_remote_answers(
+            project,
+            [*(ask for ask, _ in asks), *plan.waiting_asks],
+            [*price.answers, *(None for _ in plan.waiting_asks)],
+        ),
+        unread_remotes=find_unread_remotes(project, selection)
+        if plan.ask_count or plan.waiting_asks
+        else (),
         stands_until=stands_until(plan, project.settings),
     )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.clock import now
 from evalstore.display import plural, short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.open_remote import OpenRemote, open_remote
-from evalstore.operations.own_names import note_own_name
+from evalstore.operations.push_notes import note_excluded_tags, note_own_name
 from evalstore.operations.pushed_rows import choose_rows, count_excluded_runs, find_missing_rows
 from evalstore.operations.user_name import name_of_writer
 from evalstore.planning.open_project import open_workspace
@@ -26,7 +27,7 @@ from evalstore.workspace.env_files import read_env_files
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.sharing.differences import MissingIds
-    from evalstore.sharing.index_writer import Written
+    from evalstore.sharing.index_writer import Announce, Written
 
 COUNTED = {"runs": "runs", "sessions": "answers", "evaluations": "judgements"}
 """The tables that are counted apart, with the words for their rows; all others are `versions`."""
@@ -88,9 +89,18 @@ def push(
             excluded_runs=count_excluded_runs(opened, chosen),
         )
         if not dry_run and missing:
-            pushed = write_missing(location, opened, missing, listener, allow_keys=allow_keys)
+            workspace = open_workspace(location)
+            pushed = write_missing(
+                location,
+                opened,
+                missing,
+                listener,
+                allow_keys=allow_keys,
+                announce=partial(note_own_name, workspace),
+            )
             report.bytes_sent = pushed.bytes_sent
-            note_own_name(open_workspace(location), pushed.writer)
+        if not dry_run:
+            note_excluded_tags(open_workspace(location), opened.name, exclude_tags)
         return report
 
 
@@ -102,10 +112,12 @@ def write_missing(
     *,
     allow_keys: bool,
     verb: str = "pushed",
+    announce: Announce | None = None,
 ) -> Written:
     """Write these rows to a remote; raises `EvalstoreError` when there are keys in them.
 
-    `verb` is what the message says that was not done.
+    `verb` is what the message says that was not done. `announce` is called as that of
+    `push_records`.
     """
     header = IndexHeader(name_of_writer(location.directory), now(), ())
     scan = None if allow_keys else SecretScan({**_variables_of_files(location), **os.environ})
@@ -119,6 +131,7 @@ def write_missing(
             listener or CopyListener(),
             scan,
             opened.sign,
+            announce,
         )
     except SecretsError as error:
         raise _refusal(error.secrets, verb) from error

@@ -13,7 +13,13 @@ from evalstore.clock import iso
 from evalstore.errors import USAGE, EvalstoreError, WorkspaceError
 from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.push import count_kinds
-from evalstore.operations.pushed_rows import ChosenRows, choose_rows, find_missing_rows
+from evalstore.operations.push_notes import read_excluded_tags
+from evalstore.operations.pushed_rows import (
+    ChosenRows,
+    choose_rows,
+    count_excluded_runs,
+    find_missing_rows,
+)
 from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.layout import INDEXES, require_remote
@@ -66,6 +72,13 @@ class RemoteReport:
     """Oldest first."""
     uncounted: str | None = None
     """Why `toPush` also counts what excluded tags keep here; None if it does not."""
+    excluded_runs: int = field(default=0, metadata={"json_name": "excludedRuns"})
+    """How many runs a push leaves here that the remote lacks: with tests with an excluded tag, or
+    earlier versions of tests."""
+    last_excluded_tags: Sequence[str] = field(
+        default=(), metadata={"json_name": "lastExcludedTags", "json_optional": True}
+    )
+    """The tags that the last push from here excluded with an option, which `toPush` does not."""
 
 
 def list_remotes(location: Location) -> list[Remote]:
@@ -155,6 +168,8 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
             count_kinds(count_by_table(to_push)),
             _list_pushes(opened.cache),
             uncounted,
+            count_excluded_runs(opened, chosen),
+            _last_excluded(location, opened),
         )
 
 
@@ -168,6 +183,12 @@ def _choose_readable(location: Location, opened: OpenRemote) -> tuple[ChosenRows
         if error.exit_code != USAGE:
             raise
         return ChosenRows(), str(error)
+
+
+def _last_excluded(location: Location, opened: OpenRemote) -> list[str]:
+    """Return the tags of the last push that the settings do not exclude."""
+    noted = read_excluded_tags(open_workspace(location), opened.name)
+    return [tag for tag in noted if tag not in opened.exclude_tags]
 
 
 def _count_index_bytes(opened: OpenRemote) -> int:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import __version__
 from evalstore.clock import Clock
-from evalstore.errors import OK, EvalstoreError, StoreError
+from evalstore.errors import OK, StoreError
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.git import read_state, read_user_name
+from evalstore.operations.baseline import find_baseline
 from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_plan
@@ -30,7 +31,6 @@ from evalstore.planning.planner import make_plan, plan_cells, require_sound, res
 from evalstore.planning.reasons import Explainer
 from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
 from evalstore.store.results import find_decisive, read_lines
-from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ def offer_run(
     """Return what `run` would do, and the plan to pass to it when the user agrees."""
     with open_project(location, create=True) as project:
         require_sound(project, selection, hint=GO_ON)
-        _find_baseline(project, options)
+        find_baseline(location, project, options, lambda _text: None)
         plan = make_plan(project, selection, judge_only=options.judge_only)
         status = describe_plan(project, plan, selection)
         return status, ApprovedPlan(status.ask, status.judge, status.cost, frozenset(plan.todo()))
@@ -83,7 +83,7 @@ def run(
     """
     with open_project(location, create=True, keep=True) as project:
         require_sound(project, selection, hint=GO_ON)
-        baseline = _find_baseline(project, options)
+        baseline = find_baseline(location, project, options, listener.note)
         clock = Clock(_latest_time(project, selection))
         started = clock()
         scope = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
@@ -93,8 +93,9 @@ def run(
         survey = plans.survey()
         if options.agreed:
             keep_to(options.agreed, survey, plans.todo(), plans.price)
-        for remote in find_unread_remotes(project, selection) if survey.asks else ():
-            listener.note(unread_text(remote))
+        if survey.asks or survey.waiting:
+            for remote in find_unread_remotes(project, selection):
+                listener.note(unread_text(remote))
         get_leave(project, survey, plans.price, options, listener)
         snapshot = _store_workspace(project)
         totals = RunTotals(project, started, project.settings.verdict, plans.shared)
@@ -115,23 +116,6 @@ def run(
         _compare(project, report, recorded, options, baseline)
         decide(project, report, options)
         return report
-
-
-def _find_baseline(project: Project, options: RunOptions) -> Run | None:
-    """Return the run to compare with, before anything is asked; None if none is named."""
-    if options.baseline is None:
-        return None
-    if options.fail_on != "regression":
-        raise EvalstoreError(
-            "'--baseline' needs '--fail-on regression'",
-            hint="the other gates do not depend on earlier runs",
-        )
-    if options.threshold is not None:
-        raise EvalstoreError(
-            "'--baseline' has no effect with '--threshold'",
-            hint="leave one of them out; with '--threshold' only the pass rate counts",
-        )
-    return resolve_run(project.store, options.baseline)
 
 
 def _compare(

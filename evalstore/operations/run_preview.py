@@ -34,6 +34,8 @@ class PlanTotals:
     asks: int = 0
     recorded: int = 0
     """Answers to take from files."""
+    waiting: int = 0
+    """Answers of applications that are not trusted."""
     judgements: int = 0
     by_checks: int = 0
     """The part of the judgements that calls no model."""
@@ -53,6 +55,7 @@ class PlanTotals:
         """Add a batch."""
         self.asks += plan.ask_count
         self.recorded += plan.recorded_count
+        self.waiting += sum(ask.count for ask in plan.waiting_asks)
         self.judgements += plan.judge_count
         self.by_checks += count_by_checks(plan)
         self.may_judge_less = self.may_judge_less or may_judge_less(plan)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [16, __version__]
+_FORMAT = [17, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100

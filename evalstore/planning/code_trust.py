@@ -51,16 +51,24 @@ class Untrusted:
         return f"{self.fact}, so {'it is not called' if self.runs else 'its checks wait'}"
 
     @property
+    def words_of_model(self) -> str:
+        """Return why the model is not called, as a message about its file that is named before."""
+        return f"{self._fact_of_model('it')}, so it is not called"
+
+    @property
     def fact(self) -> str:
         """Return a message that the file is not trusted."""
-        if self.runs and self.was_trusted:
-            return f"what {self.path} runs ({self.runs}) has changed since you trusted it"
         if self.runs:
-            return f"{self.path} runs {self.runs}, which is not trusted on this machine"
+            return self._fact_of_model(self.path)
         if self.was_trusted:
             return f"{self.path} has changed since you trusted it"
         trust = "trusted with the network" if self.network else "trusted"
         return f"{self.path} is not {trust} on this machine"
+
+    def _fact_of_model(self, name: str) -> str:
+        if self.was_trusted:
+            return f"what {name} runs ({self.runs}) has changed since you trusted it"
+        return f"{name} runs {self.runs}, which is not trusted on this machine"
 
 
 class CodeTrust:

@@ -34,7 +34,7 @@ class Estimate(NamedTuple):
     known: float
     """The part with known prices; the same as `usd` when all are known."""
     unpriced: tuple[str, ...]
-    """The models whose price is not known."""
+    """The models whose price neither a list nor a stored answer or judgement tells."""
     answers: tuple[float | None, ...]
     """USD of one answer for each of the asks; None when its price is not known."""
 
@@ -46,7 +46,8 @@ def estimate(
 ) -> Estimate:
     """Estimate from the usage of the nearest relatives, else from the lengths of texts.
 
-    A judge is estimated from its newest judgements.
+    A judge is estimated from its newest judgements, and a model without a known price from what
+    its newest stored answers and judgements have cost.
     """
     relatives = {reason.relative for _, reason in asks if reason.relative}
     samples = project.store.find_samples(relatives) if relatives else {}
@@ -77,11 +78,15 @@ def estimate(
     total, guessed, count = 0.0, 0, 0
     unpriced: dict[str, None] = {}
     answers: list[float | None] = []
+    usual_asked, usual_judged = _find_usual(project, asks, by_models)
     for ask, reason in asks:
         price = project.price_of(ask.cell.candidate.id)
         if price is None:
-            unpriced[ask.cell.candidate.id] = None
-            answers.append(None)
+            usual = usual_asked.get(ask.cell.candidate.model)
+            if usual is None:
+                unpriced[ask.cell.candidate.id] = None
+            answers.append(usual)
+            total += ask.count * (usual or 0.0)
             continue
         usage = usages.get(reason.relative or "")
         if usage is None:
@@ -95,7 +100,10 @@ def estimate(
         assert judgement.judge
         price = project.price_of(judgement.judge.id)
         if price is None:
-            unpriced[judgement.judge.id] = None
+            usual = usual_judged.get(judgement.judge.evaluator)
+            if usual is None:
+                unpriced[judgement.judge.id] = None
+            total += judgement.count * (usual or 0.0)
             continue
         usage = measured.get(judgement.judge.evaluator)
         if usage is None:
@@ -109,6 +117,26 @@ def estimate(
         total += judgement.count * price.cost(usage).usd
     known, guess = round(total, 6), round(guessed / count) if count else None
     return Estimate(None if unpriced else known, guess, known, tuple(unpriced), tuple(answers))
+
+
+def _find_usual(
+    project: Project,
+    asks: Iterable[tuple[PlannedAsk, Reason]],
+    by_models: Iterable[PlannedJudgement],
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return what an answer and a judgement have cost where only the stored ones tell.
+
+    Some applications and providers report costs although no price is known. The costs are those
+    of model versions and of evaluators.
+    """
+    candidates = {ask.cell.candidate for ask, _ in asks}
+    models = {each.model for each in candidates if project.price_of(each.id) is None}
+    judges = {judgement.judge for judgement in by_models if judgement.judge}
+    evaluators = {each.evaluator for each in judges if project.price_of(each.id) is None}
+    return (
+        project.store.find_usual_costs("session", models),
+        project.store.find_usual_costs("judgement", evaluators),
+    )
 
 
 def _guess(shown: int, cell: Cell) -> int:

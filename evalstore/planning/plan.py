@@ -105,7 +105,7 @@ class Plan:
     """Missing judgements of those evaluation versions."""
     waiting: set[str] = field(default_factory=set)
     """Ids of the evaluation versions of those judgements."""
-    blocked_asks: int = 0
+    waiting_asks: list[PlannedAsk] = field(default_factory=list)
     """Missing answers of models whose applications are not trusted."""
     waiting_models: set[str] = field(default_factory=set)
     """Ids of the models that would answer or judge if their applications were trusted."""
@@ -173,7 +173,7 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLim
             plan.newest[question] = max(sample.started for sample in stored)
         missing = most - len(counted)
         if missing and cell.candidate.trust_needed:
-            plan.blocked_asks += missing
+            plan.waiting_asks.append(PlannedAsk(cell, missing, number=number))
             plan.waiting_models.add(cell.candidate.trust_needed)
         elif missing and not cell.candidate.reachable:
             plan.left_asks += missing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,6 +67,16 @@ def open_file(path: Path, origin: Origin) -> sqlite3.Connection | None:
         with suppress(sqlite3.Error):
             connection.close()
     return None
+
+
+def read_origin(path: Path) -> Origin | None:
+    """Return what the file of a cache is a copy of; None if it cannot be read."""
+    try:
+        with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS)) as connection:
+            harden(connection)
+            return Origin(*connection.execute("SELECT * FROM origin").fetchone())
+    except (sqlite3.Error, TypeError):
+        return None
 
 
 def _is_usable(connection: sqlite3.Connection, origin: Origin) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from evalstore.sharing.remote_files import RemoteFiles
     from evalstore.store.records import StoredRecord
 
+Announce = Callable[[str], None]
+"""Is told the name with which a push will be shown."""
 Sign = Callable[[bytes], bytes]
 """Returns the signature of bytes; raises `EvalstoreError`."""
 
@@ -40,8 +42,6 @@ class Written:
     packs: int = 0
     indexes: list[str] = field(default_factory=list)
     """Their names."""
-    writer: str = ""
-    """Who has written them, as the remote shows it; empty if there are none."""
 
 
 class IndexWriter:
@@ -54,13 +54,18 @@ class IndexWriter:
         header: IndexHeader,
         listener: CopyListener,
         sign: Sign | None = None,
+        announce: Announce | None = None,
     ) -> None:
-        """`header` names the writer and the time; with `sign`, each index gets a signature."""
+        """`header` names the writer and the time; with `sign`, each index gets a signature.
+
+        `announce` is called before each index is written.
+        """
         self._files = files
         self._cache = cache
         self._header = header
         self._listener = listener
         self._sign = sign
+        self._announce = announce
         self.written = Written()
         self._pack = PackWriter()
         self._added: list[tuple[bytes, int | None]] = []
@@ -153,12 +158,13 @@ class IndexWriter:
         name = index_name(header.created, sha256(data), is_merged=bool(header.replaces))
         signature = self._sign(data) if self._sign else None
         writer = self._cache.require_accepted(data, signature)
+        if self._announce:
+            self._announce(writer)
         if signature is not None:
             self._write_signature(name + SIGNATURE, signature, data, header)
         if self._files.create(name, data):
             self.written.bytes_sent += len(data)
         self.written.indexes.append(name)
-        self.written.writer = writer
         self.written.records += len(self._records)
         self._cache.add(name, data, writer)
         self._packs, self._records = [], []

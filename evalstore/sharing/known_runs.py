@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.sharing.acceptance import ACCEPT_ALL, Acceptance
 from evalstore.sharing.index_cache import IndexCache
+from evalstore.sharing.index_cache_file import read_origin
 from evalstore.sharing.remote_acceptance import acceptance_of
 from evalstore.workspace.remote_names import CACHES, is_folder, path_of
 from evalstore.workspace.remote_urls import read_url
@@ -37,17 +39,45 @@ def open_known(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCache |
     Raises `EvalstoreError` for a remote that is not set.
     """
     name, settings = find_remote(workspace, remote)
-    address, rules = settings.address, acceptance_of(workspace, name, settings)
-    if is_folder(address):
-        address = str(folder_of(workspace.root, path_of(address)))
-    else:
-        address = read_url(address).address
+    address, rules = (
+        _absolute(workspace, settings.address),
+        acceptance_of(workspace, name, settings),
+    )
     path = cache_path(workspace, name, address, rules)
     if not path.is_file():
         yield None
         return
     with IndexCache.open(path, address, rules) as cache:
         yield cache
+
+
+def iterate_former(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCache]:
+    """Yield what is known of a remote at its former addresses, by its present rules.
+
+    Raises `EvalstoreError` for a remote that is not set.
+    """
+    name, settings = find_remote(workspace, remote)
+    rules = acceptance_of(workspace, name, settings)
+    folder, pattern = (
+        workspace.private / CACHES,
+        re.compile(rf"{re.escape(name)}-[0-9a-f]{{8}}\.db"),
+    )
+    paths = folder.iterdir() if folder.is_dir() else ()
+    for path in sorted(path for path in paths if pattern.fullmatch(path.name)):
+        origin = read_origin(path)
+        if (
+            origin
+            and path == cache_path(workspace, name, origin.address, rules)
+            and origin.address != _absolute(workspace, settings.address)
+        ):
+            with IndexCache.open(path, origin.address, rules) as cache:
+                yield cache
+
+
+def _absolute(workspace: WorkspaceFolder, address: str) -> str:
+    if is_folder(address):
+        return str(folder_of(workspace.root, path_of(address)))
+    return read_url(address).address
 
 
 def find_known_runs(workspace: WorkspaceFolder, remote: str) -> list[str]:

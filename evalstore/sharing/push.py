@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.sharing.differences import MissingIds, count_ids, split_ids
-from evalstore.sharing.index_writer import IndexWriter, Sign, Written
+from evalstore.sharing.index_writer import Announce, IndexWriter, Sign, Written
 from evalstore.sharing.indexes import MOST_PACKS, MOST_RECORDS, NO_KEY, IndexHeader
 from evalstore.store.records import COPIED_TABLES, StoredRecord, check_record
 
@@ -30,11 +30,13 @@ def push_records(
     listener: CopyListener,
     scan: SecretScan | None = None,
     sign: Sign | None = None,
+    announce: Announce | None = None,
 ) -> Written:
     """Write these rows to a remote: packs first, then the indexes that make them visible.
 
     `header` names the writer and the time. With `sign`, each index gets a signature, which is
-    written before it. Raises `SecretsError` when `scan` finds keys, which are never written,
+    written before it; `announce` is called with the name that the push will be shown with, before
+    anybody can see it. Raises `SecretsError` when `scan` finds keys, which are never written,
     `RemoteError`, also for a push that would not count here, and `StoreError` for a row of the
     store that is damaged. What was written until then is used by the next push.
     """
@@ -43,7 +45,7 @@ def push_records(
         secrets = [found for found in map(scan.find, iterate_records(store, missing)) if found]
         if secrets:
             raise SecretsError(secrets)
-    writer = IndexWriter(files, cache, header, listener, sign)
+    writer = IndexWriter(files, cache, header, listener, sign, announce)
     for record in iterate_records(store, missing):
         checked = check_record(record)
         writer.add(record, bytes.fromhex(checked.key) if checked.key else NO_KEY)

@@ -141,6 +141,26 @@ class CostQueries(Database):
                 if shown is not None and written is not None
             }
 
+    def find_usual_costs(self, kind: str, makers: Iterable[str]) -> dict[str, float]:
+        """Return the mean cost of a session, or a judgement, of each of its makers, in USD.
+
+        Those are the model versions of sessions, and the evaluators of judgements, by id. Only the
+        newest rows are read, and those whose cost is known.
+        """
+        wanted, table = set(makers), EVENTS[kind].name
+        if not wanted:
+            return {}
+        maker = (
+            "lower(hex(evaluator))" if kind == "judgement" else "json_extract(content, '$.model')"
+        )
+        statement = (
+            f"SELECT {maker} AS maker, avg(json_extract(content, '$.cost.usd')) "
+            f"FROM (SELECT * FROM {table} ORDER BY rowid DESC LIMIT {_NEWEST}) WHERE maker IN"
+        )
+        with self._reading() as connection:
+            rows = select_each(connection, statement, wanted, "GROUP BY maker", as_value=str)
+            return {maker: float(usd) for maker, usd in rows if usd is not None}
+
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
         """Return the sum of the known costs of these sessions, or judgements, in USD."""
         table = EVENTS[kind].name

@@ -128,12 +128,45 @@ def test_status_and_check_say_what_waits(bots: Path, evalstore: Evalstore) -> No
     assert "No other pending work.\n" in shown
     checked = evalstore("check")
     assert checked.exit_code == 0
-    assert f"models/bot.yaml runs 'apps/bot.py:answer', {WAITS}" in (
-        checked.stdout + checked.stderr
+    assert checked.stderr.splitlines()[0] == (
+        f"warning: models/bot.yaml: it runs 'apps/bot.py:answer', {WAITS}"
     )
     examined = evalstore("doctor").stdout
     assert "'apps/bot.py:answer' is not trusted on this machine" in examined
     assert "read what it runs, then 'evalstore trust models/bot.yaml'" in examined
+
+
+def test_what_waits_for_trust_is_found_in_a_remote(
+    bots: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers of others count without trust: nothing runs here for them."""
+    (bots / "tests/checks").mkdir()
+    (bots / "tests/checks/own.py").write_text("def judge(answer):\n    return True\n")
+    edit(bots / "tests/hi.md", "- contains: Hi", "- python: {file: checks/own.py, function: judge}")
+    trust("bot", "prog")
+    evalstore("trust", "-q", "tests/checks/own.py")
+    evalstore("remote", "add", "origin", "shared")
+    assert evalstore("run", "--fail-on", "none").exit_code == 0
+    assert evalstore("push").exit_code == 0
+    monkeypatch.setenv("EVALSTORE_TRUST_FILE", str(bots / "nobody"))
+    here = ("--store", "empty.db")
+    for path in (bots / ".evalstore/remotes").iterdir():
+        path.unlink()
+    unread = (
+        "origin was not read yet: 'evalstore pull origin --for-plan' copies what it has of these "
+        "answers"
+    )
+    assert evalstore("run", *here).stderr.splitlines()[0] == unread
+    shown = evalstore("status", *here).stdout.splitlines()
+    assert "2 answers wait for trust:" in shown
+    assert shown[-2:] == ["No other pending work.", unread]
+    read = evalstore("status", *here, "--remote", "origin").stdout
+    known = "origin has 2 of the 2 answers: 'evalstore pull origin --for-plan' copies them"
+    assert read.splitlines()[-1] == known
+    ran = evalstore("run", "--remote", "origin", "tests/hi.md", "--fail-on", "none", *here)
+    assert ran.stderr.startswith("pulled 2 answers, 2 judgements from origin")
+    assert ran.exit_code == 0
+    assert evalstore("status", *here).stdout.startswith("Nothing to do: 2 answers of 2 candidates")
 
 
 def test_the_documents_name_the_model_files(bots: Path, documents: Any) -> None:
@@ -161,6 +194,8 @@ def test_trust_shows_what_is_trusted(bots: Path, evalstore: Evalstore) -> None:
     tree(bots, {"models/bot.yaml": "provider: python\ncode: apps/lib.py:name\nenv: [A_KEY, B]\n"})
     shown = evalstore("trust", "models/bot.yaml", "models/prog.yaml").stdout.splitlines()
     assert shown[0] == "models/bot.yaml: trusted"
+    quiet = evalstore("trust", "-q", "models/bot.yaml").stdout.splitlines()
+    assert quiet == ["models/bot.yaml: trusted already", *shown[1:3]]  # and not what is in it
     assert shown[1].startswith("  15 bytes, 2 lines, sha256 ")
     assert shown[2:6] == [
         "  runs apps/lib.py:name with the network and A_KEY, B",
@@ -473,8 +508,26 @@ def test_an_application_that_judges_is_explained_by_its_code(
     tree(bots, {"apps/bot.py": JUDGE.format(words="good")})
     trust("bot")
     shown = evalstore("status", "--explain").stdout
+    assert "at an unknown price (that of 'bot')" in shown  # nothing is stored of the new code
     assert "the evaluator's code changed: apps/bot.py" in shown
     assert "new evaluator" not in shown
+
+
+def test_an_estimate_takes_what_stored_answers_and_judgements_have_cost(
+    bots: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    judged = {
+        "apps/bot.py": JUDGE.format(words="fine"),
+        "tests/hi.md": "# 👤\n\nHi\n\n---\n\nGood?\n",
+    }
+    tree(bots, judged)
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot]\nevaluators: [bot]")
+    trust("bot")
+    assert "at an unknown price (that of 'bot')" in evalstore("status").stdout
+    assert evalstore("run").exit_code == 0
+    edit(bots / "tests/hi.md", "Hi", "Hello")
+    assert ", about $0.2500" in evalstore("status").stdout
+    assert documents("status")["cost"] == 0.25
 
 
 def test_doctor_does_not_ask_for_the_price_of_an_application_that_reports_its_cost(

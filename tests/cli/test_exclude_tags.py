@@ -82,6 +82,14 @@ def test_no_version_of_a_tagged_case_is_pushed(
     again = evalstore("push", "--exclude-tag", "private")
     assert again.stdout == "nothing to push to origin (shared)\n"
     assert again.stderr == (f"4 runs stay here: they {EXCLUDED}")
+    shown = evalstore("remote", "show")
+    assert "\nto push  4 runs, " in shown.stdout
+    assert shown.stderr == (
+        'the last push had --exclude-tag private; without it, "evalstore push" copies what that '
+        'one kept here ("excludeTags" of the remote in evalstore.yaml keeps it here)\n'
+    )
+    document = json.loads(evalstore("remote", "show", "--json").stdout)
+    assert document["lastExcludedTags"] == ["private"]
     store, text = _pull(shared, evalstore, tmp_path)
     assert "SECRET" not in text
     (shared / "tests/renamed.md").unlink()
@@ -194,7 +202,9 @@ def test_a_remote_excludes_tags_by_itself(
     assert evalstore("push").stdout.startswith("pushed 1 answer, 1 judgement, 6 other versions")
     ran = evalstore("run", "--remote", "origin", "--fail-on", "none")
     assert "nothing to push to origin (shared)\n5 runs stay here: they" in ran.stderr
-    assert "to push  nothing\n" in evalstore("remote", "show").stdout
+    shown = evalstore("remote", "show")
+    assert "to push  nothing\n" in shown.stdout
+    assert shown.stderr == f"5 runs stay here: they {EXCLUDED}"
     assert "SECRET" not in _pull(shared, evalstore, tmp_path)[1]
     settings.write_text(text.replace("shared", remote.format("privat")))
     refused = evalstore("push", "-n")

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,10 @@ def test_it_is_shown_who_pushed_a_run(
     assert "from origin, pushed by Ann@desk\n" in there.stdout
     document = json.loads(evalstore("-C", str(clone), "show", session, "--json").stdout)
     assert document["push"]["writer"] == "Ann@desk"
+    settings = (shared / "evalstore.yaml").read_text()
+    edit(shared / "evalstore.yaml", "origin: shared", "origin: moved")
+    assert "from origin, pushed by Bob@desk\n" in evalstore("show", "@~1").stdout
+    (shared / "evalstore.yaml").write_text(settings)
     monkeypatch.setattr("platform.node", lambda: "laptop")
     first_pushes._own_name.cache_clear()
     assert evalstore("log", "--oneline").stdout.count("  from ") == 1  # not what Ann pushed before
@@ -296,6 +301,40 @@ def test_a_regression_is_found_by_each_new_machine(
         ran = evalstore(*gate, *options, *([] if split else ["--remote", "origin"]))
         assert ran.exit_code == 1
         assert len(json.loads(ran.stdout)["regressions"]) == 1
+
+
+def test_a_repeated_job_does_not_accept_what_its_first_attempt_found(
+    shared: Path, clone: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def commit(folder: Path) -> None:
+        for command in (["init", "-q"], ["add", "tests"], ["commit", "-qm", "one"]):
+            git = ["git", "-c", "user.name=Ann", "-c", "user.email=a@b", *command]
+            subprocess.run(git, cwd=folder, check=True)
+
+    commit(shared)
+    evalstore("run", *QUIET)
+    evalstore("push")
+    gate = ["run", "--remote", "origin", "--fail-on", "regression", "--baseline", "origin/@"]
+    edit(shared / "tests/weather.md", "must be warm", "must be hot")
+    edit(shared / "models/judge.yaml", "must be warm.*Cold", "must be hot.*Warm")
+    commit(shared)
+    monkeypatch.chdir(shared)
+    first = evalstore(*gate)
+    assert first.exit_code == 1, first.stdout + first.stderr  # Rome broke
+    assert re.search(r"^the baseline is run <short> of commit <short>$", first.stderr, re.MULTILINE)
+    second = evalstore(*gate)
+    assert second.exit_code == 2
+    assert second.stderr.endswith(
+        "error: the baseline 'origin/@' is run <short> of commit <short>: it is of the present "
+        "commit, so what it found would be accepted\n"
+        "hint: name a run of another commit, such as the last one of the main branch; or, to "
+        "accept these failures, '--baseline <short>'\n"
+    )
+    with stores.opened(shared / ".evalstore/store.db") as store:
+        latest = store.find_runs()[0].id
+    assert evalstore(*gate[:-1], latest).exit_code == 0
+    edit(shared / "tests/weather.md", "must be hot", "must be hot, really")
+    assert evalstore(*gate).exit_code == 0  # an edit is not a second attempt
 
 
 def test_results_are_kept_when_they_cannot_be_shared(

@@ -28,7 +28,12 @@ OPTIONAL = {
     *("show.related", "show.failedChecks", "show.history", "show.others", "show.push"),
     "show.planned",
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
-    *("ls runs.runs[].gitCommit", "status.remotes", "status.unreadRemotes"),
+    *(
+        "ls runs.runs[].gitCommit",
+        "remote show.lastExcludedTags",
+        "status.remotes",
+        "status.unreadRemotes",
+    ),
     *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
     *(
         f"{name}.{field}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from evalstore.cli.main import commands
 from evalstore.cli.unsuited_variables import RULES
+from evalstore.planning.options import Location
 from tests.cli.conftest import Evalstore
 
 
@@ -17,9 +19,11 @@ def read(line: str) -> dict[str, Any]:
     """Return the values of the parameters of a command, as it gets them."""
     name, *arguments = shlex.split(line)
     program: Any = commands()
-    context = program.commands[name].make_context(
-        name, arguments, auto_envvar_prefix=f"EVALSTORE_{name.upper()}"
-    )
+    nowhere = Location(Path("nowhere"))
+    with mock.patch("evalstore.cli.commands.sharing.here", return_value=nowhere):
+        context = program.commands[name].make_context(
+            name, arguments, auto_envvar_prefix=f"EVALSTORE_{name.upper()}"
+        )
     values: dict[str, Any] = context.params
     return values
 
@@ -35,8 +39,10 @@ def test_every_rule_is_about_a_parameter_of_its_command() -> None:
     ("variable", "unsuited", "suited"),
     [
         ("BUNDLE_SINCE=@~1", "bundle verify b", "bundle create b"),
+        ("BUNDLE_SINCE=@~1", "bundle create b --exclude-tag a", "bundle create b"),
         ("BUNDLE_EXCLUDE_TAG=a", "bundle unbundle b", "bundle create b"),
         ("BUNDLE_WITH_FAILURES=1", "bundle verify b", "bundle create b"),
+        ("BUNDLE_WITH_FAILURES=1", "bundle create b --exclude-tag a", "bundle create b"),
         ("BUNDLE_ALLOW_KEYS=1", "bundle verify b", "bundle create b"),
         ("BUNDLE_DRY_RUN=1", "bundle create b", "bundle unbundle b"),
         ("CHECK_FORMAT=sarif", "check --json", "check"),
@@ -95,6 +101,24 @@ def test_other_uses_of_a_command_go_on(
     for line in ("remote add origin shared", "push", "remote", "remote show", "pull"):
         ran = evalstore(*line.split())
         assert ran.exit_code == 0, ran.stderr
+    evalstore("run", "-q")
+    evalstore("run", "-q")
+    monkeypatch.setenv("EVALSTORE_DIFF_VERSUS", "scripted/one")
+    for revisions in (("@~1", "@"), ("@~1..@",)):
+        assert evalstore("diff", "--model", "scripted/one", *revisions).exit_code == 0
+    alone = evalstore("diff", "--model", "scripted/one", "@").stdout
+    assert alone.startswith("scripted/one -> scripted/one in run ")
+    monkeypatch.setenv("EVALSTORE_PUSH_WITH_FAILURES", "1")
+    settings = workspace / "evalstore.yaml"
+    text = settings.read_text()
+    settings.write_text(text.replace("shared", "{address: shared, excludeTags: [weather]}"))
+    pushed = evalstore("push")
+    assert (pushed.exit_code, pushed.stderr) == (
+        0,
+        "2 runs stay here: they may show excluded tests\n",
+    )
+    assert evalstore("push", "--with-failures").exit_code == 2
+    settings.write_text(text)
     monkeypatch.delenv("EVALSTORE_BUNDLE_EXCLUDE_TAG")
     evalstore("bundle", "create", "b")
     monkeypatch.setenv("EVALSTORE_BUNDLE_EXCLUDE_TAG", "weather")

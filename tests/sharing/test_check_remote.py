@@ -193,7 +193,7 @@ def test_the_command_prints_the_problems_and_exits_with_1(
         f"{name}: it has other bytes than when it was written: no damaged row; listed by {index}",
         f"packs/00/{'0' * 64}.pack: unused, no index lists it",
     ]
-    assert lines[2].endswith(" rows checked: 1 problem")
+    assert lines[2].endswith(" rows checked: 1 problem, 1 unused pack")
     assert main([*command, "origin", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert report["problems"][0]["file"] == name
@@ -217,4 +217,9 @@ def test_the_command_prints_the_problems_and_exits_with_1(
         (shared / file.strip()).unlink()
     assert main(["-C", str(workspace), "push"]) == 0
     assert main(command) == 0
-    assert capsys.readouterr().out.endswith(" rows checked: all is well\n")
+    sound = capsys.readouterr()
+    assert sound.out.endswith(" rows checked: all is well, 1 unused pack\n")
+    assert sound.err == (
+        "hint: a push was interrupted, or an index was deleted; push from every store that may "
+        "have the rows of unused packs\n"
+    )

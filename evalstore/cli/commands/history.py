@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.data_output import print_data
+from evalstore.cli.unsuited_variables import Values, unsuited
 from evalstore.errors import NO, OK, EvalstoreError
 from evalstore.planning.options import SelectionOptions
 
@@ -161,6 +163,14 @@ def _sides(revisions: list[str]) -> tuple[list[str], list[str]]:
             "a revision is empty", hint="write @, @~1, @work, or the start of an id"
         )
     return revisions, paths
+
+
+@unsuited("diff", "versus")
+def _has_two_revisions(values: Values) -> bool:
+    revisions = list(values["revisions"] or ())
+    with suppress(EvalstoreError):  # the command says what is wrong
+        return bool(revisions) and len(_sides(revisions)[0]) > 1
+    return False
 
 
 def _files(compared: Diff, lists: Sequence[str]) -> list[str]:

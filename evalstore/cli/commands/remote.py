@@ -133,7 +133,11 @@ def _print_changed(changed: Remote, verb: str, *, json: bool) -> None:
 
 
 def _show(name: str | None, *, json: bool) -> None:
-    from evalstore.cli.render.copied_rows import print_pushes
+    from evalstore.cli.render.copied_rows import (
+        print_pushes,
+        tell_of_excluded,
+        tell_of_last_excluded,
+    )
     from evalstore.display import bytes_text
     from evalstore.operations.remotes import show_remote
 
@@ -150,6 +154,9 @@ def _show(name: str | None, *, json: bool) -> None:
     print_sentence(to_push, "to push  ")
     if report.uncounted:
         output.talk('("evalstore push -n" says what to do)')
+    tell_of_excluded(report.excluded_runs)
+    if report.last_excluded_tags and any(report.to_push.values()):
+        tell_of_last_excluded(report.last_excluded_tags)
     if report.pushes:
         output.line()
         print_pushes(list(reversed(report.pushes[-_PUSHES:])))

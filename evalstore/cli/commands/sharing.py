@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from evalstore.cli.render.copied_rows import (
     tell_of_excluded,
     warn_of_left_out,
 )
+from evalstore.cli.unsuited_variables import Values, unsuited
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
@@ -48,6 +50,17 @@ ExcludeTags = Annotated[
         autocompletion=completions.tags,
     ),
 ]
+
+
+@unsuited("push", "with_failures")
+def _is_to_excluding_remote(values: Values) -> bool:
+    """Return whether the settings of the remote exclude tags."""
+    from evalstore.planning.open_project import open_workspace
+    from evalstore.workspace.remotes import find_remote
+
+    with suppress(EvalstoreError):  # the command says what is wrong
+        return bool(find_remote(open_workspace(here()), values["remote"])[1].exclude_tags)
+    return False
 
 
 @app.command()

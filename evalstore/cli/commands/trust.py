@@ -173,6 +173,8 @@ def _print_file(file: ShownFile) -> None:
 
 
 def _print_lines(file: ShownFile) -> None:
+    if output.quiet:
+        return
     for line in file.lines:
         output.line(f"  | {output.safe(line)}")
     if file.count > len(file.lines):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
@@ -76,6 +77,17 @@ def tell_of_excluded(runs: int) -> None:
     if runs:
         stay, they = ("stays", "it") if runs == 1 else ("stay", "they")
         output.talk(f"{output.plural(runs, 'run')} {stay} here: {they} may show excluded tests")
+
+
+def tell_of_last_excluded(tags: Sequence[str]) -> None:
+    """Say that the last push excluded tags, and that the next one will not by itself."""
+    options = " ".join(f"--exclude-tag {shlex.quote(tag)}" for tag in tags)
+    output.talk(
+        output.safe(
+            f'the last push had {options}; without it, "evalstore push" copies what that one '
+            'kept here ("excludeTags" of the remote in evalstore.yaml keeps it here)'
+        )
+    )
 
 
 def print_sentence(text: str, label: str = "") -> None:

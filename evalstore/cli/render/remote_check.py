@@ -24,7 +24,8 @@ def print_check(check: RemoteCheck) -> None:
     if check.newer:
         rows = output.plural(check.newer, "row")
         output.line(f"{rows} of a newer version of evalstore not checked")
-    output.line(checked_rows(check.checked, len(check.problems)))
+    unused = f", {output.plural(len(check.unused), 'unused pack')}" if check.unused else ""
+    output.line(checked_rows(check.checked, len(check.problems)) + unused)
 
 
 def tell_of_repair(check: RemoteCheck) -> None:
@@ -33,6 +34,11 @@ def tell_of_repair(check: RemoteCheck) -> None:
         output.talk(output.safe(f"hint: {repair_hint(check.remove)}", lines=True))
     elif check.problems:
         output.talk("hint: push from every store that may have the missing rows")
+    elif check.unused:
+        output.talk(
+            "hint: a push was interrupted, or an index was deleted; push from every store that may "
+            "have the rows of unused packs"
+        )
 
 
 def checked_rows(checked: int, problems: int) -> str:

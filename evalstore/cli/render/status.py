@@ -78,6 +78,7 @@ def print_status(
         print_untrusted(status.untrusted)
     if not status.is_any:
         output.line(nothing_text(status))
+        _print_remotes(status)
         return
     output.line(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
     if not explain:
@@ -86,6 +87,10 @@ def print_status(
         )
         separator = ")\n  (use " if options else ", "  # the line gets long
         output.line(f'  (use "{run}" to do it{separator}"{explained}" to list it with reasons)')
+    _print_remotes(status)
+
+
+def _print_remotes(status: Status) -> None:
     for text in remote_texts(status):
         output.line(text)
 

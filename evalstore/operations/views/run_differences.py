@@ -9,7 +9,7 @@ from evalstore.operations.verdict_changes import file_batches
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.path_history import PathHistory
 from evalstore.reports.comparison import compare
-from evalstore.store.path_trees import read_trees
+from evalstore.store.path_trees import find_entry, read_trees
 from evalstore.store.results import iterate_entries
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.store import Store
 
+
+_TAKEN = "\0"
+"""Ends the former path of a file where another file is now; no path contains it."""
 
 RunPair: TypeAlias = tuple[str, str]
 """The ids of a run and of an earlier one."""
@@ -69,7 +72,7 @@ def _differ(store: Store, folder: str, pair: RunPair) -> RunDifferences:
     if was_leaves.keys() - now_leaves.keys() and now_leaves.keys() - was_leaves.keys():
         history = PathHistory(store, folder, now.snapshot, {})
         history.step(before.snapshot)
-        was_leaves = {history.newest_path(path) or path: leaf for path, leaf in was_leaves.items()}
+        was_leaves = _follow(store, history, was_leaves, now_leaves, now.results)
     counts = dict.fromkeys(RunDifferences._fields, 0)
     for batch in file_batches(was_leaves | now_leaves):
         comparison = compare(_results(store, was_leaves, batch), _results(store, now_leaves, batch))
@@ -81,6 +84,29 @@ def _differ(store: Store, folder: str, pair: RunPair) -> RunDifferences:
             if each.was and each.now and each.was.verdict != each.now.verdict
         )
     return RunDifferences(**counts)
+
+
+def _follow(
+    store: Store,
+    history: PathHistory,
+    was_leaves: Mapping[str, str],
+    now_leaves: dict[str, str],
+    now: str,
+) -> dict[str, str]:
+    """Return older leaves by their newest paths; adds to the newer ones what these lead to.
+
+    A file may have got the path of another one whose leaf is still the same: that of the file
+    which is gone. Paths that another file has now are marked, as no newer file is there.
+    """
+    followed: dict[str, str] = {}
+    for path, leaf in was_leaves.items():
+        newest = history.newest_path(path)
+        if newest not in (None, path) and newest not in now_leaves:
+            same = find_entry({now}, newest, store.load_nodes).get(now)
+            if same is not None:
+                now_leaves[newest] = followed[newest + _TAKEN] = same
+        followed[newest or path + _TAKEN] = leaf
+    return followed
 
 
 def _results(store: Store, leaves: Mapping[str, str], paths: Iterable[str]) -> Iterable[Result]:

@@ -115,7 +115,8 @@ def _least(known: RemoteAnswers) -> str:
 def _known_texts(status: Status, *, brief: bool) -> list[str]:
     if brief:
         return [
-            f"{each.remote} has {each.answers:,} of the {plural(status.ask, 'answer')}"
+            f"{each.remote} has {each.answers:,} of the "
+            f"{plural(status.ask + status.waiting_asks, 'answer')}"
             for each in status.remotes
         ]
     return [
