@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
+from evalstore.operations.edited_files import find_file_edits
 from evalstore.operations.file_log import find_logged_changes
 from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.json_output import to_json
@@ -91,10 +93,23 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         if file is None:
             runs = store.find_runs(limit=limit)
             pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
-            edits = find_participant_edits(store, runs, VersionReader(store).find)
+            earlier = store.find_recent_runs(before=runs[-1]) if runs else ()
+            of_files = find_file_edits(
+                store,
+                open_workspace(location).settings.paths["tests"],
+                PromptNames(location),
+                runs,
+                islice((run for run in earlier if run.origin is None), 1),
+            )
+            of_participants = find_participant_edits(store, runs, VersionReader(store).find)
             entries = [
-                LogEntry(run, order_counts(run.verdicts), edited, push=pushes.get(run.id))
-                for run, edited in zip(runs, edits, strict=True)
+                LogEntry(
+                    run,
+                    order_counts(run.verdicts),
+                    (*files, *participants),
+                    push=pushes.get(run.id),
+                )
+                for run, files, participants in zip(runs, of_files, of_participants, strict=True)
             ]
             return Log(entries, store.count_runs())
         workspace = open_workspace(location)
