@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
-from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.operations.earlier_results import EarlierRuns, RunFilter, every_run
 from evalstore.operations.participant_edits import find_named_candidates
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.side_names import WORKSPACE, side_name
@@ -248,17 +248,21 @@ def compare_sides(
     now: Side,
     selection: Selection,
     candidates: Callable[[str], Any] = str,
+    counts: RunFilter = every_run,
 ) -> tuple[Side, Comparison]:
     """Return the older side with the verdicts that it lacks, and its comparison with the newer one.
 
-    `was` is what `follow_renames` returns, and `candidates` the sort key of candidates.
+    `was` is what `follow_renames` returns, and `candidates` the sort key of candidates. Verdicts
+    are filled in from earlier runs that count.
     """
-    filled = _fill_older_side(store, folder, was, now, selection)
+    filled = _fill_older_side(store, folder, was, now, selection, counts)
     pair = comparable(filled, now, selection), comparable(now, filled, selection)
     return filled, compare(*pair, candidates)
 
 
-def _fill_older_side(store: Store, folder: str, was: Side, now: Side, selection: Selection) -> Side:
+def _fill_older_side(
+    store: Store, folder: str, was: Side, now: Side, selection: Selection, counts: RunFilter
+) -> Side:
     """Return the older side with the verdicts that it lacks, from the runs before it.
 
     A run lacks those of cases that its selection left out, and of pending ones. Only judged
@@ -281,7 +285,7 @@ def _fill_older_side(store: Store, folder: str, was: Side, now: Side, selection:
     """The cases of the results that are filled into files with results of their own."""
     whole = {result.file for result in missing} - {result.file for result in was.results}
     prompts = _Prompts(now)
-    runs = EarlierRuns(store, _history_between(store, folder, was, now))
+    runs = EarlierRuns(store, _history_between(store, folder, was, now), counts)
     paths = {result.file for result in missing}
     for past, entries in runs.before(store.load_run(was.name), paths, limit=store.count_runs()):
         if not missing:

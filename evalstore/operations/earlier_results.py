@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.runs import RUNS_SEARCHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Set
+    from collections.abc import Callable, Iterator, Set
 
     from evalstore.planning.path_history import PathHistory
     from evalstore.runs import Run
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 _FEW = 20
 """The most paths that are looked up one by one; for more, the whole tree is read."""
+
+
+RunFilter: TypeAlias = "Callable[[Run], bool]"
+"""Whether a run counts."""
+
+
+def every_run(_run: Run) -> bool:
+    """Return True."""
+    return True
 
 
 class EarlierEntries(NamedTuple):
@@ -32,9 +41,12 @@ class EarlierRuns:
     A file is followed through its renames from run to run.
     """
 
-    def __init__(self, store: Store, history: PathHistory) -> None:
-        """`history` has followed the files to the run before which `before` searches."""
-        self._store, self._history = store, history
+    def __init__(self, store: Store, history: PathHistory, counts: RunFilter = every_run) -> None:
+        """`history` has followed the files to the run before which `before` searches.
+
+        Runs for which `counts` is false are passed over.
+        """
+        self._store, self._history, self._counts = store, history, counts
         self._seen: set[tuple[str, str]] = set()
         self._searched: set[tuple[str, str, int]] = set()
 
@@ -47,6 +59,8 @@ class EarlierRuns:
         """
         for earlier in self._store.find_recent_runs(before=run, limit=limit):
             self._history.step(earlier.snapshot)
+            if not self._counts(earlier):
+                continue
             place = earlier.results, earlier.snapshot, self._history.renames
             entries = {} if place in self._searched else self._find(earlier.results, paths)
             self._searched.add(place)

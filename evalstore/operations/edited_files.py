@@ -9,7 +9,7 @@ from evalstore.planning.options import is_partial
 from evalstore.planning.renames import pair_in_store
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import is_tree
-from evalstore.store.path_trees import find_entry, read_trees
+from evalstore.store.path_trees import find_entry, read_tree, read_trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +23,8 @@ _LISTED = 2
 """The most paths in the text of an edit."""
 _MOST_READ = 20
 """The most edited files of a run that are read to find out whether only a prompt was edited."""
+_FEW = 20
+"""The most files that are looked up one by one in the results of a run."""
 
 
 class _Leaves(NamedTuple):
@@ -30,6 +32,16 @@ class _Leaves(NamedTuple):
 
     was: str | None
     now: str | None
+
+
+class _Replaced(NamedTuple):
+    """A system prompt that stands in the place of another one."""
+
+    former: str
+    """The id of the other one."""
+    number: int
+    """The number of the place in its case."""
+    files: list[str]
 
 
 @dataclass
@@ -41,8 +53,8 @@ class _Edits:
     new: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     edited: list[str] = field(default_factory=list)
-    prompts: dict[str, int] = field(default_factory=dict)
-    """New versions of system prompts, each with its number in its case."""
+    prompts: dict[str, _Replaced] = field(default_factory=dict)
+    """System prompts in the places of others."""
 
     def describe(self, names: PromptNames) -> Iterator[Difference]:
         """Yield a line for each kind of edit."""
@@ -50,13 +62,21 @@ class _Edits:
             yield Difference(f"{former} renamed to {path}")
         yield from _list(self.new, "new")
         yield from _list(self.removed, "removed")
-        named = {names("prompt", id) or "" for id in self.prompts}
-        yield from _list(sorted(named - {""}), "edited", "system prompt ")
+        named: set[str] = set()
+        edited = {*self.edited}
+        for id, replaced in self.prompts.items():
+            name = names("prompt", id) or ""
+            if (names("prompt", replaced.former) or name) == name:
+                named.add(name)
+            else:  # another prompt is used
+                edited.update(replaced.files)
+        known = sorted(named - {""})
+        yield from _list(
+            known, "changed", "system prompt " if len(known) == 1 else "system prompts "
+        )
         if "" in named:
-            yield Difference(
-                "another system prompt edited" if named - {""} else "a system prompt edited"
-            )
-        yield from _list(self.edited, "edited")
+            yield Difference(f"{'another' if known else 'a'} system prompt changed")
+        yield from _list(sorted(edited), "changed")
 
 
 class FileHistory:
@@ -84,18 +104,28 @@ class FileHistory:
         for path in was.keys() | now.keys():
             before = self._unjudged[path].was if path in self._unjudged else was.get(path)
             self._unjudged[path] = _Leaves(before, now.get(path))
-        judged = {
-            path: leaves
-            for path, leaves in self._unjudged.items()
-            if leaves.now is None or not is_partial(run) or find_entry([run.results], path, load)
-        }
-        for path in judged:
-            del self._unjudged[path]
-        return self._sort({path: each for path, each in judged.items() if each.was != each.now})
+        gone = {path: each.was for path, each in self._unjudged.items() if not each.now}
+        judged = self._unjudged
+        if is_partial(run):
+            present = [path for path, each in self._unjudged.items() if each.now]
+            if len(present) > _FEW:
+                found = read_tree(run.results, load)
+                present = [path for path in present if path in found]
+            else:
+                present = [path for path in present if find_entry([run.results], path, load)]
+            judged = {path: self._unjudged[path] for path in present}
+        edits = self._sort(
+            {path: each for path, each in judged.items() if each.was != each.now},
+            {path: was for path, was in gone.items() if was},
+        )
+        if is_partial(run):  # a file that is gone may have been renamed
+            edits.removed.clear()
+        for path in [*judged, *edits.renamed.values()]:
+            self._unjudged.pop(path, None)
+        return edits
 
-    def _sort(self, edited: Mapping[str, _Leaves]) -> _Edits:
-        """Sort edited files by what was edited."""
-        gone = {path: each.was for path, each in edited.items() if each.was and not each.now}
+    def _sort(self, edited: Mapping[str, _Leaves], gone: Mapping[str, str]) -> _Edits:
+        """Sort edited files, and those that are gone, by what was edited."""
         new = {path: each.now for path, each in edited.items() if each.now and not each.was}
         renamed = pair_in_store(self._store, self._folder, gone, new) if gone and new else {}
         pairs = {
@@ -114,22 +144,23 @@ class FileHistory:
 
     def _find_prompts(
         self, pairs: Mapping[str, tuple[str, str]]
-    ) -> tuple[dict[str, int], list[str]]:
-        """Return new versions of system prompts, and the files in which more was edited."""
+    ) -> tuple[dict[str, _Replaced], list[str]]:
+        """Return replaced system prompts, and the files in which more was edited."""
         if len(pairs) > _MOST_READ:
             return {}, list(pairs)
         files = self._store.load_case_files({leaf for pair in pairs.values() for leaf in pair})
-        prompts: dict[str, int] = {}
+        prompts: dict[str, _Replaced] = {}
         others: list[str] = []
         for path, (was, now) in pairs.items():
             before, after = files[was], files[now]
             if is_tree(before) or is_tree(after):
                 others.append(path)
                 continue
-            added = dict(_prompts_of(after).items() - _prompts_of(before).items())
-            prompts |= added
-            if not added or _without_prompts(before) != _without_prompts(after):
+            replaced = _find_replaced(before, after)
+            if not replaced or _without_prompts(before) != _without_prompts(after):
                 others.append(path)
+            for number, former, id in replaced:
+                prompts.setdefault(id, _Replaced(former, number, [])).files.append(path)
         return prompts, others
 
 
@@ -144,12 +175,30 @@ def find_file_edits(
     history = FileHistory(store, folder)
     edits = {run.id: history.step(run) for run in reversed([*runs, *before]) if run.origin is None}
     listed = [edits.get(run.id, _Edits()) for run in runs]
-    names.expect([(id, number) for each in listed for id, number in each.prompts.items()])
+    names.expect(
+        (version, replaced.number)
+        for each in listed
+        for id, replaced in each.prompts.items()
+        for version in (id, replaced.former)
+    )
     return [tuple(each.describe(names)) for each in listed]
 
 
-def _prompts_of(file: CaseFile) -> dict[str, int]:
-    return {id: number for case in file.cases for number, id in enumerate(case.prompts) if id}
+def _find_replaced(before: CaseFile, after: CaseFile) -> set[tuple[int, str, str]]:
+    """Return the number, the former and the new id of each system prompt that was replaced.
+
+    Empty if prompts were added, removed or exchanged, which is an edit of the test file.
+    """
+    replaced: set[tuple[int, str, str]] = set()
+    for was, now in zip(before.cases, after.cases, strict=False):
+        if len(was.prompts) != len(now.prompts):
+            return set()
+        for number, (former, id) in enumerate(zip(was.prompts, now.prompts, strict=True)):
+            if former != id:
+                if not former or not id or former in now.prompts or id in was.prompts:
+                    return set()
+                replaced.add((number, former, id))
+    return replaced
 
 
 def _without_prompts(file: CaseFile) -> list[Case]:
@@ -157,7 +206,7 @@ def _without_prompts(file: CaseFile) -> list[Case]:
 
 
 def _list(names: Sequence[str], change: str, start: str = "") -> Iterator[Difference]:
-    """Yield the one line about these names, such as `a.md, b.md and 3 more edited`."""
+    """Yield the one line about these names, such as `a.md, b.md and 3 more changed`."""
     if names:
         shown = names if len(names) <= _LISTED + 1 else names[:_LISTED]
         more = len(names) - len(shown)

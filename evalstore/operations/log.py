@@ -5,22 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
-from evalstore.operations.edited_files import find_file_edits
 from evalstore.operations.file_log import find_logged_changes
 from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.json_output import to_json
-from evalstore.operations.participant_edits import find_participant_edits
 from evalstore.operations.prompt_names import PromptNames
+from evalstore.operations.run_edits import find_run_edits
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.renames import name_in_newest_run
-from evalstore.planning.version_reader import VersionReader
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.table_columns import RUNS
 from evalstore.values import Json, order_counts
@@ -40,8 +37,8 @@ class LogEntry:
     verdicts: dict[str, int]
     """The counts of the verdicts of the run; with a file, those of its cells."""
     edits: tuple[Difference, ...] = ()
-    """How candidates and evaluators differ from those of the runs before; with a file, its edits
-    that this run was the first to judge, too."""
+    """What was edited since the runs before: test files, system prompts, candidates and evaluators;
+    with a file, its own edits in full. An edit belongs to the first run that judged it."""
     is_covered: bool = True
     """Whether the run has results of the file, or of the row."""
     push: FirstPush | None = None
@@ -93,23 +90,9 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         if file is None:
             runs = store.find_runs(limit=limit)
             pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
-            earlier = store.find_recent_runs(before=runs[-1]) if runs else ()
-            of_files = find_file_edits(
-                store,
-                open_workspace(location).settings.paths["tests"],
-                PromptNames(location),
-                runs,
-                islice((run for run in earlier if run.origin is None), 1),
-            )
-            of_participants = find_participant_edits(store, runs, VersionReader(store).find)
             entries = [
-                LogEntry(
-                    run,
-                    order_counts(run.verdicts),
-                    (*files, *participants),
-                    push=pushes.get(run.id),
-                )
-                for run, files, participants in zip(runs, of_files, of_participants, strict=True)
+                LogEntry(run, order_counts(run.verdicts), edits, push=pushes.get(run.id))
+                for run, edits in zip(runs, find_run_edits(location, store, runs), strict=True)
             ]
             return Log(entries, store.count_runs())
         workspace = open_workspace(location)

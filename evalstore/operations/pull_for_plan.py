@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.display import plural
 from evalstore.errors import RemoteError
 from evalstore.hashing import subject_of
+from evalstore.operations.baseline import Baseline, choose_runs
 from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.pull import PullReport, count_left_out, note_left
 from evalstore.operations.push import count_kinds
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
-    from evalstore.runs import Run
 
 
 def pull_for_plan(
@@ -149,8 +149,8 @@ def _pull(
 
 def _pull_baseline(
     project: Project, opened: OpenRemote, pull: ReferencedPull, revision: str
-) -> Run | None:
-    """Copy the run that a revision names if the remote has it; returns it.
+) -> Baseline | None:
+    """Copy the run that is the baseline if the remote has it; returns it.
 
     Raises `RevisionError`, but not for a revision that the remote does not know: the run says what
     is wrong with it.
@@ -164,12 +164,23 @@ def _pull_baseline(
         if len(found) != 1:
             return None
         id = found[0]
-    _pull_runs(project, pull, [bytes.fromhex(id)])
-    return project.store.load_run(id) if project.store.load_sizes(RUNS.name, [id]) else None
+    counts = choose_runs(project.workspace.root, revision)
+    for candidate in runs[runs.index(id) :]:
+        _pull_runs(project, pull, [bytes.fromhex(candidate)])
+        if not project.store.load_sizes(RUNS.name, [candidate]):
+            return None
+        run = project.store.load_run(candidate)
+        if counts(run):
+            return Baseline(run, counts)
+    return None
 
 
 def _pull_older_runs(
-    project: Project, opened: OpenRemote, pull: ReferencedPull, plan: Plan, baseline: Run | None
+    project: Project,
+    opened: OpenRemote,
+    pull: ReferencedPull,
+    plan: Plan,
+    baseline: Baseline | None,
 ) -> None:
     """Copy runs, newest first, until they tell whether each planned case can be a regression.
 
@@ -177,7 +188,7 @@ def _pull_older_runs(
     """
     runs = opened.cache.records.list_runs()
     if baseline:
-        runs = runs[runs.index(baseline.id) + 1 :]
+        runs = runs[runs.index(baseline.run.id) + 1 :]
     older = [bytes.fromhex(id) for id in runs[:RUNS_SEARCHED]]
     cells = [
         (as_result(result), result.cell.case)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.diff_sides import compare_sides, follow_renames, run_side
-from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.operations.earlier_results import EarlierRuns, every_run
 from evalstore.operations.verdict_changes import file_batches
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.selection import Selection
@@ -16,6 +16,7 @@ from evalstore.store.results import iterate_cases, iterate_entries
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from evalstore.operations.baseline import Baseline
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
@@ -52,7 +53,7 @@ class _Failure(NamedTuple):
 
 
 def find_regressions(
-    store: Store, folder: str, run: Run, baseline: Run | None = None
+    store: Store, folder: str, run: Run, baseline: Baseline | None = None
 ) -> list[Regression]:
     """Return the results of a run that do not pass and whose cases have passed before.
 
@@ -70,7 +71,7 @@ def find_regressions(
 
 
 def has_case_without_verdict(
-    project: Project, cells: Iterable[tuple[Result, Case]], baseline: Run | None = None
+    project: Project, cells: Iterable[tuple[Result, Case]], baseline: Baseline | None = None
 ) -> bool:
     """Return whether an older run, which the store lacks, may tell what became of these cases.
 
@@ -79,16 +80,15 @@ def has_case_without_verdict(
     """
     store, reading = project.store, project.reading
     history = PathHistory(store, project.settings.paths["tests"], reading.nodes, reading.files)
-    newest = baseline or next(store.find_recent_runs(limit=1), None)
+    newest = baseline.run if baseline else next(store.find_recent_runs(limit=1), None)
     if newest is None:
         return True
     waiting: dict[str, list[_Failure]] = {}
     for result, case in cells:
         waiting.setdefault(result.file, []).append(_Failure(result, result, case))
     after = replace(newest, started=newest.started + 1, id="0" * 32)
-    for _ in _search(
-        store, EarlierRuns(store, history), after, waiting, any_verdict=baseline is not None
-    ):
+    runs = EarlierRuns(store, history, baseline.counts if baseline else every_run)
+    for _ in _search(store, runs, after, waiting, any_verdict=baseline is not None):
         pass
     return any(waiting.values())
 
@@ -129,13 +129,13 @@ def _search(
             return
 
 
-def _find_broken(store: Store, folder: str, run: Run, baseline: Run) -> list[Regression]:
+def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> list[Regression]:
     """Return the results that broke since the baseline, as `diff` pairs the two runs."""
     now = run_side(store, run)
-    was = follow_renames(store, folder, run_side(store, baseline), now)
-    filled, comparison = compare_sides(store, folder, was, now, Selection())
+    was = follow_renames(store, folder, run_side(store, baseline.run), now)
+    filled, comparison = compare_sides(store, folder, was, now, Selection(), counts=baseline.counts)
     return [
-        Regression(pair.now, filled.earlier.get(pair.was, baseline.id))
+        Regression(pair.now, filled.earlier.get(pair.was, baseline.run.id))
         for pair in comparison.broke
         if pair.was and pair.now
     ]

@@ -13,7 +13,7 @@ from evalstore.clock import iso
 from evalstore.errors import USAGE, EvalstoreError, WorkspaceError
 from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.push import count_kinds
-from evalstore.operations.push_notes import read_excluded_tags
+from evalstore.operations.push_notes import note_excluded_tags, read_excluded_tags
 from evalstore.operations.pushed_rows import (
     ChosenRows,
     choose_rows,
@@ -146,6 +146,7 @@ def remove_remote(location: Location, name: str) -> Remote:
     workspace = open_workspace(location)
     name, remote = find_remote(workspace, name)
     write_remote(workspace, name, None)
+    note_excluded_tags(workspace, name, ())
     return Remote(name, remote.address)
 
 

@@ -12,7 +12,7 @@ from evalstore.clock import Clock
 from evalstore.errors import OK, StoreError
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.git import read_state, read_user_name
-from evalstore.operations.baseline import find_baseline
+from evalstore.operations.baseline import Baseline, find_baseline
 from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_plan
@@ -119,7 +119,11 @@ def run(
 
 
 def _compare(
-    project: Project, report: RunReport, recorded: Run, options: RunOptions, baseline: Run | None
+    project: Project,
+    report: RunReport,
+    recorded: Run,
+    options: RunOptions,
+    baseline: Baseline | None,
 ) -> None:
     """Compare a run with earlier runs, and read the feedback on its new failures.
 

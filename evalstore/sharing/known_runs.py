@@ -39,10 +39,8 @@ def open_known(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCache |
     Raises `EvalstoreError` for a remote that is not set.
     """
     name, settings = find_remote(workspace, remote)
-    address, rules = (
-        _absolute(workspace, settings.address),
-        acceptance_of(workspace, name, settings),
-    )
+    address = _absolute(workspace, settings.address)
+    rules = acceptance_of(workspace, name, settings)
     path = cache_path(workspace, name, address, rules)
     if not path.is_file():
         yield None
@@ -58,10 +56,8 @@ def iterate_former(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCac
     """
     name, settings = find_remote(workspace, remote)
     rules = acceptance_of(workspace, name, settings)
-    folder, pattern = (
-        workspace.private / CACHES,
-        re.compile(rf"{re.escape(name)}-[0-9a-f]{{8}}\.db"),
-    )
+    folder = workspace.private / CACHES
+    pattern = re.compile(rf"{re.escape(name)}-[0-9a-f]{{8}}\.db")
     paths = folder.iterdir() if folder.is_dir() else ()
     for path in sorted(path for path in paths if pattern.fullmatch(path.name)):
         origin = read_origin(path)

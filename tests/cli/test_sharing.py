@@ -16,7 +16,8 @@ from evalstore.operations.views.cases import list_runs
 from evalstore.operations.views.dashboard import read_dashboard
 from evalstore.planning.options import Location
 from evalstore.tui.render.dashboard import dashboard_lines
-from tests.cli.conftest import Evalstore
+from tests.builders import tree
+from tests.cli.conftest import WEATHER, Evalstore
 from tests.cli.test_run import edit
 from tests.sharing import stores
 
@@ -303,38 +304,54 @@ def test_a_regression_is_found_by_each_new_machine(
         assert len(json.loads(ran.stdout)["regressions"]) == 1
 
 
-def test_a_repeated_job_does_not_accept_what_its_first_attempt_found(
-    shared: Path, clone: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def commit(folder: Path) -> None:
-        for command in (["init", "-q"], ["add", "tests"], ["commit", "-qm", "one"]):
-            git = ["git", "-c", "user.name=Ann", "-c", "user.email=a@b", *command]
-            subprocess.run(git, cwd=folder, check=True)
+def commit(folder: Path) -> None:
+    """Commit the workspace, as its first commit or another one."""
+    for command in (["init", "-q"], ["add", "tests", "models"], ["commit", "-qm", "one"]):
+        git = ["git", "-c", "user.name=Ann", "-c", "user.email=a@b", *command]
+        subprocess.run(git, cwd=folder, check=True)
 
-    commit(shared)
-    evalstore("run", *QUIET)
-    evalstore("push")
+
+def test_runs_of_the_present_commit_are_no_baseline_that_is_counted_from_a_remote(
+    shared: Path, evalstore: Evalstore
+) -> None:
+    shutil.rmtree(shared / ".evalstore")
+    tree(shared, {"tests/other.md": WEATHER.replace("How is", "Where is")})
     gate = ["run", "--remote", "origin", "--fail-on", "regression", "--baseline", "origin/@"]
+    commit(shared)
+    assert evalstore("run", *QUIET).exit_code == 0  # Oslo fails
+    evalstore("push")
+    ran = evalstore(*gate)
+    assert ran.exit_code == 2
+    assert ran.stderr.endswith(
+        "error: 'origin/@' cannot be a baseline: it and all runs of 'origin' before it are of the "
+        "present commit, so what they found would be accepted\n"
+        "hint: leave out '--baseline' until there is a run of another commit; to accept the "
+        "failures of a run, name it by its id\n"
+    )
     edit(shared / "tests/weather.md", "must be warm", "must be hot")
+    tree(shared, {"tests/new.md": WEATHER.replace("must be warm", "must be hot")})
     edit(shared / "models/judge.yaml", "must be warm.*Cold", "must be hot.*Warm")
     commit(shared)
-    monkeypatch.chdir(shared)
+    found = "the baseline is run <short> of commit <short>{}\n"
     first = evalstore(*gate)
     assert first.exit_code == 1, first.stdout + first.stderr  # Rome broke
-    assert re.search(r"^the baseline is run <short> of commit <short>$", first.stderr, re.MULTILINE)
-    second = evalstore(*gate)
-    assert second.exit_code == 2
-    assert second.stderr.endswith(
-        "error: the baseline 'origin/@' is run <short> of commit <short>: it is of the present "
-        "commit, so what it found would be accepted\n"
-        "hint: name a run of another commit, such as the last one of the main branch; or, to "
-        "accept these failures, '--baseline <short>'\n"
-    )
+    assert found.format("") in first.stderr
+    assert evalstore("run", *QUIET, "tests/other.md").exit_code == 0
+    evalstore("push")
+    again = evalstore(*gate)  # what its first attempt, and a shard that passed, have pushed
+    assert again.exit_code == 1
+    since = "; {} of the present commit do not count"
+    assert found.format(since.format("2 runs")) in again.stderr
+    assert "1 regression" in again.stdout
+    shutil.rmtree(shared / ".evalstore")
+    fresh = evalstore(*gate)  # with nothing but what the remote has
+    assert (fresh.exit_code, "1 regression" in fresh.stdout) == (1, True)
+    assert found.format(since.format("3 runs")) in fresh.stderr
     with stores.opened(shared / ".evalstore/store.db") as store:
         latest = store.find_runs()[0].id
     assert evalstore(*gate[:-1], latest).exit_code == 0
     edit(shared / "tests/weather.md", "must be hot", "must be hot, really")
-    assert evalstore(*gate).exit_code == 0  # an edit is not a second attempt
+    assert evalstore(*gate).exit_code == 0  # an edit is compared with its commit
 
 
 def test_results_are_kept_when_they_cannot_be_shared(

@@ -188,7 +188,8 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
             width = None if output.verbose else output.width()
             head, *values = edit_lines(edit, width=width, indent=10)
             label = StyledSpan("edit: ")
-            print_lines([StyledLine((label, *head.spans), 4), *values], output.table_width())
+            lines = [StyledLine((label, *head.spans), 4), *values]
+            print_lines(lines, output.table_width(), prefix=prefix.other)
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries)} older)")
 

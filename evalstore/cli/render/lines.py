@@ -18,17 +18,23 @@ _LEAST = 20
 
 
 def print_lines(
-    lines: Iterable[StyledLine], columns: int | None = None, *, is_yaml: bool = False
+    lines: Iterable[StyledLine],
+    columns: int | None = None,
+    *,
+    is_yaml: bool = False,
+    prefix: str = "",
 ) -> None:
     """Print lines, wrapped between words to this many columns, or as long as they are.
 
-    In YAML each part of a comment begins with `#`.
+    In YAML each part of a comment begins with `#`. A prefix is printed before each part.
     """
+    if columns is not None:
+        columns -= output.columns_of(prefix)
     for line in lines:
         comment = is_yaml and line.text.lstrip(" ").startswith("# ")
         for part in _fit(line, columns, "# " if comment else ""):
             text = " " * part.indent + "".join(map(_paint, part.spans))
-            output.line(text.rstrip())
+            output.line((prefix + text).rstrip())
 
 
 def _fit(line: StyledLine, columns: int | None, mark: str = "") -> Iterator[StyledLine]:

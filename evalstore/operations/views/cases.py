@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from evalstore.operations.attempts import CellToJudge, MixedAttempts, mix_of, re
 from evalstore.operations.cost_text import shared_cost_text
 from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.prompt_names import label_prompts
+from evalstore.operations.run_edits import find_run_edits
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4_000
 """Results whose attempts are read together."""
+_EDITS = 200
+"""Runs, the newest, whose edits are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,13 @@ class RunLine:
     """Who started it; empty if that is not known."""
     push: FirstPush | None = None
     """Who pushed it; None for a run of this machine."""
+    edits: tuple[str, ...] = ()
+    """What was edited since the runs before it, as `log` says it; only of the newest runs."""
+
+    @property
+    def note(self) -> str:
+        """Return the message, or what was edited."""
+        return self.message or "; ".join(self.edits)
 
     @property
     def counted(self) -> int:
@@ -145,11 +155,15 @@ def list_runs(location: Location) -> list[RunLine]:
     """Return all runs, newest first."""
     with open_store(location) as store:
         runs = store.find_runs()
+        edits = find_run_edits(location, store, runs[:_EDITS])
     pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
-    return [_line(run, pushes.get(run.id)) for run in runs]
+    return [
+        _line(run, pushes.get(run.id), tuple(map(str, edited)))
+        for run, edited in zip(runs, chain(edits, repeat(())), strict=False)
+    ]
 
 
-def _line(run: Run, push: FirstPush | None) -> RunLine:
+def _line(run: Run, push: FirstPush | None, edits: tuple[str, ...]) -> RunLine:
     return RunLine(
         id=run.id,
         started=run.started,
@@ -170,6 +184,7 @@ def _line(run: Run, push: FirstPush | None) -> RunLine:
         models=tuple(dict.fromkeys(candidate.id for candidate in run.candidates)),
         author=run.author or "",
         push=push,
+        edits=edits,
     )
 
 

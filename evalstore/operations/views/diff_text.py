@@ -27,9 +27,9 @@ _OF_CANDIDATES = {
     "changed": "different",
     "unchanged": "equal",
 }
+"""The names of changes between two candidates, where nothing happens in time."""
 SAME_ANSWER = "same_answer"
 """Pairs with the same answer to another question; listed only on request."""
-"""The names of changes between two candidates, where nothing happens in time."""
 
 
 def change_name(diff: Diff, change: str) -> str:

@@ -65,12 +65,12 @@ it now, with its 95 % interval; pending work and its price; cases that broke in 
 were not fixed since; the pass rates of the runs of all cases, from 0 to 100 %.
 
 A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
-by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
-$ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
-partial run, of some cases. 'change' compares the share, in points, with the previous run of all
-cases: = if no verdict differs. With * the points do not tell all: some verdicts broke and others
-were fixed, or that run had other cases or candidates. Below is what the run under the cursor did,
-and what * means there.
+by their signs), the price and the message, or what was edited since the run before. A run that is
+not complete has its state (■ interrupted, $ over budget, ! incomplete): {list.open} shows its
+cases, too, and {page.run} continues it. ~ is a partial run, of some cases. 'change' compares the
+share, in points, with the previous run of all cases: = if no verdict differs. With * the points do
+not tell all: some verdicts broke and others were fixed, or that run had other cases or candidates.
+Below is what the run under the cursor did, and what * means there.
 
 {list.mark} marks runs: {history.compare} compares two marked ones, or a marked one with the one
 under the cursor, and removes the marks. Without marks it compares the run under the cursor with the
@@ -215,7 +215,7 @@ class RunsPage(ActionsPage):
             StyledCell(f"{run.judged:,}"),
             StyledCell(f"{run.reused:,}", "faint"),
             StyledCell(run.push.writer if run.push else "", "faint"),
-            StyledCell(run.message, "faint"),
+            StyledCell(run.note, "faint"),
         )
 
     def _change(self, number: int) -> StyledCell:
@@ -269,6 +269,8 @@ class RunsPage(ActionsPage):
         failed = f", {plural(run.failed, 'call')} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
         yield from text_lines(f"{run_counts_text(run)}{failed}")
+        if run.edits:
+            yield from text_lines(f"edits: {'; '.join(run.edits)}", "faint")
         yield from _difference_lines(self._runs, number, self._differences)
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]

@@ -98,7 +98,7 @@ def test_ages_are_drawn_again_each_minute_on_every_screen_that_has_them(
         await until(pilot, lambda: "8 minutes ago" in screen(pilot))
 
     drive(minutes_pass, size=(120, 50))
-    monkeypatch.setattr("evalstore.tui.app._AGE_SECONDS", 0.01)
+    monkeypatch.setattr("evalstore.tui.app._AGE_SECONDS", 0.5)
     drive(wait)
 
 
@@ -583,3 +583,22 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
         assert "previous run of all cases" not in details.text
 
     drive(scenario)
+
+
+def test_a_run_without_a_message_says_what_was_edited(workspace: Path) -> None:
+    weather = workspace / "tests/weather.md"
+    for message in ((), ("--message", "shorter")):
+        weather.write_text(
+            weather.read_text("utf-8").replace("How is", "Tell me how is", 1), "utf-8"
+        )
+        main(["run", "--quiet", *message])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        _, shorter, edited, first = screen(pilot).splitlines()[6:10]
+        assert shorter.endswith("shorter")
+        assert edited.endswith("tests/weather.md changed")
+        assert not first.endswith("changed")
+        await press(pilot, "down")
+        assert "edits: tests/weather.md changed" in screen(pilot)
+
+    drive(scenario, size=(160, 40))
