@@ -587,18 +587,18 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
 
 def test_a_run_without_a_message_says_what_was_edited(workspace: Path) -> None:
     weather = workspace / "tests/weather.md"
-    for message in ((), ("--message", "shorter")):
+    for message in ((), ("--message", "again")):
         weather.write_text(
             weather.read_text("utf-8").replace("How is", "Tell me how is", 1), "utf-8"
         )
         main(["run", "--quiet", *message])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        _, shorter, edited, first = screen(pilot).splitlines()[6:10]
-        assert shorter.endswith("shorter")
+        _, again, edited, first = screen(pilot).splitlines()[6:10]
+        assert again.endswith("again")
         assert edited.endswith("tests/weather.md changed")
         assert not first.endswith("changed")
-        await press(pilot, "down")
+        await press(pilot, "down", "down")
         assert "edits: tests/weather.md changed" in screen(pilot)
 
     drive(scenario, size=(160, 40))
