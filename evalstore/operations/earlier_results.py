@@ -44,7 +44,7 @@ class EarlierRuns:
     def __init__(self, store: Store, history: PathHistory, counts: RunFilter = every_run) -> None:
         """`history` has followed the files to the run before which `before` searches.
 
-        Runs for which `counts` is false are passed over.
+        Runs for which `counts` is false are left out.
         """
         self._store, self._history, self._counts = store, history, counts
         self._seen: set[tuple[str, str]] = set()

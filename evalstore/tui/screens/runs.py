@@ -269,8 +269,6 @@ class RunsPage(ActionsPage):
         failed = f", {plural(run.failed, 'call')} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
         yield from text_lines(f"{run_counts_text(run)}{failed}")
-        if run.edits:
-            yield from text_lines(f"edits: {'; '.join(run.edits)}", "faint")
         yield from _difference_lines(self._runs, number, self._differences)
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
@@ -355,8 +353,10 @@ def _run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
 def _difference_lines(
     runs: Sequence[RunLine], number: int, reader: DifferenceReader
 ) -> Iterator[StyledLine]:
-    """Yield what differs from the previous run of all cases, and what the star means."""
+    """Yield what was edited, what differs from the previous run of all cases, and why a star."""
     run, before = runs[number], _run_before(runs, number)
+    if run.edits:
+        yield from text_lines(f"edits: {'; '.join(run.edits)}", "faint")
     if before is None or run.rate is None or run.is_partial:
         return
     basis = _other_basis(run, before)
