@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from evalstore import Workspace
+from evalstore.operations.views.test_history import versions_of
+from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.cli.conftest import ONE, SETTINGS, Echo, Evalstore, Ran
 from tests.cli.test_run import edit
@@ -61,6 +63,13 @@ def test_log_names_new_and_changed_candidates_and_evaluators_with_and_without_a_
     evalstore("run")
     for command in (("log",), ("log", "tests/weather.md"), ("log", "-n", "1")):
         assert "removed" not in evalstore(*command).stdout.split("\n\n")[0]
+    versions = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
+    assert [version.edits for version in versions] == [
+        ("new candidate scripted/one",),
+        ("candidate scripted/one removed",),
+        ("new candidate scripted/two",),
+        ("new",),
+    ]
     cause = "2 gone (candidate scripted/one named only by -m)"
     assert cause in evalstore("diff", "@~1", "@").stdout
     cause = "2 new (1 failed; candidate scripted/one named only by -m)"

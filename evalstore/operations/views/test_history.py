@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -133,13 +133,15 @@ def _versions(
 ) -> Iterator[Version]:
     begun: list[tuple[VersionSpan, list[str], list[Difference], dict[str, str]]] = []
     before: VersionSpan | None = None
+    judged: set[str] = set()
     parts_before: Mapping[str, str] = {}
     for span in spans:
         parts = (
             describe_parts(span.case, contents, files[span.node]) if span.case and span.node else {}
         )
         edits: list[str] = []
-        candidates = _candidates(before, span, find) if before else []
+        judged |= {result.model for result in span.results}
+        candidates = _candidates(before, span, judged, find) if before else []
         if not span.case:
             edits = [GONE] if before and before.case else []
         elif before is None or not before.case:
@@ -174,11 +176,13 @@ def _kind(part: str) -> str:
     return part.rstrip("0123456789 ")
 
 
-def _candidates(was: VersionSpan, now: VersionSpan, find: Find) -> list[Difference]:
-    """Return the changes of the candidates of this case."""
-    here = {result.model for result in (*was.results, *now.results)}
+def _candidates(
+    was: VersionSpan, now: VersionSpan, judged: Set[str], find: Find
+) -> list[Difference]:
+    """Return the changes of the candidates of this case, of those that were judged until now."""
     known = {**now.candidates, **was.candidates} if was.is_limited else was.candidates
-    return list(differ_candidates(known, now.candidates, here, find))
+    known = {id: candidate for id, candidate in known.items() if id not in now.unnamed}
+    return list(differ_candidates(known, now.candidates, judged, find))
 
 
 def _kind_of_edit(edit: Difference) -> str:

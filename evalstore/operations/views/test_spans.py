@@ -21,6 +21,7 @@ from evalstore.values import Case, CaseFile
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results import Result
+    from evalstore.runs import Run
     from evalstore.store import Store
 
 
@@ -42,6 +43,10 @@ class VersionSpan:
     """The newest run with results of the case."""
     is_limited: bool = False
     """Whether all runs so far were limited to some candidates, so that others are unknown."""
+    named: frozenset[str] = frozenset()
+    """The candidates that only `-m` has named, for runs since the last one that was not limited."""
+    unnamed: frozenset[str] = frozenset()
+    """Those of the span before that a run which was not limited lacks: they were not removed."""
 
     def has_candidates(self, candidates: Candidates) -> bool:
         """Return whether candidates of a later run are the same, as far as they were known."""
@@ -97,13 +102,24 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
             continue
         candidates = candidates_after(last.candidates if last else {}, run)
         is_limited = (last is None or last.is_limited) and "models" in run.selection
+        named, unnamed = _find_named(last, run)
         if last is None or node != last.node or not last.has_candidates(candidates):
-            last = VersionSpan(run.id, run.started, node, candidates)
+            last = VersionSpan(run.id, run.started, node, candidates, unnamed=unnamed)
             spans.append(last)
-        last.candidates, last.is_limited = candidates, is_limited
+        last.candidates, last.is_limited, last.named = candidates, is_limited, named
         if node and run.results in leaves:
             last.leaves.append((run.id, leaves[run.results]))
     return spans
+
+
+def _find_named(last: VersionSpan | None, run: Run) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the candidates that only `-m` has named, and those that it names no longer."""
+    candidates = frozenset(candidate.id for candidate in run.candidates)
+    if last is None:
+        return frozenset(), frozenset()
+    if "models" in run.selection:
+        return last.named | (candidates - last.candidates.keys()), frozenset()
+    return frozenset(), last.named - candidates
 
 
 def join_spans(spans: Iterable[VersionSpan], files: Mapping[str, CaseFile]) -> list[VersionSpan]:
@@ -120,6 +136,7 @@ def join_spans(spans: Iterable[VersionSpan], files: Mapping[str, CaseFile]) -> l
         ):
             last.leaves += span.leaves
             last.candidates, last.is_limited = span.candidates, span.is_limited
+            last.named = span.named
         else:
             joined.append(span)
     return joined
