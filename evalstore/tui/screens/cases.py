@@ -285,7 +285,7 @@ class CasesPage(DatedPage):
     def highlight(self, case: CaseRow, model: str) -> None:
         """Move the cursor to a case, and to the candidate if it has a column."""
         self._pick(model)
-        if (line := self.listing.line_of(case)) is not None:
+        if (line := self.listing.line_of(case, self.grid.cursor)) is not None:
             self.grid.move_to(line)
         self.grid.refresh()
 
@@ -345,8 +345,8 @@ def _open_answer(page: CasesPage, line: CaseRow, cases: Cases) -> None:
     """Open the answer of the candidate under the cursor, or else the first there is."""
     result = page.selection.result or next((other for other in line.results if other), None)
     if result:
-        rows = page.listing.rows
-        page.browser.show_answer(CaseNavigator(cases, rows, rows.index(line), result.model))
+        rows, number = page.listing.rows, page.listing.row_number(page.grid.cursor)
+        page.browser.show_answer(CaseNavigator(cases, rows, number, result.model))
 
 
 def _report_lost(page: CasesPage) -> None:

@@ -144,17 +144,19 @@ class CaseListing:
         same = {n for n, line in enumerate(self.lines) if line_key(line) == key}
         return marked | same if number in marked else marked - same
 
-    def line_of(self, case: CaseRow) -> int | None:
-        """Return the first line of a case."""
+    def line_of(self, case: CaseRow, near: int = 0) -> int | None:
+        """Return the line of a case that is nearest to another line; by tag it may have several."""
         key = line_key(case)
-        return next(
-            (
-                n
-                for n, line in enumerate(self.lines)
-                if not isinstance(line, CaseGroup) and line_key(line) == key
-            ),
-            None,
+        lines = (
+            n
+            for n, line in enumerate(self.lines)
+            if not isinstance(line, CaseGroup) and line_key(line) == key
         )
+        return min(lines, key=lambda n: abs(n - near), default=None)
+
+    def row_number(self, number: int) -> int:
+        """Return the number of a line among the listed cases, which leave out lines of groups."""
+        return sum(1 for line in self.lines[:number] if not isinstance(line, CaseGroup))
 
     def other_candidates(self, picked: int) -> tuple[str, list[str]]:
         """Return a candidate by its number, and the others; comparable ones first."""
