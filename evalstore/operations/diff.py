@@ -192,7 +192,7 @@ def with_prompt_names(location: Location, diff: Diff) -> Diff:
 
 def _with_answers(project: Project, diff: Diff) -> Diff:
     """Return the comparison with the answers that show the changes."""
-    pairs = diff.comparison.differing_pairs
+    pairs = [*diff.comparison.differing_pairs, *diff.equal_with_answers]
     ids = [id for pair in pairs for id in diff.shown_sessions(pair) if id]
     return replace(diff, answers=read_answers(project, ids))
 

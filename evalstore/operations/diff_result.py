@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from evalstore.reports.paired_tests import RateChange
     from evalstore.reports.statistics import Rate
 
+_MOST_EQUAL = 1_000
+"""Equal results of two candidates whose answers are read."""
+
 
 @dataclass
 class Diff:
@@ -206,6 +209,11 @@ class Diff:
         """Return the unified diff of the shown answers of both sides; empty when they are equal."""
         was, now = (self.answers.get(id or "", "") for id in self.shown_sessions(pair))
         return unified(was, now, *self.names)
+
+    @property
+    def equal_with_answers(self) -> list[Pair]:
+        """Return the first equal results of two candidates; none of two runs."""
+        return self.comparison.unchanged[:_MOST_EQUAL] if self.models else []
 
     def document(self) -> Json:
         """Return the comparison as JSON."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.planning.options import is_partial
@@ -12,7 +13,7 @@ from evalstore.store.case_chunks import is_tree
 from evalstore.store.path_trees import find_entry, read_tree, read_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from evalstore.operations.prompt_names import PromptNames
     from evalstore.runs import Run
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 
 _LISTED = 2
 """The most paths in the text of an edit."""
-_MOST_READ = 20
+_MOST_READ = 10
 """The most edited files of a run that are read to find out whether only a prompt was edited."""
+_TREES_AT_ONCE = 50
+"""Snapshots that are read together."""
 _FEW = 20
 """The most files that are looked up one by one in the results of a run."""
 
@@ -52,6 +55,8 @@ class _Edits:
     """The former paths of files by their new ones."""
     new: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """The former and the new leaves of files, by path, until it is known what was edited."""
     edited: list[str] = field(default_factory=list)
     prompts: dict[str, _Replaced] = field(default_factory=dict)
     """System prompts in the places of others."""
@@ -89,18 +94,16 @@ class FileHistory:
     def __init__(self, store: Store, folder: str) -> None:
         """`folder` is that of the test files."""
         self._store, self._folder = store, folder
-        self._last: Run | None = None
         self._unjudged: dict[str, _Leaves] = {}
         """The files that were edited since they were judged, by path."""
 
-    def step(self, run: Run) -> _Edits:
-        """Return the edits that a run was the first to judge; none for the first run."""
-        last, self._last = self._last, run
-        if last is None:
-            return _Edits()
+    def step(self, run: Run, was: Mapping[str, str], now: Mapping[str, str]) -> _Edits:
+        """Return the edits that a run was the first to judge.
+
+        `was` and `now` are the leaves of the snapshots of the run before and of this one, by path;
+        those that both have may be left out.
+        """
         load = self._store.load_nodes
-        trees = [(last.snapshot, run.snapshot), (run.snapshot, last.snapshot)]
-        was, now = read_trees(trees, load)
         for path in was.keys() | now.keys():
             before = self._unjudged[path].was if path in self._unjudged else was.get(path)
             self._unjudged[path] = _Leaves(before, now.get(path))
@@ -133,35 +136,29 @@ class FileHistory:
             for path, each in sorted(edited.items())
             if each.was and each.now
         }
-        prompts, others = self._find_prompts(pairs)
-        return _Edits(
-            renamed,
-            sorted(new.keys() - renamed.keys()),
-            sorted(gone.keys() - set(renamed.values())),
-            others,
-            prompts,
-        )
+        removed = sorted(gone.keys() - set(renamed.values()))
+        return _Edits(renamed, sorted(new.keys() - renamed.keys()), removed, pairs)
 
-    def _find_prompts(
-        self, pairs: Mapping[str, tuple[str, str]]
-    ) -> tuple[dict[str, _Replaced], list[str]]:
-        """Return replaced system prompts, and the files in which more was edited."""
-        if len(pairs) > _MOST_READ:
-            return {}, list(pairs)
-        files = self._store.load_case_files({leaf for pair in pairs.values() for leaf in pair})
-        prompts: dict[str, _Replaced] = {}
-        others: list[str] = []
-        for path, (was, now) in pairs.items():
+
+def _find_prompts(store: Store, edits: Collection[_Edits]) -> None:
+    """Find out in which of the files more was edited than system prompts."""
+    for each in edits:
+        if len(each.pairs) > _MOST_READ:
+            each.edited, each.pairs = [*each.pairs], {}
+    files = store.load_case_files(
+        {leaf for each in edits for pair in each.pairs.values() for leaf in pair}
+    )
+    for each in edits:
+        for path, (was, now) in each.pairs.items():
             before, after = files[was], files[now]
             if is_tree(before) or is_tree(after):
-                others.append(path)
+                each.edited.append(path)
                 continue
             replaced = _find_replaced(before, after)
             if not replaced or _without_prompts(before) != _without_prompts(after):
-                others.append(path)
+                each.edited.append(path)
             for number, former, id in replaced:
-                prompts.setdefault(id, _Replaced(former, number, [])).files.append(path)
-        return prompts, others
+                each.prompts.setdefault(id, _Replaced(former, number, [])).files.append(path)
 
 
 def find_file_edits(
@@ -173,7 +170,17 @@ def find_file_edits(
     is that of the test files.
     """
     history = FileHistory(store, folder)
-    edits = {run.id: history.step(run) for run in reversed([*runs, *before]) if run.origin is None}
+    edits: dict[str, _Edits] = {}
+    every = [run for run in reversed([*runs, *before]) if run.origin is None]
+    for start in range(0, len(every) - 1, _TREES_AT_ONCE):
+        pairs = [*pairwise(every[start : start + _TREES_AT_ONCE + 1])]
+        trees = [
+            (one.snapshot, other.snapshot) for pair in pairs for one, other in (pair, pair[::-1])
+        ]
+        leaves = iter(read_trees(trees, store.load_nodes))
+        found = {run.id: history.step(run, next(leaves), next(leaves)) for _, run in pairs}
+        _find_prompts(store, found.values())
+        edits |= found
     listed = [edits.get(run.id, _Edits()) for run in runs]
     names.expect(
         (version, replaced.number)

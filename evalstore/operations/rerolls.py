@@ -76,9 +76,9 @@ class Rerolls:
         if not self.passed_after_fail:
             return ""
         return (
-            f"{self.passed_after_fail:,} of {passed:,} passes failed before they were asked again "
-            "(after an edit, by --refresh or for more attempts); results that had passed and were "
-            f"asked again: {self.passes:,}. A new answer may pass by chance alone."
+            f"{self.passed_after_fail:,} of {passed:,} passes had failed before, and passed when "
+            "asked again (after an edit, by --refresh or for more attempts); results that had "
+            f"passed and were asked again: {self.passes:,}. A new answer may pass by chance alone."
         )
 
 

@@ -25,6 +25,24 @@ def two(workspace: Path) -> Path:
     return workspace
 
 
+def test_answers_of_equal_results_are_compared_on_request(two: Path, evalstore: Evalstore) -> None:
+    edit(two / "models/two.yaml", "answer: Warm.", "answer: Very warm.")
+    evalstore("run", "tests/weather.md::city=Rome")
+    value = ("--model", "scripted/one", "--vs", "scripted/two")
+    assert "Equal" not in evalstore("diff", *value).stdout
+    compared = evalstore("diff", *value, "--answers")
+    assert compared.stdout.partition("\n")[2].startswith(
+        "scripted/one -> scripted/two in run <short>\n"
+        "Equal (1):\n"
+        "    tests/weather.md [city=Rome]  pass  <short> -> <short>\n"
+        "        --- scripted/one\n        +++ scripted/two\n        @@ -1 +1 @@\n"
+        "        -Warm.\n        +Very warm.\n"
+        "scripted/two: 1 equal\n"
+    )
+    assert "side by side" not in compared.stderr
+    assert "-Warm." not in evalstore("diff", *value, "--answers", "--stat").stdout
+
+
 def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evalstore) -> None:
     assert evalstore("run").exit_code == 1
     expected = (

@@ -13,7 +13,7 @@ from tests.cli.test_run import edit
 
 TEST = "# 👤\n\nQuestion {}?\n\n---\n\n~~~checks\n- contains: fine\n~~~\n"
 NOTE = (
-    "1 of 2 passes failed before they were asked again "
+    "1 of 2 passes had failed before, and passed when asked again "
     "(after an edit, by --refresh or for more attempts); results that had passed and were "
     "asked again: 0. A new answer may pass by chance alone."
 )

@@ -61,6 +61,9 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
         _print_edits(diff)
         for change in changes:
             _print_pairs(diff, change, listed_pairs(diff, change), answers=answers)
+        if answers and not flips:
+            equal = [pair for pair in diff.equal_with_answers if diff.answer_diff(pair)]
+            _print_pairs(diff, "unchanged", equal, answers=True)
     print_lines(summary_lines(diff), output.table_width())
     if diff.same_answer and not (stat or flips or output.verbose):
         output.talk("(-v lists those with the same answer)")
@@ -70,7 +73,7 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
         output.talk('(use "evalstore show ID" to read an answer)')
         if diff.has_edited_rows:
             output.talk(f"({ROW_ID_HINT})")
-    elif not stat and diff.models and diff.comparison.unchanged:
+    elif not (stat or answers) and diff.models and diff.comparison.unchanged:
         output.talk(
             f'(use "{output.safe(_list_command(diff))}" to find both answers of a case, '
             '"evalstore view" to read them side by side)'

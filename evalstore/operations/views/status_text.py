@@ -31,6 +31,8 @@ _CASES = 3
 """The most cases that are listed in one line."""
 _MODELS = 3
 """The most models that are listed in one line."""
+_NEW_CANDIDATE = "new candidate"
+"""Begins a reason for which nothing is asked again."""
 
 
 def work_text(status: Status, *, brief: bool = False) -> str:
@@ -234,11 +236,12 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
     settled = settled_text(change)
     if code == "=" and change.settled and not change.gone:
         return settled
+    is_again = not change.reason.startswith(_NEW_CANDIDATE)
     counts = (
         (change.new, "new"),
         (change.gone, "removed"),
         (change.added, "asked"),
-        (change.asked - change.added, "asked again"),
+        (change.asked - change.added, "asked again" if is_again else "asked"),
         (change.judged, "judged again"),
     )
     listed = [f"{plural(count, 'case')} {word}" for count, word in counts if count]

@@ -326,7 +326,7 @@ _CHANGED = "the workspace has changed: {page.reload} reads it again"
 _UNCHANGED_HINT = " ({compare.unchanged} shows them)"
 _LIST_UNCHANGED = "{compare.unchanged} lists the cases that are unchanged."
 _EMPTY = f"""\
-Nothing differs.
+No verdict differs.
 
 {_LIST_UNCHANGED}"""
 _LAST_RUNS = (

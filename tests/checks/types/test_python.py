@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -180,16 +181,16 @@ def test_one_process_makes_many_judgements(workers: Workers) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ends", "checks/mine.py ended its process instead of returning a verdict"),
-        ("loops", "checks/mine.py took longer than 0.3 seconds, and was stopped"),
-        ("scribbles", "checks/mine.py wrote where only its result belongs"),
+        ("ends", "ended its process instead of returning a verdict"),
+        ("loops", "took longer than 0.3 seconds, and was stopped|used more processor time"),
+        ("scribbles", "wrote where only its result belongs"),
     ],
 )
 def test_a_process_that_strays_is_ended_and_the_next_judgement_has_another(
     workers: Workers, name: str, message: str
 ) -> None:
     call(workers, "counts")
-    assert message in error(workers, name, seconds=0.3)
+    assert re.search(rf"checks/mine\.py ({message})", error(workers, name, seconds=0.3))
     assert call(workers, "counts")["feedback"] == "1"
 
 

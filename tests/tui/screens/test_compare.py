@@ -310,7 +310,7 @@ def test_what_opens_is_the_session_of_the_newer_side(
 def test_sides_without_a_difference_say_so(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "d", "n")
-        assert "Nothing differs." in screen(pilot)
+        assert "No verdict differs." in screen(pilot)
         labels = ("Label", "Edit", "Judge", "Change", "Open")
         await until(pilot, lambda: not any(it in screen(pilot).splitlines()[-1] for it in labels))
         assert "6 unchanged (= shows them)" in screen(pilot)

@@ -42,7 +42,7 @@ def test_each_page_of_an_old_run_names_the_newer_one_and_leads_to_it(workspace: 
         assert pilot.app.screen.query_one(Grid).row_count == 1
         await press(pilot, "@")
         assert "newer" not in screen(pilot)
-        assert "Nothing differs." in screen(pilot)
+        assert "No verdict differs." in screen(pilot)
 
     drive(scenario)
 
