@@ -62,6 +62,10 @@ class StoreLockedError(StoreError):
     """The store is locked by another program for longer than the timeout."""
 
 
+class StoreUnreachableError(StoreError):
+    """The server of the store does not answer, or the connection to it was lost."""
+
+
 class RemoteError(EvalstoreError):
     """A remote cannot be reached, is damaged, or is newer than this program."""
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,9 @@ from hypothesis import settings
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
+from evalstore.store import Store
+from evalstore.store.location import StoreLocation, read_address
+from tests import postgresql_server as postgresql
 from tests import quick_stores
 from tests.forked_programs import Starter
 from tests.hostile.campaign.processes import Launcher, launching
@@ -245,3 +249,28 @@ def folder(tmp_path: Path) -> Path:
     inside = tmp_path / "workspace"
     inside.mkdir()
     return inside
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[postgresql.PostgreSQLServer]:
+    """Return a server for the stores of this process; skips the test where none can be started."""
+    if reason := postgresql.why_not():
+        pytest.skip(reason)
+    with postgresql.running_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> StoreLocation:
+    """Return where a store will be: in a SQLite file, and in PostgreSQL."""
+    if request.param == "sqlite":
+        return tmp_path / "store.db"
+    server: postgresql.PostgreSQLServer = request.getfixturevalue("postgresql_server")
+    return read_address(server.url())
+
+
+@pytest.fixture
+def store(location: StoreLocation) -> Iterator[Store]:
+    """Return a new store in each database."""
+    with closing(Store.open(location, create=True)) as opened:
+        yield opened

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-from evalstore.store.connection import Pool
+from evalstore.store.sqlite.connection import Pool
 
 _make = Pool._make
 

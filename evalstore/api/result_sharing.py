@@ -115,8 +115,14 @@ class ResultSharing(ResultWriter):
             return unbundle(location, Path(file).absolute(), dry_run=dry_run)
 
     def merge(self, store: StrPath, *, dry_run: bool = False) -> MergeReport:
-        """Copy from another store what this one does not have; the other is never changed."""
-        from evalstore.operations.merge import merge
+        """Copy from another store what this one does not have; the other is never changed.
 
+        It is named by the path of its file, or its address in PostgreSQL.
+        """
+        from evalstore.operations.merge import merge
+        from evalstore.store.location import is_url
+
+        name = str(store)
         with self._use() as location:
-            return merge(location, Path(store).absolute(), dry_run=dry_run)
+            other = name if is_url(name) else str(Path(name).absolute())
+            return merge(location, other, dry_run=dry_run)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.clock import today
 from evalstore.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
 from evalstore.operations.model_problems import find_model_problems
 from evalstore.planning.code_trust import CodeTrust
-from evalstore.planning.open_project import open_workspace, store_path
+from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.pricing import find_unpriced
 from evalstore.planning.project import files_of
@@ -57,8 +58,9 @@ def check(location: Location, paths: tuple[str, ...] = ()) -> CheckReport:
 def _known_store(location: Location, workspace: WorkspaceFolder) -> Iterator[Store | None]:
     """Return the store; None when there is none or it cannot be used."""
     try:
-        path = store_path(workspace, location)
-        store = Store.open(path, create=False) if path.exists() else None
+        place = locate_store(workspace, location)
+        is_there = not isinstance(place, Path) or place.exists()
+        store = Store.open(place, create=False) if is_there else None
     except OutsideError:
         raise
     except EvalstoreError:

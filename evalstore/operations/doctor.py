@@ -7,6 +7,7 @@ import platform
 import re
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evalstore import __version__
@@ -15,11 +16,12 @@ from evalstore.errors import INCOMPLETE, OK, STORE_UNUSABLE, USAGE, EvalstoreErr
 from evalstore.execution.endpoints import ProviderPool
 from evalstore.operations.check import find_unknown_prices
 from evalstore.operations.doctor_ping import Checkup, PingTarget, examine_all
-from evalstore.planning.open_project import open_workspace, store_path
+from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import OPENAI_COMPATIBLE
-from evalstore.store.inspection import StoreState, inspect_store
+from evalstore.store.inspection import StoreState, inspect_database
 from evalstore.store.migrations import HEAD
+from evalstore.store.sqlite.inspection import inspect_store
 from evalstore.workspace.env_files import NAMES
 from evalstore.workspace.reader import read_workspace
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evalstore.planning.options import Location
+    from evalstore.store.location import DatabaseAddress
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.reader import Reading
     from evalstore.workspace.settings import Participant
@@ -189,12 +192,22 @@ def _files(workspace: WorkspaceFolder, reading: Reading) -> DoctorFinding:
 
 def _store(location: Location, workspace: WorkspaceFolder) -> DoctorFinding:
     try:
-        path = store_path(workspace, location)
+        path = locate_store(workspace, location)
     except EvalstoreError as error:
         return DoctorFinding("store", "fail", str(error), error.hint)
+    if not isinstance(path, Path):
+        return _database(path)
     state = inspect_store(path)
     name = workspace.name_of(path)
     return describe_store(state, path.name if name.startswith("..") else name)
+
+
+def _database(address: DatabaseAddress) -> DoctorFinding:
+    try:
+        state = inspect_database(address)
+    except EvalstoreError as error:
+        return DoctorFinding("store", "fail", str(error), error.hint)
+    return describe_store(state, str(address))
 
 
 def describe_store(state: StoreState, name: str) -> DoctorFinding:

@@ -12,7 +12,7 @@ from evalstore.files.access import LARGEST_TEXT
 from evalstore.files.atomic_write import write_whole
 from evalstore.importers.source_files import reading_from
 from evalstore.operations.next_commands import first_commands
-from evalstore.planning.open_project import open_workspace, store_path
+from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
@@ -120,10 +120,10 @@ def init(
     _ignore(report)
     location = Location(directory, store=store, allow_outside=allow_outside)
     workspace = open_workspace(location)
-    path = store_path(workspace, location)
-    if not path.exists():
-        report.written.append(os.path.relpath(path, directory).replace(os.sep, "/"))
-    Store.open(path, create=True).close()
+    place = locate_store(workspace, location)
+    if isinstance(place, Path) and not place.exists():
+        report.written.append(os.path.relpath(place, directory).replace(os.sep, "/"))
+    Store.open(place, create=True).close()
     report.next = first_commands(workspace, start or directory)
     return report
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
@@ -13,11 +14,10 @@ from evalstore.planning.open_project import open_store
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.merge import merge_records
 from evalstore.sharing.progress import CopyListener
+from evalstore.store.location import StoreLocation, is_url, read_address
 from evalstore.store.unchanged import open_unchanged
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from evalstore.planning.options import Location
 
 
@@ -34,7 +34,7 @@ class MergeReport:
 
 def merge(
     location: Location,
-    other: Path,
+    other: Path | str,
     *,
     dry_run: bool = False,
     listener: CopyListener | None = None,
@@ -44,15 +44,24 @@ def merge(
     Each row is checked before it is stored. Raises `EvalstoreError`, and then the rows that were
     stored until then stay.
     """
-    path = normal_path(location.directory, other)
+    name = str(other)
+    place = read_address(name) if is_url(name) else normal_path(location.directory, name)
+    name = str(place) if is_url(name) else name
     with open_store(location, create=not dry_run) as store:
-        if path.exists() and path.samefile(store.path):
+        if _is_same(place, store.path):
             raise EvalstoreError(
-                f"'{other}' is the store of this workspace", hint="name the other store"
+                f"'{name}' is the store of this workspace", hint="name the other store"
             )
-        with open_unchanged(path) as source:
+        with open_unchanged(place) as source:
             with source.snapshot_ids() as theirs, store.snapshot_ids() as ours:
                 missing = find_missing(theirs, ours)
             if not dry_run:
-                merge_records(source, store, missing, listener or CopyListener(), str(other))
-    return MergeReport(str(other), count_kinds(count_by_table(missing)), dry_run=dry_run)
+                merge_records(source, store, missing, listener or CopyListener(), name)
+    return MergeReport(name, count_kinds(count_by_table(missing)), dry_run=dry_run)
+
+
+def _is_same(place: StoreLocation, opened: str) -> bool:
+    """Return whether a place is that of an open store, which `opened` names."""
+    if isinstance(place, Path):
+        return not is_url(opened) and place.exists() and place.samefile(opened)
+    return str(place) == opened

@@ -17,7 +17,7 @@ from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status, other_reasons
 from evalstore.planning.estimate import count_by_checks, estimate, may_judge_less
 from evalstore.planning.history_filters import stands_until
-from evalstore.planning.open_project import open_project, open_workspace, store_path
+from evalstore.planning.open_project import locate_store, open_project, open_workspace
 from evalstore.planning.options import GO_ON
 from evalstore.planning.plan import PlanItem
 from evalstore.planning.planner import make_plan, require_sound
@@ -38,7 +38,7 @@ def compute_status(location: Location, selection: SelectionOptions) -> Status:
     """Return what a run would do and what changed, and cache it for the next `status`."""
     began = time.time_ns()
     workspace = open_workspace(location)
-    memory = StatusCache(location, selection, workspace, store_path(workspace, location), began)
+    memory = StatusCache(location, selection, workspace, locate_store(workspace, location), began)
     with open_project(location, workspace=workspace) as project:
         require_sound(project, selection, hint=GO_ON)
         plan = make_plan(project, selection)

@@ -17,6 +17,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
@@ -25,13 +26,14 @@ from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
 from evalstore.operations.status_report import FileChange, OtherReason, RemoteAnswers, Status
 from evalstore.planning.options import SelectionOptions
+from evalstore.store.location import StoreLocation, is_url, read_location
+from evalstore.store.stamp import read_stamp
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, file_stamp, read_cache, scan_files
 from evalstore.workspace.remote_names import CACHES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from evalstore.files.access import Boundary
     from evalstore.planning.options import Location
@@ -67,7 +69,8 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         if whole and not memory["whole"]:
             return None
         digest = _Digest()
-        look(digest, boundary, root, memory["config"], memory["folders"], memory["store"])
+        store = _locate(location, memory["store"])
+        look(digest, boundary, root, memory["config"], memory["folders"], store)
         for name in memory["mentioned"]:
             digest.add([see_mentioned(name)])
         if memory["digest"] != digest.hexdigest():
@@ -87,6 +90,18 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         return None
 
 
+def _locate(location: Location, name: str) -> StoreLocation:
+    """Return where a store is; its name in the cache has no password."""
+    if not is_url(name):
+        return Path(name)
+    from evalstore.planning.open_project import locate_store, open_workspace
+
+    store = locate_store(open_workspace(location), location)
+    if str(store) != name:
+        raise ValueError("the settings name another store")
+    return store
+
+
 def _with_also(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a reason, with a tuple where JSON has a list."""
     return {**fields, "also": tuple(fields["also"])}
@@ -97,7 +112,8 @@ def _inputs(root: Path, location: Location) -> list[Any]:
     config = None if location.config is None else str(location.config)
     folder = str(location.directory) if location.store else None
     allowed = AllowedPaths().of(os.path.realpath(root))
-    return [str(root), config, location.store, folder, allowed, today(), list(location.overrides)]
+    store = location.store and str(read_location(location.store))
+    return [str(root), config, store, folder, allowed, today(), list(location.overrides)]
 
 
 class _Digest:
@@ -133,14 +149,18 @@ def look(
     root: Path,
     config: str,
     folders: Mapping[str, str],
-    store: str,
+    store: StoreLocation,
 ) -> None:
     """Add the stamps of the settings, the workspace, the store and the known remotes as they are.
 
     Raises `EvalstoreError` for a folder that cannot be read, or that is outside.
     """
-    real = os.path.realpath(store)
-    digest.add([see(name) for name in (config, store, real, f"{real}-wal", f"{real}-journal")])
+    digest.add([see(config)])
+    if isinstance(store, Path):
+        name, real = str(store), os.path.realpath(store)
+        digest.add([see(path) for path in (name, real, f"{real}-wal", f"{real}-journal")])
+    else:
+        digest.add([(read_stamp(store), 0, 0, 0, 0)])
     caches = os.path.join(root, ".evalstore", CACHES)
     for _, files in scan_files(caches, f"{caches}/", (".db", ".db-wal")):
         digest.add(files)
@@ -173,7 +193,7 @@ class StatusCache:
         location: Location,
         selection: SelectionOptions,
         workspace: WorkspaceFolder,
-        store: Path,
+        store: StoreLocation,
         began: int,
     ) -> None:
         """`began` is the time (nanoseconds) before the settings were read."""
@@ -195,7 +215,7 @@ class StatusCache:
                 workspace.root,
                 str(workspace.config),
                 workspace.settings.paths,
-                str(store),
+                store,
             )
         except EvalstoreError:
             self._digest.newest = began  # reading the files will report the error

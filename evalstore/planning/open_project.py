@@ -5,21 +5,20 @@ Modules that only a project needs are imported when one is opened, to keep other
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError, StoreError
+from evalstore.errors import StoreError
 from evalstore.files.normal_path import normal_path
 from evalstore.store import Store
+from evalstore.store.location import StoreLocation, is_url, read_address
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings import find_root
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
 
@@ -85,7 +84,7 @@ def open_store(
 def _open(
     workspace: WorkspaceFolder, location: Location, *, create: bool = False, inspect: bool = False
 ) -> Store:
-    path = store_path(workspace, location)
+    path = locate_store(workspace, location)
     require_store(path, location)
     store = Store.open(path, create=create or not location.store, inspect=inspect)
     store.find_remote_runs = partial(_find_remote_runs, workspace)
@@ -103,9 +102,9 @@ def _find_remote_runs(workspace: WorkspaceFolder, remote: str) -> list[str]:
     return find_known_runs(workspace, remote)
 
 
-def require_store(path: Path, location: Location) -> None:
-    """Raise `StoreError` when a store that was open before is gone or empty."""
-    if not location.was_seen:
+def require_store(path: StoreLocation, location: Location) -> None:
+    """Raise `StoreError` when the file of a store that was open before is gone or empty."""
+    if not location.was_seen or not isinstance(path, Path):
         return
     try:
         size = path.stat().st_size
@@ -130,16 +129,10 @@ def open_workspace(location: Location) -> WorkspaceFolder:
     )
 
 
-def store_path(workspace: WorkspaceFolder, location: Location) -> Path:
-    """Return the path of the store; raises `OutsideError` when the workspace may not use it."""
-    text = location.store or workspace.settings.store
-    if re.match(r"[a-z][a-z0-9+]+://", text):
-        raise EvalstoreError(
-            f"the store '{text}' is not a file",
-            hint="this version keeps its store in a SQLite file",
-        )
-    return (
-        normal_path(location.directory, location.store)
-        if location.store
-        else workspace.locate_store()
-    )
+def locate_store(workspace: WorkspaceFolder, location: Location) -> StoreLocation:
+    """Return where the store is; raises `OutsideError` when the workspace may not use it."""
+    if not location.store:
+        return workspace.locate_store()
+    if is_url(location.store):
+        return read_address(location.store)
+    return normal_path(location.directory, location.store)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from evalstore.sharing.range_hashes import SCHEMA as RANGE_HASHES
 from evalstore.sharing.replaced_indexes import SCHEMA as REPLACED
-from evalstore.store.connection import harden
+from evalstore.store.sqlite.connection import harden
 
 FORMAT = 5
 _BUSY_SECONDS = 10.0

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from evalstore.sharing.layout import sha256
 from evalstore.sharing.pack_dictionary import DICTIONARY
-from evalstore.store.connection import LARGEST_VALUE
 from evalstore.store.records import StoredRecord
+from evalstore.store.sqlite.connection import LARGEST_VALUE
 
 MAGIC = b"evalstore pack 2\n"
 LARGEST_PACK = 8 * 2**20

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from evalstore.errors import StoreError
-from evalstore.store.database_errors import is_locked
+from evalstore.store.sqlite.error_messages import is_locked
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,14 +6,19 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from evalstore.results import Vote
-from evalstore.store.contents import as_time, as_word, require_number, require_text
+from evalstore.store.contents import (
+    as_time,
+    as_word,
+    decode_content,
+    require_number,
+    require_text,
+)
 from evalstore.store.database import Database, select_each
+from evalstore.store.driver import Connection
 from evalstore.store.ids import as_digits
 from evalstore.store.table_columns import EVENTS
 from evalstore.values import Usage
 
-PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
-"""Selects the evaluators who are people."""
 _NEWEST = 1_000
 """The judgements from which the tokens of a judgement are measured."""
 
@@ -57,15 +62,10 @@ class CostQueries(Database):
 
     def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
         """Return the cost and the duration of these sessions, by id."""
-        statement = (
-            "SELECT id, started, json_extract(content, '$.model'), "
-            "json_extract(content, '$.cost.usd'), CASE "
-            "json_array_length(content, '$.turns') "
-            "WHEN 1 THEN json_extract(content, '$.turns[0].latency') "
-            "ELSE (SELECT sum(json_extract(value, '$.latency')) "
-            "FROM json_each(content, '$.turns')) END FROM sessions WHERE id IN"
-        )
         with self._reading() as connection:
+            sql = connection.dialect
+            fields = f"{sql.model}, {sql.usd}, {sql.seconds}"
+            statement = f"SELECT id, started, {fields} FROM sessions WHERE id IN"
             rows = select_each(connection, statement, sessions)
             return {
                 digits: make_spent(digits, *row) for id, *row in rows for digits in [as_digits(id)]
@@ -73,13 +73,13 @@ class CostQueries(Database):
 
     def find_judgements(self, evaluations: Iterable[str]) -> dict[str, StoredJudgement]:
         """Return these evaluations as votes, by id."""
-        statement = (
-            "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
-            "json_extract(content, '$.cost.usd') FROM evaluations WHERE id IN"
-        )
         judgements: dict[str, StoredJudgement] = {}
         with self._reading() as connection:
-            people = {id for (id,) in connection.execute(PEOPLE)}
+            statement = (
+                "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
+                f"{connection.dialect.usd} FROM evaluations WHERE id IN"
+            )
+            people = {id for (id,) in connection.execute(select_people(connection))}
             for row in select_each(connection, statement, evaluations):
                 id, started, subject, evaluation, evaluator, word, score, usd = row
                 digits = as_digits(id)
@@ -103,12 +103,12 @@ class CostQueries(Database):
 
         With `feedback`, each has its own, too.
         """
-        text = "json_extract(content, '$.feedback')" if feedback else "NULL"
-        statement = (
-            f"SELECT id, started, evaluator, json_extract(content, '$.cost.usd'), {text} "
-            "FROM evaluations WHERE id IN"
-        )
         with self._reading() as connection:
+            sql = connection.dialect
+            statement = (
+                f"SELECT id, started, evaluator, {sql.usd}, "
+                f"{sql.feedback if feedback else 'NULL, NULL'} FROM evaluations WHERE id IN"
+            )
             rows = select_each(connection, statement, evaluations)
             return dict(_judging_cost(as_digits(id), *row) for id, *row in rows)
 
@@ -127,13 +127,14 @@ class CostQueries(Database):
         wanted = set(evaluators)
         if not wanted:
             return {}
-        statement = (
-            "SELECT evaluator, round(avg(json_extract(content, '$.usage.inputTokens'))), "
-            "round(avg(json_extract(content, '$.usage.outputTokens'))) "
-            f"FROM (SELECT * FROM evaluations ORDER BY rowid DESC LIMIT {_NEWEST}) "
-            "WHERE evaluator IN"
-        )
         with self._reading() as connection:
+            sql = connection.dialect
+            shown, written = sql.number("usage.inputTokens"), sql.number("usage.outputTokens")
+            statement = (
+                f"SELECT evaluator, round(avg({shown})), round(avg({written})) FROM "
+                f"(SELECT * FROM evaluations ORDER BY {sql.newest_first} LIMIT {_NEWEST}) "
+                "AS newest WHERE evaluator IN"
+            )
             rows = select_each(connection, statement, wanted, "GROUP BY evaluator")
             return {
                 as_digits(evaluator): Usage(int(shown), int(written))
@@ -150,34 +151,46 @@ class CostQueries(Database):
         wanted, table = set(makers), EVENTS[kind].name
         if not wanted:
             return {}
-        maker = (
-            "lower(hex(evaluator))" if kind == "judgement" else "json_extract(content, '$.model')"
-        )
-        statement = (
-            f"SELECT {maker} AS maker, avg(json_extract(content, '$.cost.usd')) "
-            f"FROM (SELECT * FROM {table} ORDER BY rowid DESC LIMIT {_NEWEST}) WHERE maker IN"
-        )
         with self._reading() as connection:
-            rows = select_each(connection, statement, wanted, "GROUP BY maker", as_value=str)
+            sql = connection.dialect
+            maker = sql.digits("evaluator") if kind == "judgement" else sql.model
+            statement = (
+                f"SELECT {maker}, avg({sql.usd}) FROM "
+                f"(SELECT * FROM {table} ORDER BY {sql.newest_first} LIMIT {_NEWEST}) "
+                f"AS newest WHERE {maker} IN"
+            )
+            rows = select_each(connection, statement, wanted, f"GROUP BY {maker}", as_value=str)
             return {maker: float(usd) for maker, usd in rows if usd is not None}
 
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
         """Return the sum of the known costs of these sessions, or judgements, in USD."""
         table = EVENTS[kind].name
-        statement = f"SELECT sum(json_extract(content, '$.cost.usd')) FROM {table} WHERE id IN"
         with self._reading() as connection:
+            statement = f"SELECT sum({connection.dialect.usd}) FROM {table} WHERE id IN"
             sums = select_each(connection, statement, ids)
             return sum((require_number(usd, table) or 0.0 for (usd,) in sums), 0.0)
 
 
+def select_people(connection: Connection, columns: str = "id") -> str:
+    """Return the query for the evaluators who are people."""
+    return f"SELECT {columns} FROM evaluators WHERE {connection.dialect.field('human')} IS NOT NULL"
+
+
+def read_feedback(id: str, text: Any, content: Any) -> str | None:
+    """Return the feedback in the columns of `Dialect.feedback`; None when there is none."""
+    if content is not None:
+        text = decode_content("evaluations", id, content).get("feedback")
+    return None if text is None else require_text(text, "evaluations", id)
+
+
 def _judging_cost(
-    id: str, started: Any, evaluator: bytes, usd: Any, feedback: Any
+    id: str, started: Any, evaluator: bytes, usd: Any, *feedback: Any
 ) -> tuple[str, JudgingCost]:
     return id, JudgingCost(
         as_time(started, "evaluations", id),
         as_digits(evaluator),
         require_number(usd, "evaluations", id),
-        None if feedback is None else require_text(feedback, "evaluations", id),
+        read_feedback(id, *feedback),
     )
 
 

@@ -10,7 +10,7 @@ from evalstore import hashing
 from evalstore.deserialize import restore_failure
 from evalstore.results import Failure
 from evalstore.store.contents import as_time, decode_content
-from evalstore.store.database import Database, select_each
+from evalstore.store.database import NO_LIMIT, Database, select_each
 from evalstore.store.ids import as_digits
 
 Place = tuple[str, str | None, str]
@@ -52,7 +52,7 @@ class FailureQueries(Database):
         """Return failures, newest first."""
         query = "SELECT id, content FROM failures ORDER BY at DESC, id LIMIT ?"
         with self._reading() as connection:
-            rows = connection.execute(query, (-1 if limit is None else limit,))
+            rows = connection.execute(query, (NO_LIMIT if limit is None else limit,))
             return [_logged(*row) for row in rows]
 
     def find_failures_of(
@@ -60,8 +60,8 @@ class FailureQueries(Database):
     ) -> list[LoggedFailure]:
         """Return failures to answer these questions or judge these sessions, newest first."""
         statement = "SELECT id, content FROM failures WHERE"
-        subject = "question IS NULL AND json_extract(content, '$.subject') IN"
         with self._reading() as connection:
+            subject = f"question IS NULL AND {connection.dialect.text('subject')} IN"
             of_questions = select_each(connection, f"{statement} question IN", questions)
             of_subjects = select_each(connection, f"{statement} {subject}", subjects, as_value=str)
             failures = {_logged(*row) for row in chain(of_questions, of_subjects)}

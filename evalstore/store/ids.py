@@ -9,7 +9,7 @@ from evalstore.errors import StoreError
 
 _ID_BYTES = 16
 JOINED_IDS = "count(*), CAST(group_concat(id, '') AS BLOB)"
-"""The columns of a query for `as_joined`: SQLite joins a million ids in a tenth of a second."""
+"""The columns for `as_joined` in SQLite, which joins a million ids in a tenth of a second."""
 
 
 def as_bytes(value: str | None) -> bytes | None:

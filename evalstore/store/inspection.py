@@ -1,25 +1,22 @@
-"""Inspects the file of a store without creating, migrating or writing anything."""
+"""Inspects a store without creating, migrating or writing anything."""
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from evalstore.store.connection import harden
 from evalstore.store.migrations import HEAD, KNOWN
-from evalstore.store.schema_check import SCHEMA, find_foreign
+
+if TYPE_CHECKING:
+    from evalstore.store.location import DatabaseAddress
 
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """The state of a store's file."""
+    """The state of a store."""
 
-    path: Path
     size: int | None
-    """The size in bytes, including the log; None when there is no file."""
+    """The size in bytes, including the log; None when there is no store."""
     version: str | None = None
     """The migration of the store; None when it cannot be read or is empty."""
     writable: bool = False
@@ -37,34 +34,12 @@ class StoreState:
         return self.version in KNOWN and self.version != HEAD
 
 
-def inspect_store(path: Path) -> StoreState:
-    """Return the state of the store at a path."""
+def inspect_database(address: DatabaseAddress) -> StoreState:
+    """Return the state of a store in a database; raises `StoreError` if it cannot be reached."""
+    from evalstore.store.postgresql.driver import PostgreSQLDriver
+
+    driver = PostgreSQLDriver(address, patience=0.0)
     try:
-        size = path.stat().st_size
-    except OSError:
-        folder = next(parent for parent in path.absolute().parents if parent.exists())
-        return StoreState(path, None, writable=os.access(folder, os.W_OK))
-    log = Path(f"{path}-wal")
-    size += log.stat().st_size if log.exists() else 0
-    # SQLite writes its log beside the store.
-    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-    # On read-only media SQLite can only read a file that is opened as immutable.
-    mode = "mode=rw" if writable else "mode=ro&immutable=1"
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
-            harden(connection)
-            rows = connection.execute(SCHEMA).fetchall()
-            tables = {name for _, name, _ in rows}
-            unreadable = [extra.words for extra in find_foreign(rows) if extra.blocks_reading]
-            if unreadable:
-                return StoreState(path, size, None, writable, unreadable[0])
-            if tables and "alembic_version" not in tables:
-                return StoreState(path, size, None, writable, "it is not a store of evalstore")
-            row = (
-                connection.execute("SELECT version_num FROM alembic_version").fetchone()
-                if tables
-                else None
-            )
-    except sqlite3.Error as error:
-        return StoreState(path, size, None, writable, str(error))
-    return StoreState(path, size, row[0] if row else None, writable)
+        return StoreState(*driver.inspect())
+    finally:
+        driver.close()

@@ -12,14 +12,16 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.store.database import select_each
+from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.table_columns import LEASES
 
 if TYPE_CHECKING:
     from evalstore.store.database import Database
@@ -66,42 +68,49 @@ class Leases:
 
         Without `wait`, `StoreLockedError` is raised at once while another program writes.
         """
-        statement = "SELECT id, runner FROM leases WHERE id IN"
-        with self._store.writing(wait=wait) as connection:
-            self._join(connection)
-            held = {
-                as_digits(id): as_digits(runner)
-                for id, runner in select_each(connection, statement, keys)
-            }
-            alive = self._remove_dead(connection, set(held.values()) - {self.runner.id})
-            taken = {key for key, runner in held.items() if runner in alive}
-            own = {key for key, runner in held.items() if runner == self.runner.id}
-            granted = set(keys) - taken
-            insert_leases(connection, self.runner.id, granted - own)
-        self.others = alive
+        holders, self.others = self._store.write(partial(self._claim, keys), wait=wait)
+        self._joined = True
+        taken = {key: runner for key, runner in holders.items() if runner != self.runner.id}
         self.stopped = {
-            key: alive[held[key]]
-            for key in taken
-            if self._silence(alive[held[key]]) >= HUNG_SECONDS
+            key: holder
+            for key, runner in taken.items()
+            if (holder := self.others.get(runner)) and self._silence(holder) >= HUNG_SECONDS
         }
-        return granted
+        return set(keys) - taken.keys()
 
-    def _join(self, connection: sqlite3.Connection) -> None:
+    def _claim(
+        self, keys: Collection[str], connection: Connection
+    ) -> tuple[dict[str, str], dict[str, LeaseHolder]]:
+        """Take the free leases; returns the holder of each key, and the other live holders."""
+        self._join(connection)
+        insert_free_leases(connection, self.runner.id, keys)
+        holders = _find_holders(connection, keys)
+        others = set(holders.values()) - {self.runner.id}
+        alive = self._remove_dead(connection, others)
+        if freed := [key for key, runner in holders.items() if runner in others - alive.keys()]:
+            insert_free_leases(connection, self.runner.id, freed)
+            holders |= _find_holders(connection, freed)
+            # Another runner may have been faster.
+            alive |= self._remove_dead(connection, {holders[key] for key in freed} - others)
+        return holders, alive
+
+    def _join(self, connection: Connection) -> None:
         """Add this runner; the first time also remove dead runners."""
         if not self._joined:
             rows = connection.execute("SELECT id FROM runners").fetchall()
             self._remove_dead(connection, {as_digits(row[0]) for row in rows})
-            self._joined = True
         # Each time, because another process that considered this one dead may have removed it.
         id, *rest = self.runner
-        statement = "INSERT OR IGNORE INTO runners (id, place, pid, born, beat)"
-        connection.execute(f"{statement} VALUES (?, ?, ?, ?, ?)", (as_bytes(id), *rest))
+        connection.execute(
+            "INSERT INTO runners (id, place, pid, born, beat) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
+            (as_bytes(id), *rest),
+        )
 
-    def _remove_dead(
-        self, connection: sqlite3.Connection, runners: set[str]
-    ) -> dict[str, LeaseHolder]:
+    def _remove_dead(self, connection: Connection, runners: set[str]) -> dict[str, LeaseHolder]:
         """Remove the dead of these runners with their leases; returns the live ones by id."""
         alive: dict[str, LeaseHolder] = {}
+        runners = runners - {self.runner.id}
         if not runners:
             return alive
         statement = "SELECT id, place, pid, born, beat FROM runners WHERE id IN"
@@ -109,7 +118,7 @@ class Leases:
             runner = LeaseHolder(as_digits(id), place, pid, born, beat)
             if self._is_alive(runner):
                 alive[runner.id] = runner
-        for dead in runners - alive.keys():
+        for dead in sorted(runners - alive.keys()):
             _remove(connection, dead)
         return alive
 
@@ -132,45 +141,58 @@ class Leases:
 
     def has(self, key: str) -> bool:
         """Return whether this run holds the lease on a key."""
-        with self._store.writing() as connection:
-            rows = select_each(connection, "SELECT runner FROM leases WHERE id IN", [key])
-            return [as_digits(row[0]) for row in rows] == [self.runner.id]
+        holders = self._store.write(lambda connection: _find_holders(connection, [key]))
+        return holders.get(key) == self.runner.id
 
     def beat(self) -> None:
         """Increment the beat, which shows that this runner is alive."""
         if not self._joined:
             return
         self.runner = self.runner._replace(beat=self.runner.beat + 1)
-        with self._store.writing() as connection:
-            connection.execute(
-                "UPDATE runners SET beat = ? WHERE id = ?",
-                (self.runner.beat, as_bytes(self.runner.id)),
-            )
+        statement = "UPDATE runners SET beat = ? WHERE id = ?"
+        values = (self.runner.beat, as_bytes(self.runner.id))
+        self._store.write(lambda connection: connection.execute(statement, values))
 
     def leave(self) -> None:
         """Release all leases."""
         if self._joined:
-            with self._store.writing() as connection:
-                _remove(connection, self.runner.id)
+            self._store.write(lambda connection: _remove(connection, self.runner.id))
             self._joined = False
 
 
-def insert_leases(connection: sqlite3.Connection, runner: str, keys: Iterable[str]) -> None:
-    """Insert leases on free keys."""
-    rows = [(as_bytes(key), as_bytes(runner)) for key in keys]
+def _find_holders(connection: Connection, keys: Iterable[str]) -> dict[str, str]:
+    """Return the runners that hold these keys, by key."""
+    rows = select_each(connection, "SELECT id, runner FROM leases WHERE id IN", keys)
+    return {as_digits(id): as_digits(runner) for id, runner in rows}
+
+
+def insert_free_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
+    """Insert leases on those of these keys that no runner holds."""
+    # All runners take them in one order: so none waits for one that waits for it.
+    rows = [(as_bytes(key), as_bytes(runner)) for key in sorted(set(keys))]
     if rows:
-        statement = "INSERT OR REPLACE INTO leases (id, runner) VALUES (?, ?)"
+        connection.insert(LEASES, rows)
+
+
+def take_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
+    """Insert leases on keys, also on those that a dead runner holds."""
+    rows = [(as_bytes(key), as_bytes(runner)) for key in sorted(set(keys))]
+    if rows:
+        statement = (
+            "INSERT INTO leases (id, runner) VALUES (?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET runner = excluded.runner"
+        )
         connection.executemany(statement, rows)
 
 
-def delete_leases(connection: sqlite3.Connection, runner: str, keys: Iterable[str]) -> None:
+def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
     """Release leases, unless another runner holds them by now."""
-    rows = [(as_bytes(key), as_bytes(runner)) for key in keys]
+    rows = [(as_bytes(key), as_bytes(runner)) for key in sorted(keys)]
     if rows:
         connection.executemany("DELETE FROM leases WHERE id = ? AND runner = ?", rows)
 
 
-def _remove(connection: sqlite3.Connection, runner: str) -> None:
+def _remove(connection: Connection, runner: str) -> None:
     connection.execute("DELETE FROM leases WHERE runner = ?", (as_bytes(runner),))
     connection.execute("DELETE FROM runners WHERE id = ?", (as_bytes(runner),))
 

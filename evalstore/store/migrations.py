@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import StoreError
 from evalstore.store.table_columns import MIGRATION, STATEMENTS
@@ -55,6 +55,19 @@ def transaction(raw: sqlite3.Connection) -> Iterator[Connection]:
 
     Errors of the database are raised as those of sqlite3. An interrupt closes the connection.
     """
+    with joined("sqlite://", raw, sqlite3.DatabaseError, "BEGIN IMMEDIATE") as connection:
+        yield connection
+
+
+@contextmanager
+def joined(
+    dialect: str, raw: Any, error_class: type[Exception], begin: str | None = None
+) -> Iterator[Connection]:
+    """Return a transaction of SQLAlchemy on a connection of a driver.
+
+    It begins with the statement `begin`, or as the driver does. Errors of the database are raised
+    as those of the driver.
+    """
     import logging
 
     from sqlalchemy import create_engine, event
@@ -63,18 +76,19 @@ def transaction(raw: sqlite3.Connection) -> Iterator[Connection]:
 
     # SQLAlchemy logs an interrupt of a rollback with a traceback, and raises it as well.
     logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
-    engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
+    engine = create_engine(dialect, creator=lambda: raw, poolclass=StaticPool)
+    if begin:
 
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        @event.listens_for(engine, "begin")
+        def _begin(connection: Connection) -> None:
+            connection.exec_driver_sql(begin)
 
     try:
         with engine.begin() as connection:
             yield connection
     except SQLAlchemyError as error:
         cause = getattr(error, "orig", None)
-        raise cause or sqlite3.DatabaseError(str(error)) from error
+        raise cause or error_class(str(error)) from error
 
 
 def upgrade(connection: Connection, folder: Path | None = None, head: str | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore import hashing
 from evalstore.runs import restore_run
@@ -21,13 +21,11 @@ from evalstore.store.contents import (
 )
 from evalstore.store.database import Database, append, select_each
 from evalstore.store.derived_columns import derive_columns
-from evalstore.store.ids import JOINED_IDS, as_bytes, as_digits, as_id, as_joined, hash_joined
+from evalstore.store.driver import Connection
+from evalstore.store.ids import as_bytes, as_digits, as_id, as_joined, hash_joined
 from evalstore.store.references import iterate_references
 from evalstore.store.table_columns import EVALUATIONS, EVENTS, FAILURES, RUNS, TABLES, VERSIONS
 from evalstore.values import FileVersion, Json
-
-if TYPE_CHECKING:
-    import sqlite3
 
 ID_BYTES = 16
 _ID = re.compile("[0-9a-f]{32}")
@@ -120,8 +118,7 @@ class RecordQueries(Database):
     @contextmanager
     def snapshot_ids(self) -> Iterator[IdSnapshot]:
         """Return the ids of all rows as they are now, however much is written meanwhile."""
-        with self._reading() as connection:
-            connection.execute("BEGIN")
+        with self.snapshot() as connection:
             yield IdSnapshot(connection)
 
     def load_records(self, table: str, ids: Iterable[str]) -> list[StoredRecord]:
@@ -183,15 +180,18 @@ class RecordQueries(Database):
         by_table: dict[str, dict[str, dict[str, Any]]] = {}
         for checked in records:
             by_table.setdefault(checked.record.table, {})[checked.record.id] = checked.row
-        with self.writing() as connection:
+
+        def write(connection: Connection) -> None:
             for table in sorted(by_table, key=COPIED_TABLES.index):
                 append(connection, TABLES[table], by_table[table])
+
+        self.write(write)
 
 
 class IdSnapshot:
     """The ids in a store at one moment."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
@@ -201,7 +201,8 @@ class IdSnapshot:
 
     def hash_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
         """Return the hash of the same ids; None if there is something else among them."""
-        query = f"SELECT {JOINED_IDS} FROM {table} WHERE id BETWEEN ? AND ?"
+        joined = self._connection.dialect.joined_ids
+        query = f"SELECT {joined} FROM {table} WHERE id BETWEEN ? AND ?"
         return hash_joined(as_joined(*self._connection.execute(query, (first, last)).fetchone()))
 
     def iterate_fields(self, table: str, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
@@ -210,8 +211,8 @@ class IdSnapshot:
         A list is its JSON, and a field that is missing None. Nothing is checked: decoding a
         content takes ten times as long.
         """
-        fields = ", ".join(f"json_extract(content, '$.{name}')" for name in names)
-        for id, *values in self._connection.execute(f"SELECT id, {fields} FROM {table}"):
+        fields = ", ".join(map(self._connection.dialect.field, names))
+        for id, *values in self._connection.stream(f"SELECT id, {fields} FROM {table}"):
             yield (as_id(id), *values)
 
     def iterate_contents(
@@ -221,13 +222,13 @@ class IdSnapshot:
 
         Raises `StoreError` for a content that does not match its id or its kind.
         """
-        tests = " OR ".join(f"instr(content, '\"{name}\":')" for name in mentioning)
+        tests = " OR ".join(self._connection.dialect.has(f'"{name}":') for name in mentioning)
         query = f"SELECT id, content FROM {table} WHERE {tests or 'TRUE'}"
-        for id, content in self._connection.execute(query):
+        for id, content in self._connection.stream(query):
             digits, decoded = decode_row(table, id, content)
             yield bytes.fromhex(digits), decoded
 
     def count(self, table: str, most: int) -> int:
         """Return how many rows a table has, but not more than `most`."""
-        query = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT ?)"
+        query = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT ?) AS counted"
         return int(self._connection.execute(query, (most,)).fetchone()[0])

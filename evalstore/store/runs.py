@@ -9,7 +9,7 @@ from typing import Any
 from evalstore import hashing
 from evalstore.runs import Run, describe_run, restore_run
 from evalstore.store.contents import decode_row, missing
-from evalstore.store.database import Database, ensure
+from evalstore.store.database import NO_LIMIT, Database, ensure
 from evalstore.store.ids import as_bytes
 from evalstore.store.table_columns import RUNS
 
@@ -28,15 +28,14 @@ class RunQueries(Database):
         """Append a run; returns it with its id."""
         id, canonical = hashing.identify(describe_run(run))
         row = {"id": id, "content": canonical, "started": run.started}
-        with self.writing() as connection:
-            ensure(connection, RUNS, {id: row})
+        self.write(lambda connection: ensure(connection, RUNS, {id: row}))
         return replace(run, id=id)
 
     def find_runs(self, *, limit: int | None = None, offset: int = 0) -> list[Run]:
         """Return runs, newest first."""
         query = "SELECT id, content FROM runs ORDER BY started DESC, id DESC LIMIT ? OFFSET ?"
         with self._reading() as connection:
-            rows = connection.execute(query, (-1 if limit is None else limit, offset))
+            rows = connection.execute(query, (NO_LIMIT if limit is None else limit, offset))
             return [_run(*row) for row in rows]
 
     def find_recent_runs(

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from evalstore.errors import StoreError
-from evalstore.store.connection import harden
 from evalstore.store.database import select_each
 from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.search_texts import (
@@ -31,6 +30,7 @@ from evalstore.store.search_texts import (
     searchable_text,
 )
 from evalstore.store.search_words import fold_words, make_phrases
+from evalstore.store.sqlite.connection import SQLiteConnection, harden
 from evalstore.store.store import Store
 from evalstore.values import Json
 
@@ -66,7 +66,7 @@ Report = Callable[[int, int], bool]
 class SearchIndex:
     """An open index."""
 
-    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+    def __init__(self, connection: SQLiteConnection, path: str) -> None:
         self._connection = connection
         self.path = path
         """Empty when it is in memory."""
@@ -106,6 +106,7 @@ class SearchIndex:
             timeout=_BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
+            factory=SQLiteConnection,
         )
         try:
             harden(connection)
@@ -152,8 +153,8 @@ class SearchIndex:
         """Return the sorted ids of this kind that are not in the index, concatenated."""
         query = "SELECT id FROM documents WHERE kind = ? ORDER BY id"
         known = self._connection.execute(query, (KINDS.index(kind),))
-        with store._reading() as connection:
-            ids = connection.execute(f"SELECT id FROM {TABLES[kind]} ORDER BY id")
+        with store.snapshot() as connection:
+            ids = connection.stream(f"SELECT id FROM {TABLES[kind]} ORDER BY id")
             missing = bytearray()  # as a list of ids it would need far more memory
             for id in _without(map(_id_of, ids), map(_id_of, known)):
                 missing += id

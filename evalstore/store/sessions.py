@@ -15,13 +15,13 @@ from evalstore.store.contents import (
     decode_row,
     require,
     require_number,
-    require_text,
 )
-from evalstore.store.costs import PEOPLE, Spent, make_spent
+from evalstore.store.costs import Spent, make_spent, read_feedback, select_people
 from evalstore.store.database import append, select_each
+from evalstore.store.driver import Connection
 from evalstore.store.failures import failure_rows
 from evalstore.store.ids import as_digits
-from evalstore.store.leases import delete_leases, insert_leases
+from evalstore.store.leases import delete_leases, take_leases
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
 from evalstore.store.tree_nodes import NodeQueries
 from evalstore.values import Json, Reply
@@ -69,17 +69,21 @@ class SessionQueries(NodeQueries):
 
         `leases` are taken and released in the same transaction.
         """
-        with self.writing(wait=wait) as connection:
+        rows_by_table = (
+            (SESSIONS, _session_rows(sessions or {})),
+            (EVALUATIONS, _evaluation_rows(evaluations or {})),
+            (FAILURES, failure_rows(failures)),
+        )
+
+        def write(connection: Connection) -> None:
             if leases:
-                insert_leases(connection, leases.runner, leases.taken)
+                take_leases(connection, leases.runner, leases.taken)
                 delete_leases(connection, leases.runner, leases.released)
-            for table, rows in (
-                (SESSIONS, _session_rows(sessions or {})),
-                (EVALUATIONS, _evaluation_rows(evaluations or {})),
-                (FAILURES, failure_rows(failures)),
-            ):
+            for table, rows in rows_by_table:
                 if rows:
                     append(connection, table, rows)
+
+        self.write(write, wait=wait)
 
     def find_samples(self, questions: Iterable[str]) -> dict[str, list[Sample]]:
         """Return the sessions of these questions, oldest first."""
@@ -113,7 +117,7 @@ class SessionQueries(NodeQueries):
         )
         by_subject: dict[str, list[Vote]] = {}
         with self._reading() as connection:
-            people = {id for (id,) in connection.execute(PEOPLE)}
+            people = {id for (id,) in connection.execute(select_people(connection))}
             for subject, started, *ids, verdict, score in select_each(
                 connection, statement, subjects
             ):
@@ -153,10 +157,15 @@ class SessionQueries(NodeQueries):
 
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the feedback of those of these evaluations that have one."""
-        statement = "SELECT id, json_extract(content, '$.feedback') FROM evaluations WHERE id IN"
+        feedback: dict[str, str] = {}
         with self._reading() as connection:
-            rows = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
-        return {id: require_text(text, "evaluations", id) for id, text in rows if text is not None}
+            statement = f"SELECT id, {connection.dialect.feedback} FROM evaluations WHERE id IN"
+            for bytes_, *columns in select_each(connection, statement, ids):
+                id = as_digits(bytes_)
+                text = read_feedback(id, *columns)
+                if text is not None:
+                    feedback[id] = text
+        return feedback
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Return evaluations by id; raises `StoreError` when one is missing."""
@@ -192,13 +201,14 @@ class SessionQueries(NodeQueries):
 
     def find_labels_among(self, ids: Iterable[str]) -> frozenset[str]:
         """Return those of these evaluations that are labels of people."""
-        statement = f"SELECT id FROM evaluations WHERE evaluator IN ({PEOPLE}) AND id IN"
         with self._reading() as connection:
+            people = select_people(connection)
+            statement = f"SELECT id FROM evaluations WHERE evaluator IN ({people}) AND id IN"
             return frozenset(as_digits(id) for (id,) in select_each(connection, statement, ids))
 
     def _people(self) -> list[tuple[str, Json]]:
         with self._reading() as connection:
-            rows = connection.execute(PEOPLE.replace("SELECT id", "SELECT id, content"))
+            rows = connection.execute(select_people(connection, "id, content"))
             return [decode_row("evaluators", *row) for row in rows]
 
     def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:

@@ -12,22 +12,28 @@ from tempfile import TemporaryDirectory
 from evalstore.errors import StoreError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.store import migrations
-from evalstore.store.connection import Pool
-from evalstore.store.database import refuse_foreign
-from evalstore.store.database_errors import explain_database_error
-from evalstore.store.schema_check import SCHEMA, find_foreign
+from evalstore.store.location import StoreLocation
+from evalstore.store.schema_objects import refuse_foreign
+from evalstore.store.sqlite.connection import Pool
+from evalstore.store.sqlite.error_messages import explain_database_error
+from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
 from evalstore.store.store import Store
 
 _BUSY_MILLISECONDS = 10_000
 
 
 @contextmanager
-def open_unchanged(path: Path) -> Iterator[Store]:
+def open_unchanged(location: StoreLocation) -> Iterator[Store]:
     """Open a store that is only read; raises `StoreError` as `Store.open` does.
 
     A store that is older than this program, or that another program may be writing to, is copied
-    to a temporary file, and the copy is opened.
+    to a temporary file, and the copy is opened. A database must be up to date.
     """
+    if not isinstance(location, Path):
+        with closing(Store.open(location, keep_copy=False)) as store:
+            yield store
+        return
+    path = location
     if not path.is_file():
         raise StoreError(f"there is no store at '{path}'")
     if not Path(f"{path}-wal").exists() and _is_current(path):

@@ -9,6 +9,7 @@ from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.store.contents import as_blob, decode_content, decode_row, missing
 from evalstore.store.database import ensure, select_each
+from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.table_columns import FILES, VERSIONS, TableColumns
 from evalstore.store.tree_nodes import NodeQueries
@@ -32,9 +33,12 @@ class VersionQueries(NodeQueries):
             by_table.setdefault(FILES, {})[id] = {"id": id, "content": content, "data": file.data}
         if not by_table:
             return
-        with self.writing() as connection:
+
+        def write(connection: Connection) -> None:
             for table, rows in by_table.items():
                 ensure(connection, table, rows)
+
+        self.write(write)
 
     def load_contents(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
         """Return the contents of those of these versions that the store has."""

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from evalstore.errors import EvalstoreError, FileProblem, WorkspaceError
+from evalstore.errors import EvalstoreError, FileProblem, OutsideError, WorkspaceError
 from evalstore.files.access import LARGEST_TEXT, normalise, read_file
 from evalstore.files.yaml12 import read_yaml
+from evalstore.store.location import StoreLocation, is_url, read_address
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.index import Stamp, walk
 from evalstore.workspace.private_files import PrivateFiles
@@ -18,6 +19,10 @@ from evalstore.workspace.settings_reader import read_settings
 
 _NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
 """The stamp of a link to a place outside of the workspace; no regular file has it."""
+_ALLOW_DATABASE = (
+    "everything of the workspace would be stored there; "
+    "'--allow-outside' allows it, once and for this workspace"
+)
 
 
 class WorkspaceFolder:
@@ -63,12 +68,19 @@ class WorkspaceFolder:
         self._store_line = document.line("store")
         return settings, ignored_settings(value)
 
-    def locate_store(self) -> Path:
+    def locate_store(self) -> StoreLocation:
         """Locate the store; raises `OutsideError`."""
         name = self.settings.store
+        place = f"{self.config.name}:{self._store_line}: the store"
+        if is_url(name):
+            address = read_address(name)
+            try:
+                self.boundary.require_address(str(address), place)
+            except OutsideError as error:
+                raise OutsideError(str(error), hint=_ALLOW_DATABASE) from error
+            return address
         path = self.root / name
-        place = f"{self.config.name}:{self._store_line}: the store '{name}'"
-        self.boundary.require_database(path, place)
+        self.boundary.require_database(path, f"{place} '{name}'")
         return path
 
     @property

@@ -16,7 +16,7 @@ from evalstore.cli.main import main
 from evalstore.operations.exports.cells import csv_cell
 from evalstore.operations.exports.columns import COLUMNS, NAMES
 from evalstore.operations.exports.formats import FORMATS
-from evalstore.store import connection
+from evalstore.store.sqlite import connection
 from tests.builders import tree
 
 if TYPE_CHECKING:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +13,6 @@ from evalstore.execution.content_cache import ContentCache
 from evalstore.results import Session
 from evalstore.store import Store
 from evalstore.values import EvaluationVersion, Question, Reply, Text
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.open(tmp_path / "store.db", create=True)) as store:
-        yield store
 
 
 @pytest.fixture

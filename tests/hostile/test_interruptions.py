@@ -74,7 +74,7 @@ sys.exit(run())
 AT_CLOSE = """
 import os, signal, sys
 from evalstore.__main__ import run
-from evalstore.store.connection import Pool
+from evalstore.store.sqlite.connection import Pool
 
 def close(pool, close_all=Pool.close):
     os.kill(os.getpid(), signal.SIGINT)

@@ -16,8 +16,8 @@ from unittest import mock
 
 import evalstore
 from evalstore import hashing
-from evalstore.store import connection as connections
 from evalstore.store import ids
+from evalstore.store.sqlite import connection as connections
 from evalstore.workspace.folder import WorkspaceFolder
 
 _PACKAGE = str(Path(evalstore.__file__).parent)

@@ -20,11 +20,6 @@ def version_and_contents(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
     return next(iter(contents)), contents
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path / "store.db", create=True)
-
-
 def test_a_version_is_found_where_it_is(store: Store) -> None:
     (stored, content), (new, fresh), (last, later) = (
         version_and_contents("stored"),

@@ -88,7 +88,7 @@ def test_a_store_that_is_in_use_is_read_as_it_is(
         with store.writing() as connection:
             connection.execute("DELETE FROM runs")
             merge(here, _store(other))
-            connection.rollback()
+            connection.execute("ROLLBACK")
         assert len(_rows(here)) == len(stores.rows(full))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,12 @@ from evalstore.store import Store
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the store is, or will be."""
+    """Return where the SQLite file of a store is, or will be."""
     return tmp_path / "store.db"
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[Store]:
-    """A new store."""
-    opened = Store.open(path, create=True)
-    yield opened
-    opened.close()
+def file_store(path: Path) -> Iterator[Store]:
+    """Return a new store in a SQLite file, for what only those have."""
+    with closing(Store.open(path, create=True)) as opened:
+        yield opened

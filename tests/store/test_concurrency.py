@@ -12,8 +12,8 @@ import pytest
 
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, migrations
-from evalstore.store.connection import Pool
 from evalstore.store.fsck import check_store
+from evalstore.store.sqlite.connection import Pool
 from tests.store.sessions import a_run, a_test, fill
 
 ROOT = Path(__file__).parent.parent.parent

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.store import Store
-from evalstore.store.connection import Pool
+from evalstore.store.sqlite.connection import Pool
 from tests.store.sessions import a_run, a_test, fill
 
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,12 +28,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.seconds
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.open(tmp_path / "store.db", create=True)) as opened:
-        yield opened
 
 
 def elsewhere(leases: Leases, place: str = "another machine") -> Leases:
@@ -64,14 +57,14 @@ def test_what_is_given_back_is_free(store: Store) -> None:
 
 
 def test_the_leases_of_a_process_that_was_killed_are_free_at_once(
-    store: Store, tmp_path: Path
+    store: Store,
 ) -> None:
     program = (
         "import os, signal\n"
-        "from pathlib import Path\n"
         "from evalstore.store import Store\n"
         "from evalstore.store.leases import Leases\n"
-        f"Leases(Store.open(Path({str(tmp_path / 'store.db')!r}))).claim([{A!r}])\n"
+        "from evalstore.store.location import read_location\n"
+        f"Leases(Store.open(read_location({store.path!r}))).claim([{A!r}])\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
@@ -250,12 +243,13 @@ def test_only_leases_of_ones_own_are_given_back(store: Store) -> None:
     assert leases_of(store) == {A: first.runner.id, C: second.runner.id}
     with store.writing() as connection:
         module.delete_leases(connection, first.runner.id, [])
-        module.insert_leases(connection, first.runner.id, [])
+        module.take_leases(connection, first.runner.id, [])
     assert len(leases_of(store)) == 2
 
 
-def test_a_claim_can_be_made_without_waiting(store: Store) -> None:
-    with closing(Store.open(Path(store.path), busy=30)) as other:
+def test_a_claim_can_be_made_without_waiting(path: Path, file_store: Store) -> None:
+    store = file_store
+    with closing(Store.open(path, busy=30)) as other:
         leases = Leases(other)
         began = time.monotonic()
         with store.writing(), pytest.raises(StoreLockedError):

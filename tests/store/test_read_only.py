@@ -13,7 +13,7 @@ import pytest
 
 from evalstore.errors import StoreError
 from evalstore.store import Store
-from evalstore.store.connection import is_on_read_only_media
+from evalstore.store.sqlite.connection import is_on_read_only_media
 from tests.store.sessions import fill
 
 MOUNTED = """\

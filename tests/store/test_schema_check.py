@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.store import Store, connection
+from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.inspection import inspect_store
-from evalstore.store.schema_check import SCHEMA, find_foreign
 from evalstore.store.search_index import SearchIndex
+from evalstore.store.sqlite import connection
+from evalstore.store.sqlite.inspection import inspect_store
+from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
 from tests.store.sessions import a_run, a_test, fill
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
@@ -176,7 +177,7 @@ def test_an_older_store_with_a_trigger_is_not_migrated(filled: Path) -> None:
 def test_triggers_are_not_executed_even_if_nobody_looked_for_them(filled: Path) -> None:
     change(filled, DELETES)
     with closing(Store.open(filled)) as store:
-        store.foreign = []
+        store._driver.foreign = []
         with pytest.raises(StoreError, match="levels of trigger recursion"):
             store.ensure_versions(a_test("new"))
     assert counts(filled)["sessions"] == 2

@@ -12,6 +12,7 @@ import pytest
 from evalstore.results import Session
 from evalstore.store import Store
 from evalstore.store import search_index as module
+from evalstore.store.location import read_location
 from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_words import find_word_places, split_words
 from evalstore.values import Question, Reply, ToolCall
@@ -31,11 +32,6 @@ def add(store: Store, *texts: str, started: int = 1) -> list[str]:
         store.record({id: (session, content)})
         ids.append(id)
     return ids
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path / "store.db", create=True)
 
 
 def find(index: SearchIndex, text: str) -> frozenset[str]:
@@ -87,16 +83,18 @@ def test_what_was_stopped_goes_on_where_it_was(
     assert [find(index, f"number{n}") for n in range(7)] == [{id} for id in ids]
 
 
-def _update(folder: str) -> None:
+def _update(folder: str, location: str) -> None:
     module._BATCH = 7
-    store = Store.open(Path(folder) / "store.db")
+    store = Store.open(read_location(location))
     SearchIndex.open(Path(folder) / "search.db").update(store)
 
 
 def test_two_processes_make_one_index(store: Store, tmp_path: Path) -> None:
     ids = add(store, *(f"number{n}" for n in range(200)))
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_update, args=(str(tmp_path),)) for _ in range(2)]
+    processes = [
+        context.Process(target=_update, args=(str(tmp_path), store.path)) for _ in range(2)
+    ]
     for process in processes:
         process.start()
     for process in processes:

@@ -197,9 +197,9 @@ def test_a_missing_file_or_node_is_an_error(store: Store) -> None:
         store.load_any("run", "0" * 32)
 
 
-def test_a_store_can_be_read_while_nobody_may_write_to_it(path: Path, store: Store) -> None:
-    fill(store)
-    store.close()
+def test_a_store_can_be_read_while_nobody_may_write_to_it(path: Path, file_store: Store) -> None:
+    fill(file_store)
+    file_store.close()
     path.chmod(0o400)
     with closing(Store.open(path)) as reading:
         assert reading.count_runs() == 1

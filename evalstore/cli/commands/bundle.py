@@ -159,16 +159,21 @@ def _unbundle(file: Path, *, dry_run: bool, json: bool) -> None:
 
 @app.command()
 def merge(
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The file of the other store.")],
+    other: Annotated[
+        str,
+        typer.Argument(
+            metavar="OTHER", help="The other store: its file, or its address in PostgreSQL."
+        ),
+    ],
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="Only say what would be copied.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Copy the results of another store file.
+    """Copy the results of another store.
 
     What the store has already is left out, and every row is checked before it is stored. The other
-    store is never changed: if it is of an older version, a copy of it is migrated.
+    store is never changed: if it is a file of an older version, a copy of it is migrated.
 
     Exit code 6: one of the stores is damaged or cannot be used.
     """

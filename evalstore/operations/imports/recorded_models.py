@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
@@ -10,7 +11,7 @@ from evalstore.errors import FileProblem
 from evalstore.files.access import LARGEST_TEXT
 from evalstore.importers.template_writer import safe_file_name, unique
 from evalstore.importers.yaml_writer import block
-from evalstore.planning.open_project import open_store, store_path
+from evalstore.planning.open_project import locate_store, open_store
 from evalstore.values import RECORDED
 from evalstore.workspace.catalogue import is_known_kind, is_listed_model, read_catalogue
 from evalstore.workspace.model_files import Model, bare_model
@@ -62,7 +63,8 @@ def _stored_as_called(
     location: Location, workspace: WorkspaceFolder, models: dict[str, Model]
 ) -> set[str]:
     """Return the models that the store has as models to be called; they are not changed."""
-    if not models or not store_path(workspace, location).is_file():
+    place = locate_store(workspace, location)
+    if not models or (isinstance(place, Path) and not place.is_file()):
         return set()
     versions = {
         id: hashing.identify(hashing.describe_model(model.version("candidate")))[0]

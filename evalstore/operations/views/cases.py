@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, repeat
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.display import cost_text
@@ -23,17 +24,18 @@ from evalstore.operations.views.labels import LabelIndex, read_labels
 from evalstore.operations.views.run_text import commit_text
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import (
+    locate_store,
     open_catalogue,
     open_project,
     open_store,
     open_workspace,
     require_store,
-    store_path,
 )
 from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
 from evalstore.planning.results import as_result
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
+from evalstore.store.stamp import read_stamp
 from evalstore.store.table_columns import RUNS
 from evalstore.values import order_counts
 
@@ -145,7 +147,7 @@ class Cases:
 
 @dataclass(frozen=True, slots=True)
 class StoreStamp:
-    """The stamps of the store's files, which differ after every change of the store."""
+    """The stamps of the store's files, or of its database: they differ after every change of it."""
 
     seen: tuple[object, ...]
     is_there: bool
@@ -356,7 +358,9 @@ def stored_labels(location: Location) -> LabelIndex:
 
 def store_stamp(location: Location) -> StoreStamp:
     """Return the stamp of the store; raises `StoreError` when it is gone."""
-    path = store_path(open_workspace(location), location)
+    path = locate_store(open_workspace(location), location)
+    if not isinstance(path, Path):
+        return StoreStamp((read_stamp(path),), is_there=True)
     require_store(path, location)
     log = see(f"{path}-wal")
     # A program that only reads creates an empty log and removes it again.

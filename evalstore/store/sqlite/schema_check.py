@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from evalstore.store.schema_objects import UnexpectedObject
 from evalstore.store.table_columns import STATEMENTS
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"
@@ -22,20 +23,6 @@ _START = re.compile(
 )
 _PLAIN_INDEX = re.compile(r"CREATE INDEX \S+ ON \S+ \([\w\", ]+\)\Z")
 _OF_SQLITE = ("sqlite_autoindex_", "sqlite_sequence", "sqlite_stat")
-
-
-class UnexpectedObject(NamedTuple):
-    """An object in the schema that evalstore has not created, or one that is missing."""
-
-    words: str
-    """A message, such as `the trigger 'x' is not of evalstore`."""
-    table: str | None = None
-    """The table of evalstore that it replaces."""
-    blocks_writing: bool = False
-    """Whether it could change what is written."""
-    blocks_reading: bool = False
-    """Whether reading it could run code of its author, without end."""
-    missing: bool = False
 
 
 def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[UnexpectedObject]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Any
+
+from evalstore.store.driver import Dialect
+from evalstore.store.ids import JOINED_IDS
+from evalstore.store.table_columns import TableColumns
 
 LARGEST_VALUE = 256 * 2**20
 """The most bytes of a value or a row: files have at most 32 MiB, old nodes may have more."""
@@ -17,6 +22,51 @@ _CACHE = 32 * 1024
 """KiB of pages in memory: ids are random, so writes are spread over the file."""
 _KEPT = 5
 """The number of idle connections that stay open."""
+
+
+def _field(path: str) -> str:
+    return f"json_extract(content, '$.{path}')"
+
+
+SQLITE = Dialect(
+    field=_field,
+    text=_field,
+    number=_field,
+    has=lambda text: f"instr(content, '{text}')",
+    digits=lambda column: f"lower(hex({column}))",
+    usd=_field("cost.usd"),
+    seconds=(
+        "CASE json_array_length(content, '$.turns') "
+        f"WHEN 1 THEN {_field('turns[0].latency')} "
+        "ELSE (SELECT sum(json_extract(value, '$.latency')) "
+        "FROM json_each(content, '$.turns')) END"
+    ),
+    model=_field("model"),
+    feedback=f"{_field('feedback')}, NULL",
+    newest_first="rowid DESC",
+    joined_ids=JOINED_IDS,
+)
+
+
+class SQLiteConnection(sqlite3.Connection):
+    """A connection to a SQLite file."""
+
+    dialect = SQLITE
+
+    def stream(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield the rows of a query, as SQLite finds them."""
+        return self.execute(statement, parameters)
+
+    def select_in(self, statement: str, values: Sequence[Any], rest: str = "") -> list[Any]:
+        """Return the rows of a query that ends with `IN`, for these values."""
+        places = ", ".join(["?"] * len(values))
+        return self.execute(f"{statement} ({places}) {rest}", values).fetchall()
+
+    def insert(self, table: TableColumns, rows: Sequence[Sequence[Any]]) -> int:
+        """Insert rows, in the order of their columns, except those whose id is in the table."""
+        places, names = ", ".join("?" * len(table.columns)), ", ".join(table.columns)
+        statement = f"INSERT INTO {table.name} ({names}) VALUES ({places}) ON CONFLICT DO NOTHING"
+        return self.executemany(statement, rows).rowcount
 
 
 def harden(connection: sqlite3.Connection) -> None:
@@ -48,12 +98,12 @@ class Pool:
         self._path = path
         self._busy = busy
         self._immutable = immutable
-        self._idle: list[sqlite3.Connection] | None = []
+        self._idle: list[SQLiteConnection] | None = []
         """None when the pool is closed; connections that are returned later are closed, too."""
         self._lock = Lock()
 
     @contextmanager
-    def connect(self) -> Iterator[sqlite3.Connection]:
+    def connect(self) -> Iterator[SQLiteConnection]:
         """Return a connection for a `with` block; uncommitted changes are rolled back.
 
         Raises errors of sqlite3.
@@ -74,7 +124,7 @@ class Pool:
         for connection in idle or ():
             connection.close()
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def _give_back(self, connection: SQLiteConnection) -> None:
         try:
             if connection.in_transaction:
                 connection.rollback()
@@ -92,7 +142,7 @@ class Pool:
         if not is_kept:
             connection.close()
 
-    def _make(self) -> sqlite3.Connection:
+    def _make(self) -> SQLiteConnection:
         path = self._path.absolute()
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=ro&immutable=1" if self._immutable else path,
@@ -100,6 +150,7 @@ class Pool:
             isolation_level=None,
             check_same_thread=False,
             uri=self._immutable,
+            factory=SQLiteConnection,
         )
         try:
             harden(connection)

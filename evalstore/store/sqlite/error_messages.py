@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from evalstore.errors import StoreError, StoreLockedError
-from evalstore.store.connection import LARGEST_VALUE
+from evalstore.store.sqlite.connection import LARGEST_VALUE
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _LONGEST = 300

@@ -1,0 +1,133 @@
+"""What the queries need of a database: one protocol for SQLite and PostgreSQL.
+
+Statements are written once, with `?` for parameters and nothing that only one of the two knows.
+What each writes in another way is in `Dialect`, or is a method of `Connection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from evalstore.store.schema_objects import UnexpectedObject
+    from evalstore.store.table_columns import TableColumns
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Expressions that SQLite and PostgreSQL write in different ways."""
+
+    field: Callable[[str], str]
+    """Returns the expression for a field of `content`, such as `usage.inputTokens`."""
+    text: Callable[[str], str]
+    """Returns the same for a text, which texts can be compared with."""
+    number: Callable[[str], str]
+    """Returns the same for a number, which sums and means can be computed of."""
+    has: Callable[[str], str]
+    """Returns the condition that `content` has a text somewhere."""
+    digits: Callable[[str], str]
+    """Returns the digits of an id in a column."""
+    usd: str
+    """The cost of a session or a judgement."""
+    seconds: str
+    """The duration of all turns of a session."""
+    model: str
+    """The id of the model version of a session, in digits."""
+    feedback: str
+    """The feedback of a judgement as two columns: itself, or the content that has it."""
+    newest_first: str
+    """The order in which the rows of a table were stored, newest first."""
+    joined_ids: str
+    """The columns of a query for `as_joined`: the number of the ids, and the ids as one text."""
+
+
+class Rows(Protocol):
+    """The result of a statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """Return how many rows were changed."""
+
+    def fetchone(self) -> Any:
+        """Return the next row; None when there is none left."""
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the rows that are left."""
+
+
+class Connection(Protocol):
+    """A connection, which one thread uses at a time."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return the expressions of its database."""
+
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Rows:
+        """Execute a statement; its result may be held in memory."""
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Rows:
+        """Execute a statement once for each row of parameters."""
+
+    def stream(self, statement: str, parameters: Sequence[Any] = (), /) -> Iterator[Any]:
+        """Yield the rows of a query, in a snapshot, without holding all of them in memory."""
+
+    def select_in(self, statement: str, values: Sequence[Any], rest: str = "") -> list[Any]:
+        """Return the rows of a query that ends with `IN`, for these values.
+
+        `rest` follows the values in the statement.
+        """
+
+    def insert(self, table: TableColumns, rows: Sequence[Sequence[Any]]) -> int:
+        """Insert rows, in the order of their columns, except those whose id is in the table.
+
+        Returns how many were inserted.
+        """
+
+
+class Driver(Protocol):
+    """An open database with the tables of this program."""
+
+    name: str
+    """The path or the address of the store, as messages show it."""
+    foreign: list[UnexpectedObject]
+    """Objects in the schema that evalstore has not created, and objects that are missing."""
+    is_remote: bool
+    """Whether a transaction may take long because it crosses a network."""
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Return a connection that reads; each statement sees what is committed."""
+
+    def snapshot(self) -> AbstractContextManager[Connection]:
+        """Return a connection that reads what is committed now, however much is written."""
+
+    def writing(self, *, wait: bool = True) -> AbstractContextManager[Connection]:
+        """Return a transaction that writes.
+
+        Without `wait`, `StoreLockedError` is raised at once where it would wait for others.
+        """
+
+    def write(self, work: Callable[[Connection], T], *, wait: bool = True) -> T:
+        """Do work in a transaction that writes, and return its result.
+
+        Where that is safe, it is done again when the database has rolled it back.
+        """
+
+    def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield every row of every table with permanent contents, with the name of its table."""
+
+    def problems(self) -> list[str]:
+        """Return the problems that the database finds in itself."""
+
+    def stamp(self) -> str:
+        """Return a text that is another one whenever something may have been written."""
+
+    def close(self) -> None:
+        """Close all connections."""

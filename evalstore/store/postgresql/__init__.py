@@ -1,0 +1,1 @@
+"""Stores in PostgreSQL databases; the only package that imports psycopg."""

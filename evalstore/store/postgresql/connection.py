@@ -1,0 +1,197 @@
+"""Connections to PostgreSQL: statements with `?`, and reads that survive a lost connection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+from psycopg.types.json import set_json_loads
+
+from evalstore.errors import StoreError
+from evalstore.store.driver import Dialect
+from evalstore.store.postgresql.error_messages import is_lost
+from evalstore.store.postgresql.schema import array_type
+
+if TYPE_CHECKING:
+    from evalstore.store.location import DatabaseAddress
+    from evalstore.store.table_columns import TableColumns
+
+_CONNECT_SECONDS = "10"
+_STREAMED = 2_000
+"""Rows that are fetched together from a query that is streamed."""
+_INSERTED_BYTES = 32 * 2**20
+"""The most bytes of the rows of one statement, roughly."""
+RawConnection = psycopg.Connection[tuple[Any, ...]]
+
+
+def _path(name: str) -> str:
+    return f"'{{{name.replace('.', ',')}}}'"
+
+
+POSTGRESQL = Dialect(
+    field=lambda name: f"content_json(content) #> {_path(name)}",
+    text=lambda name: f"content_json(content) #>> {_path(name)}",
+    number=lambda name: f"(content_json(content) #>> {_path(name)})::double precision",
+    has=lambda text: f"strpos(content, '{text}') > 0",
+    digits=lambda column: f"encode({column}, 'hex')",
+    usd="usd",
+    seconds="seconds",
+    model="model",
+    feedback=(
+        "CASE WHEN strpos(content, '\\u0000') = 0 "
+        "THEN content_json(content) #> '{feedback}' END, "
+        "CASE WHEN strpos(content, '\\u0000') > 0 THEN content END"
+    ),
+    newest_first="started DESC",
+    joined_ids="count(*), string_agg(id, ''::bytea ORDER BY id)",
+)
+
+
+def connect(address: DatabaseAddress) -> RawConnection:
+    """Connect to a database; raises errors of psycopg, and `StoreError` for its encoding."""
+    defaults = {"connect_timeout": _CONNECT_SECONDS, "application_name": "evalstore"}
+    raw = psycopg.connect(
+        "",
+        autocommit=True,
+        # Connections may go through pgbouncer, where prepared statements are those of others.
+        prepare_threshold=None,
+        **{**defaults, **address.options, "client_encoding": "utf8"},  # type: ignore[arg-type]
+    )
+    try:
+        encoding = raw.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise StoreError(
+                f"the database '{address}' has the encoding {encoding}",
+                hint="create one with 'createdb --encoding=UTF8 --template=template0 NAME'",
+            )
+        set_json_loads(_load_json, raw)
+        raw.execute(
+            sql.SQL("SET search_path TO {}; SET client_min_messages TO warning").format(
+                sql.Identifier(address.schema)
+            )
+        )
+    except BaseException:
+        raw.close()
+        raise
+    return raw
+
+
+def _load_json(data: str | bytes) -> Any:
+    """Return a field of a content as SQLite does: a list or an object is its JSON."""
+    value = json.loads(data)
+    if isinstance(value, list | dict):
+        return data.decode() if isinstance(data, bytes) else data
+    return value
+
+
+@lru_cache(maxsize=1_000)
+def _translate(statement: str) -> bytes:
+    """Return a statement with the placeholders of psycopg."""
+    return statement.replace("%", "%%").replace("?", "%s").encode()
+
+
+class PostgreSQLConnection:
+    """A connection to a database.
+
+    Outside of a transaction, a statement that finds the connection lost is executed on a new one:
+    it only reads.
+    """
+
+    dialect = POSTGRESQL
+    _names = count()
+
+    def __init__(self, raw: RawConnection, reconnect: Callable[[], RawConnection]) -> None:
+        self.raw = raw
+        self._reconnect = reconnect
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Return whether a transaction has begun on it, also one that has failed."""
+        return self.raw.info.transaction_status not in (
+            TransactionStatus.IDLE,
+            TransactionStatus.UNKNOWN,
+        )
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+        """Execute a statement; its result is held in memory."""
+        began = self.is_in_transaction
+        try:
+            return self._execute(statement, parameters)
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if began or not is_lost(error):
+                raise
+        self.raw.close()
+        self.raw = self._reconnect()
+        return self._execute(statement, parameters)
+
+    def _execute(self, statement: str, parameters: Sequence[Any]) -> psycopg.Cursor[Any]:
+        cursor = self.raw.cursor(binary=True)
+        # Without parameters, there is nothing to escape, and there may be several statements.
+        return (
+            cursor.execute(_translate(statement), parameters)
+            if parameters
+            else cursor.execute(statement.encode())
+        )
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> psycopg.Cursor[Any]:
+        """Execute a statement once for each row of parameters."""
+        cursor = self.raw.cursor(binary=True)
+        cursor.executemany(_translate(statement), rows)
+        return cursor
+
+    def stream(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield the rows of a query, in a snapshot, some thousands at a time."""
+        name = f"stream_{next(self._names)}"
+        with self.raw.cursor(name, binary=True) as cursor:
+            cursor.itersize = _STREAMED
+            cursor.execute(_translate(statement), parameters)
+            yield from cursor
+
+    def select_in(self, statement: str, values: Sequence[Any], rest: str = "") -> list[Any]:
+        """Return the rows of a query that ends with `IN`, for these values."""
+        query = f"{statement.removesuffix('IN')}= ANY(?) {rest}"
+        return self.execute(query, (list(values),)).fetchall()
+
+    def count(self, query: str, *parameters: Any) -> int:
+        """Return the number that a query with one row and one column returns."""
+        (number,) = self.execute(query, parameters).fetchall()[0]
+        return int(number)
+
+    def insert(self, table: TableColumns, rows: Sequence[Sequence[Any]]) -> int:
+        """Insert rows, in the order of their columns, except those whose id is in the table.
+
+        They are inserted in the order of their ids, so that two transactions do not wait for
+        each other.
+        """
+        arrays = ", ".join(f"%s::{array_type(kind)}" for kind in table.columns.values())
+        names = ", ".join(table.columns)
+        statement = (
+            f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays}) "
+            "ON CONFLICT DO NOTHING"
+        ).encode()
+        inserted = 0
+        for batch in _batches(sorted(rows, key=lambda row: bytes(row[0]))):
+            columns = [list(column) for column in zip(*batch, strict=True)]
+            inserted += self.raw.execute(statement, columns).rowcount
+        return inserted
+
+
+def _batches(rows: Sequence[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
+    """Yield the rows in lists that fit into one statement."""
+    batch: list[Sequence[Any]] = []
+    size = 0
+    for row in rows:
+        length = sum(len(value) for value in row if isinstance(value, str | bytes))
+        if batch and size + length > _INSERTED_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += length
+    if batch:
+        yield batch

@@ -1,0 +1,155 @@
+"""Creates, migrates and inspects the schema of a store in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import errors, sql
+
+from evalstore.errors import StoreError
+from evalstore.store import migrations
+from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
+from evalstore.store.postgresql.schema import COMPUTED, statements
+from evalstore.store.schema_objects import UnexpectedObject
+from evalstore.store.table_columns import LEASES, RUNNERS, TABLES
+
+if TYPE_CHECKING:
+    from evalstore.store.location import DatabaseAddress
+
+_LOCK = 0x6576616C
+"""The key of the lock that is held while tables are created or migrated."""
+_OBJECTS = """
+SELECT c.relname, c.relkind::text,
+    ARRAY(SELECT a.attname::text FROM pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+    ARRAY(SELECT t.tgname::text FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal),
+    ARRAY(SELECT r.rulename::text FROM pg_rewrite r
+        WHERE r.ev_class = c.oid AND r.rulename <> '_RETURN'),
+    c.relrowsecurity
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = ? AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+"""
+
+
+def find_version(connection: PostgreSQLConnection, address: DatabaseAddress) -> str | None:
+    """Return the migration of a store; None where its schema is missing or empty.
+
+    Raises `StoreError` for a schema with the tables of something else.
+    """
+    try:
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except errors.UndefinedTable:
+        query = "SELECT count(*) FROM pg_tables WHERE schemaname = ?"
+        if connection.count(query, address.schema):
+            raise _foreign(address) from None
+        return None
+    if row is None:
+        raise _foreign(address)
+    return str(row[0])
+
+
+def _foreign(address: DatabaseAddress) -> StoreError:
+    return StoreError(
+        f"the schema '{address.schema}' of '{address}' has tables, but not those of evalstore",
+        hint="name another one with '?schema=NAME' at the end of the address",
+    )
+
+
+def create_store(connection: PostgreSQLConnection, address: DatabaseAddress) -> None:
+    """Create the schema and its tables, unless another process has."""
+    with _alone(connection):
+        query = "SELECT count(*) FROM pg_namespace WHERE nspname = ?"
+        if not connection.count(query, address.schema):
+            # IF NOT EXISTS would need the right to create a schema that exists.
+            connection.raw.execute(
+                sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema))
+            )
+        if _has_version(connection, address):
+            return
+        for statement in statements():
+            connection.execute(statement)
+
+
+def migrate(address: DatabaseAddress) -> None:
+    """Bring the tables of an older store up to date, unless another process has."""
+    raw = connect(address)
+    try:
+        raw.autocommit = False
+        with migrations.joined("postgresql+psycopg://", raw, psycopg.DatabaseError) as writing:
+            writing.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+            row = writing.exec_driver_sql("SELECT version_num FROM alembic_version").one()
+            if row[0] != migrations.HEAD:
+                migrations.upgrade(writing)
+    finally:
+        raw.close()
+
+
+@contextmanager
+def _alone(connection: PostgreSQLConnection) -> Iterator[None]:
+    """Hold the lock of creations and migrations in a transaction."""
+    connection.execute("BEGIN")
+    connection.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+    yield
+    connection.execute("COMMIT")
+
+
+def _has_version(connection: PostgreSQLConnection, address: DatabaseAddress) -> bool:
+    query = "SELECT count(*) FROM pg_tables WHERE schemaname = ? AND tablename = 'alembic_version'"
+    return connection.count(query, address.schema) > 0
+
+
+def find_unexpected(
+    connection: PostgreSQLConnection, address: DatabaseAddress
+) -> list[UnexpectedObject]:
+    """Return the differences of a schema from that of the newest migration."""
+    unexpected: list[UnexpectedObject] = []
+    tables = {table.name: table for table in (*TABLES.values(), RUNNERS, LEASES)}
+    missing = set(tables)
+    for name, kind, columns, triggers, rules, is_filtered in connection.execute(
+        _OBJECTS, (address.schema,)
+    ):
+        if name not in tables:
+            continue
+        missing.discard(name)
+        if kind != "r":
+            words = f"there is no table in the place of the table '{name}'"
+            unexpected.append(UnexpectedObject(words, name, True, True))
+        elif not {*tables[name].columns, *COMPUTED.get(name, ())} <= set(columns):
+            words = f"the table '{name}' is not as evalstore makes it"
+            unexpected.append(UnexpectedObject(words, name, blocks_writing=True))
+        for trigger in triggers:
+            words = f"the trigger '{trigger}' of the table '{name}' is not of evalstore"
+            unexpected.append(UnexpectedObject(words, None, True))
+        for rule in rules:
+            words = f"the rule '{rule}' of the table '{name}' is not of evalstore"
+            unexpected.append(UnexpectedObject(words, None, True))
+        if is_filtered:
+            words = f"the table '{name}' has policies that may hide rows"
+            unexpected.append(UnexpectedObject(words, None, False))
+    unexpected += [
+        UnexpectedObject(f"the table '{name}' is missing", None, True, missing=True)
+        for name in sorted(missing)
+    ]
+    return unexpected
+
+
+def measure(
+    connection: PostgreSQLConnection, address: DatabaseAddress, *, is_there: bool
+) -> tuple[int | None, bool]:
+    """Return the size of the tables in bytes, and whether this user may write to them.
+
+    Without a store, the size is None, and the other tells whether the user may create one.
+    """
+    if not is_there:
+        right = "has_database_privilege(current_database(), 'CREATE')"
+        return None, connection.count(f"SELECT ({right})::int") > 0
+    size = connection.count(
+        "SELECT COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relkind = 'r'",
+        address.schema,
+    )
+    may_write = "SELECT has_table_privilege('sessions', 'INSERT')::int"
+    return size, connection.count(may_write) > 0

@@ -1,0 +1,237 @@
+"""Opens and migrates a store in PostgreSQL, and provides its transactions.
+
+Writers do not wait for each other: rows are inserted if they are missing, whoever is first. A
+transaction that the server has rolled back, or whose connection was lost, is made again: all
+that is written is named by its content, so nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from threading import Event, Lock
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from evalstore.errors import EvalstoreError, StoreError
+from evalstore.store import migrations
+from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
+from evalstore.store.table_columns import TABLES
+
+try:
+    import psycopg
+except ImportError as error:
+    raise EvalstoreError(
+        "a store in PostgreSQL needs the package psycopg",
+        hint="install evalstore with the extra 'postgres': pip install 'evalstore[postgres]'",
+    ) from error
+
+from evalstore.store.postgresql.connection import PostgreSQLConnection, RawConnection, connect
+from evalstore.store.postgresql.creation import (
+    create_store,
+    find_unexpected,
+    find_version,
+    measure,
+    migrate,
+)
+from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
+
+if TYPE_CHECKING:
+    from evalstore.store.location import DatabaseAddress
+
+T = TypeVar("T")
+_STAMP = "SELECT pg_postmaster_start_time()::text || ' ' || pg_current_snapshot()::text"
+PATIENCE_SECONDS = 120.0
+"""How long a transaction is tried again while the server is away."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_KEPT = 5
+"""The number of idle connections that stay open."""
+
+
+class PostgreSQLDriver:
+    """An open database whose tables are those of this program."""
+
+    is_remote = True
+
+    def __init__(self, address: DatabaseAddress, patience: float) -> None:
+        """`patience` is how many seconds a server that goes away is waited for."""
+        self._address = address
+        self._patience = patience
+        self.name = str(address)
+        self.foreign: list[UnexpectedObject] = []
+        self._idle: list[PostgreSQLConnection] = []
+        self._lock = Lock()
+        self._closed = Event()
+
+    @classmethod
+    def open(
+        cls,
+        address: DatabaseAddress,
+        *,
+        create: bool,
+        inspect: bool = False,
+        patience: float = PATIENCE_SECONDS,
+    ) -> Self:
+        """Open the store at an address and bring its tables up to date, as `Database.open` does."""
+        driver = cls(address, patience)
+        try:
+            with driver.reading() as connection:
+                version = find_version(connection, address)
+                if version is None and not create:
+                    raise StoreError(
+                        f"there is no store at '{address}'", hint="run 'evalstore init' first"
+                    )
+                if version is None:
+                    create_store(connection, address)
+                elif version != migrations.HEAD:
+                    migrations.refuse_newer(version, driver.name)
+                    migrate(address)
+                driver.foreign = find_unexpected(connection, address)
+                if not inspect:
+                    blocking = [extra for extra in driver.foreign if extra.blocks_reading]
+                    refuse_foreign(driver.name, blocking)
+        except BaseException:
+            driver.close()
+            raise
+        return driver
+
+    def close(self) -> None:
+        """Close the connections; those in use are closed when they are returned."""
+        self._closed.set()
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.raw.close()
+
+    # --- transactions
+
+    @contextmanager
+    def reading(self) -> Iterator[PostgreSQLConnection]:
+        """Return a connection that reads; it is connected again when it was lost."""
+        with self._translated(), self._connection() as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgreSQLConnection]:
+        """Return a connection that reads what is committed now."""
+        with self.reading() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield connection
+
+    @contextmanager
+    def writing(self, *, wait: bool = True) -> Iterator[PostgreSQLConnection]:
+        """Return a transaction that writes; others are waited for only at the same rows."""
+        del wait
+        with self._translated(), self._transaction() as connection:
+            yield connection
+
+    def write(self, work: Callable[[PostgreSQLConnection], T], *, wait: bool = True) -> T:
+        """Do work in a transaction that writes; again after it was rolled back or lost."""
+        del wait
+        deadline, pause = monotonic() + self._patience, _FIRST_PAUSE
+        with self._translated():
+            while True:
+                try:
+                    with self._transaction() as connection:
+                        return work(connection)
+                except psycopg.Error as error:
+                    is_final = not (isinstance(error, ROLLED_BACK) or is_lost(error))
+                    if is_final or monotonic() > deadline or self._closed.wait(pause):
+                        raise
+                    pause = min(2 * pause, _LONGEST_PAUSE)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[PostgreSQLConnection]:
+        refuse_foreign(self.name, [extra for extra in self.foreign if extra.blocks_writing])
+        with self._connection() as connection:
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _connection(self) -> Iterator[PostgreSQLConnection]:
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = PostgreSQLConnection(connect(self._address), self._reconnect)
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def _give_back(self, connection: PostgreSQLConnection) -> None:
+        if connection.is_in_transaction:
+            with suppress(psycopg.Error):  # a lost one is closed below
+                connection.execute("ROLLBACK")
+        with self._lock:
+            is_kept = (
+                not self._closed.is_set()
+                and not connection.raw.closed
+                and not connection.is_in_transaction
+                and len(self._idle) < _KEPT
+            )
+            if is_kept:
+                self._idle.append(connection)
+        if not is_kept:
+            connection.raw.close()
+
+    def _reconnect(self) -> RawConnection:
+        """Connect again to a server that is back within the patience."""
+        deadline, pause = monotonic() + self._patience, _FIRST_PAUSE
+        while True:
+            try:
+                return connect(self._address)
+            except psycopg.Error as error:
+                if not is_lost(error) or monotonic() > deadline or self._closed.wait(pause):
+                    raise
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (psycopg.Error, UnicodeError) as error:
+            raise explain_database_error(error, self.name) from error
+
+    def stamp(self) -> str:
+        """Return the newest transactions of the server and those in progress.
+
+        Two equal stamps mean that nothing was committed in between.
+        """
+        with self.reading() as connection:
+            (row,) = connection.execute(_STAMP).fetchall()
+            return str(row[0])
+
+    def inspect(self) -> tuple[int | None, str | None, bool]:
+        """Return the size in bytes, the migration, and whether this user may write.
+
+        Without a store, the size is None, and the last tells whether this user may create one.
+        """
+        with self.reading() as connection:
+            version = find_version(connection, self._address)
+            size, may_write = measure(connection, self._address, is_there=version is not None)
+            return size, version, may_write
+
+    # --- for `fsck`
+
+    def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield every row of every table with permanent contents, with the name of its table."""
+        foreign = {extra.table for extra in self.foreign if extra.table}
+        with self.snapshot() as connection:
+            for name, table in TABLES.items():
+                if name in foreign:
+                    continue
+                columns = tuple(table.columns)
+                for row in connection.stream(f"SELECT {', '.join(columns)} FROM {name}"):
+                    yield name, dict(zip(columns, row, strict=True))
+
+    def problems(self) -> list[str]:
+        """Return the indexes of the store that the server does not use because they failed."""
+        query = (
+            "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE n.nspname = ? AND NOT i.indisvalid ORDER BY c.relname"
+        )
+        with self.reading() as connection:
+            rows = connection.execute(query, (self._address.schema,))
+            return [f"the index '{name}' is not valid" for (name,) in rows]

@@ -1,0 +1,130 @@
+"""Translates errors of psycopg and PostgreSQL into `StoreError` with messages for users."""
+
+from __future__ import annotations
+
+from psycopg import Error, InterfaceError, OperationalError, ProgrammingError, errors
+
+from evalstore.errors import StoreError, StoreLockedError, StoreUnreachableError
+
+_LONGEST = 300
+"""The most characters of a message of the server, which may quote a whole value."""
+ROLLED_BACK = (
+    errors.DeadlockDetected,
+    errors.SerializationFailure,
+    errors.IdleInTransactionSessionTimeout,
+)
+"""Errors after which a transaction can be made again as it was."""
+_GONE = (
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.CannotConnectNow,
+    errors.IdleSessionTimeout,
+    errors.TooManyConnections,
+)
+_CHECK_USER = "check the user of the address, and its password in PGPASSWORD or ~/.pgpass"
+_AGAIN = "run again when it is back: what is in the store stays there"
+_REASONS: tuple[tuple[type[Error] | tuple[type[Error], ...], str, str], ...] = (
+    (
+        errors.LockNotAvailable,
+        "the store '{name}' is locked by another program",
+        "wait until it is done and try again",
+    ),
+    (
+        (errors.InvalidPassword, errors.InvalidAuthorizationSpecification),
+        "the store '{name}' does not accept this user: {text}",
+        _CHECK_USER,
+    ),
+    (
+        errors.InvalidCatalogName,
+        "there is no database at '{name}': {text}",
+        "create it with 'createdb', or name another one",
+    ),
+    (
+        errors.InsufficientPrivilege,
+        "this user may not use the store '{name}': {text}",
+        "its owner can GRANT what is missing on the schema and its tables",
+    ),
+    (
+        errors.ReadOnlySqlTransaction,
+        "the store '{name}' is read-only: {text}",
+        "name the primary server, not a standby",
+    ),
+    (
+        (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded),
+        "there is no room left for the store '{name}': {text}",
+        "free some space on its server and run again: what is in the store stays there",
+    ),
+    (
+        (
+            errors.UndefinedTable,
+            errors.UndefinedColumn,
+            errors.UndefinedFunction,
+            errors.WrongObjectType,
+        ),
+        "the store '{name}' is damaged: {text}",
+        "restore a copy of it; 'evalstore fsck' lists what is wrong",
+    ),
+    (
+        errors.ProgramLimitExceeded,
+        "a value is too large for the store '{name}': {text}",
+        "a text may have 1 GiB, and all parameters of a statement together, too",
+    ),
+)
+
+
+_REFUSED: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (
+        ("authentication failed", "no password supplied", "pg_hba.conf", 'role "'),
+        "the store '{name}' does not accept this user: {text}",
+        _CHECK_USER,
+    ),
+    (
+        ('database "',),
+        "there is no database at '{name}': {text}",
+        "create it with 'createdb', or name another one",
+    ),
+)
+"""Words in the reasons for which a server refuses a connection: they come without a code."""
+
+
+def is_lost(error: BaseException) -> bool:
+    """Return whether an error means that the connection, or its server, is gone for now."""
+    if isinstance(error, _GONE):
+        return True
+    if not isinstance(error, OperationalError | InterfaceError) or error.sqlstate is not None:
+        return False
+    # Without a code of the server, the connection itself has failed.
+    return _refusal(shorten(error)) is None
+
+
+def _refusal(text: str) -> tuple[str, str] | None:
+    """Return the message and the hint for the reason of a server to refuse a connection."""
+    for words, message, hint in _REFUSED:
+        if "FATAL: " in text and any(word in text for word in words):
+            return message, hint
+    return None
+
+
+def explain_database_error(error: Exception, name: str) -> StoreError:
+    """Return the `StoreError` for an error of the store with this name."""
+    text = shorten(error)
+    if isinstance(error, OperationalError) and (refusal := _refusal(text)):
+        message, hint = refusal
+        return StoreError(message.format(name=name, text=text), hint=hint)
+    if isinstance(error, ProgrammingError) and error.sqlstate is None:
+        return StoreError(f"the address of the store '{name}' cannot be used: {text}")
+    if is_lost(error):
+        return StoreUnreachableError(f"the store '{name}' cannot be reached: {text}", hint=_AGAIN)
+    for kinds, message, hint in _REASONS:
+        if isinstance(error, kinds):
+            kind = StoreLockedError if kinds is errors.LockNotAvailable else StoreError
+            return kind(message.format(name=name, text=text), hint=hint)
+    return StoreError(f"the store '{name}' cannot be used: {text}")
+
+
+def shorten(error: Exception) -> str:
+    """Return the first lines of a message as one line, without what only a server's log needs."""
+    diagnostics = error.diag.message_primary if isinstance(error, Error) else None
+    text = diagnostics or str(error) or type(error).__name__
+    text = text.replace("connection failed: ", "", 1).partition("Is the server running")[0]
+    return " ".join(text.split())[:_LONGEST]

@@ -1,0 +1,92 @@
+"""The tables of a store in PostgreSQL: those of SQLite, in a schema of their own.
+
+Costs and durations are computed from `content` when a row is written. In SQLite queries compute
+them, because there a field of a JSON text is read faster than it is fetched.
+"""
+
+from __future__ import annotations
+
+from evalstore.store.table_columns import (
+    EVALUATIONS,
+    LEASES,
+    MIGRATION,
+    RUNNERS,
+    SESSIONS,
+    TABLES,
+    TableColumns,
+)
+
+TYPES = {"BLOB": "bytea", "TEXT": "text", "BIGINT": "bigint", "FLOAT": "double precision"}
+"""The type of PostgreSQL for each of SQLite."""
+
+# A canonical content may have NUL characters, written as `\\u0000`, which no function for JSON
+# accepts. They are replaced here; texts that have them are never read with these functions.
+FUNCTIONS = (
+    r"""
+    CREATE FUNCTION content_json(content text) RETURNS json
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+        SELECT CASE WHEN strpos(content, '\u0000') = 0 THEN content ELSE
+            regexp_replace(content, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g') END::json
+    $$
+    """,
+    """
+    CREATE FUNCTION content_seconds(content json) RETURNS double precision
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+        SELECT sum((turn ->> 'latency')::double precision)
+        FROM json_array_elements(content -> 'turns') AS turns (turn)
+    $$
+    """,
+)
+_COST = "((content_json(content) #>> '{cost,usd}')::double precision)"
+COMPUTED: dict[str, dict[str, str]] = {
+    SESSIONS.name: {
+        "model": "text GENERATED ALWAYS AS (content_json(content) ->> 'model') STORED",
+        "usd": f"double precision GENERATED ALWAYS AS {_COST} STORED",
+        "seconds": "double precision GENERATED ALWAYS AS "
+        "(content_seconds(content_json(content))) STORED",
+    },
+    EVALUATIONS.name: {"usd": f"double precision GENERATED ALWAYS AS {_COST} STORED"},
+}
+"""The columns that the database computes, by table, with their definitions."""
+NEWEST = {table: f"CREATE INDEX ix_{table}_started ON {table} (started)" for table in COMPUTED}
+"""The indexes for the newest rows; SQLite has the order in which rows were stored."""
+_VERSION = (
+    "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
+    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
+)
+
+
+def column_type(declared: str) -> str:
+    """Return the type of a column in PostgreSQL; `declared` is that of `TableColumns`."""
+    name, _, rest = declared.partition(" ")
+    return f"{TYPES[name]} {rest}".strip()
+
+
+def array_type(declared: str) -> str:
+    """Return the type of an array of the values of a column."""
+    return f"{TYPES[declared.partition(' ')[0]]}[]"
+
+
+def table_statements(table: TableColumns) -> list[str]:
+    """Return the statements that create a table and its indexes."""
+    columns = [f"{name} {column_type(declared)}" for name, declared in table.columns.items()]
+    columns += [f"{name} {rest}" for name, rest in COMPUTED.get(table.name, {}).items()]
+    statements = [f"CREATE TABLE {table.name} ( {', '.join(columns)}, PRIMARY KEY (id) )"]
+    statements += [
+        f"CREATE INDEX ix_{table.name}_{column} ON {table.name} ({column})"
+        for column in table.indexed
+    ]
+    if table.name in NEWEST:
+        statements.append(NEWEST[table.name])
+    return statements
+
+
+def statements() -> list[str]:
+    """Return the statements that create an empty store in the schema that is searched."""
+    tables = (*TABLES.values(), RUNNERS, LEASES)
+    return [
+        *FUNCTIONS,
+        *(statement for table in tables for statement in table_statements(table)),
+        _VERSION,
+        f"INSERT INTO alembic_version VALUES ('{MIGRATION}')",
+    ]

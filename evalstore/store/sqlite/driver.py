@@ -1,0 +1,298 @@
+"""Opens and migrates the SQLite file of a store, and provides its transactions.
+
+Every write is one `BEGIN IMMEDIATE` transaction, so writers wait for each other instead of failing
+half-way. Errors of the database are raised as `StoreError`.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any, Self, TypeVar
+
+from evalstore.errors import StoreError
+from evalstore.files.atomic_write import remove_abandoned, temporary_file
+from evalstore.store import migrations
+from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
+from evalstore.store.sqlite.connection import Pool, SQLiteConnection, is_on_read_only_media
+from evalstore.store.sqlite.error_messages import explain_database_error, is_locked
+from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
+from evalstore.store.table_columns import MIGRATION, TABLES
+
+T = TypeVar("T")
+_COUNT = "SELECT count(*) FROM sqlite_master"
+"""Counts tables, indexes and the like."""
+
+
+class SQLiteDriver:
+    """An open SQLite file whose tables are those of this program."""
+
+    is_remote = False
+
+    def __init__(self, pool: Pool, path: Path, busy: int) -> None:
+        """`busy` is how many milliseconds to wait for other writers."""
+        self._pool = pool
+        self._busy = busy
+        self._path = path
+        self.name = str(path)
+        self.foreign: list[UnexpectedObject] = []
+        self._file: tuple[int, int] | None = None
+        """Identifies the open file, because its path may be replaced."""
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        create: bool,
+        busy: float,
+        inspect: bool = False,
+        immutable: bool = False,
+        keep_copy: bool = True,
+    ) -> Self:
+        """Open the file at a path and bring its tables up to date, as `Database.open` does."""
+        if not path.exists():
+            if not create:
+                raise StoreError(
+                    f"there is no store at '{path}'", hint="run 'evalstore init' first"
+                )
+            path.parent.mkdir(parents=True, exist_ok=True)
+        patience = int(busy * 1000)
+        try:
+            return cls._open(
+                path, patience, inspect=inspect, immutable=immutable, keep_copy=keep_copy
+            )
+        except StoreError:
+            if not is_on_read_only_media(path):
+                raise
+            return cls._open(path, patience, inspect=inspect, immutable=True)
+
+    @classmethod
+    def _open(
+        cls,
+        path: Path,
+        busy: int,
+        *,
+        inspect: bool,
+        immutable: bool = False,
+        keep_copy: bool = True,
+    ) -> Self:
+        driver = cls(Pool(path, busy, immutable=immutable), path, busy)
+        try:
+            driver._bring_up_to_date(inspect=inspect, keep_copy=keep_copy)
+            driver._file = _identify(path)
+        except BaseException:
+            driver.close()
+            raise
+        return driver
+
+    def _bring_up_to_date(self, *, inspect: bool, keep_copy: bool) -> None:
+        with self.reading() as connection:
+            self.foreign = _foreign_in(connection)
+            unreadable = [extra for extra in self.foreign if extra.blocks_reading]
+            if unreadable and inspect:
+                return
+            refuse_foreign(self.name, unreadable)
+            version = self._version(connection)
+            is_new = version is None
+            if is_new:
+                self._keep_log(connection)
+                version = self._make_tables(connection)
+            if version != migrations.HEAD:
+                unsafe = [
+                    extra for extra in self.foreign if extra.blocks_writing and not extra.missing
+                ]
+                refuse_foreign(self.name, unsafe)
+                self._migrate(connection, copy=keep_copy and not is_new)
+            self.foreign = _foreign_in(connection)
+
+    def _keep_log(self, connection: sqlite3.Connection) -> None:
+        """Turn on the write-ahead log, so that readers do not block a writer.
+
+        SQLite itself does not wait here for another process that creates the same store.
+        """
+        deadline = monotonic() + self._busy / 1000
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if not is_locked(error) or monotonic() > deadline:
+                    raise
+            else:
+                return
+            connection.execute("BEGIN IMMEDIATE")  # this one waits
+            connection.rollback()
+
+    def _make_tables(self, connection: sqlite3.Connection) -> str:
+        """Create the tables, unless another process has; returns the migration of the store."""
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            version = self._version(connection)
+            if version is None:
+                migrations.make_tables(connection)
+                version = MIGRATION
+        return version
+
+    def _migrate(self, connection: sqlite3.Connection, *, copy: bool) -> None:
+        with migrations.transaction(connection) as writing:
+            # Another process may have been faster.
+            if self._version(connection) != migrations.HEAD:
+                if copy:
+                    self._back_up()
+                migrations.upgrade(writing)
+
+    def _version(self, connection: sqlite3.Connection) -> str | None:
+        """Return the migration of the store; None for an empty file."""
+        version = migrations.version_of(connection)
+        if version is None and connection.execute(_COUNT).fetchone()[0]:
+            version = migrations.version_of(connection)  # another process may just have created it
+            if version is None:
+                raise StoreError(
+                    f"'{self.name}' is a database, but not a store of evalstore",
+                    hint="name another file with --store",
+                )
+        if version is not None:
+            migrations.refuse_newer(version, self.name)
+        return version
+
+    def _back_up(self) -> None:
+        """Copy the store to a file beside it, before a migration; the copy is atomic."""
+        target = Path(f"{self.name}.before-{migrations.HEAD}")
+        remove_abandoned(target.parent)
+        _remove_partial_copies(self._path)
+        if target.exists():
+            return
+        try:
+            self._copy(target)
+        except OSError as error:
+            raise StoreError(
+                f"the store '{self.name}' cannot be copied, so it is not migrated: "
+                f"{error.strerror}",
+                hint="make room for a second store beside it, and try again",
+            ) from error
+
+    def _copy(self, target: Path) -> None:
+        with (
+            self.reading() as connection,
+            temporary_file(target) as file,
+            closing(sqlite3.connect(file.name)) as copy,
+        ):
+            copy.execute("PRAGMA journal_mode = OFF")  # an incomplete copy is deleted
+            connection.backup(copy)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._pool.close()
+
+    # --- transactions
+
+    @contextmanager
+    def reading(self) -> Iterator[SQLiteConnection]:
+        """Return a connection that reads."""
+        with self._translated(), self._pool.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SQLiteConnection]:
+        """Return a connection that reads what is committed now."""
+        with self.reading() as connection:
+            connection.execute("BEGIN")
+            yield connection
+
+    @contextmanager
+    def writing(self, *, wait: bool = True) -> Iterator[SQLiteConnection]:
+        """Return a transaction that writes."""
+        if self._file and self._file != _identify(self._path):
+            # Writes to a deleted file would be lost.
+            raise StoreError(
+                f"the store '{self.name}' was removed or replaced while it was open",
+                hint="put it back, or run again to begin a new one",
+            )
+        refuse_foreign(self.name, [extra for extra in self.foreign if extra.blocks_writing])
+        with self.reading() as connection:
+            if not wait:
+                connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            finally:
+                if not wait:
+                    connection.execute(f"PRAGMA busy_timeout = {self._busy}")
+            with connection:  # commits, or rolls back
+                yield connection
+
+    def write(self, work: Callable[[SQLiteConnection], T], *, wait: bool = True) -> T:
+        """Do work in a transaction that writes; SQLite never rolls it back by itself."""
+        with self.writing(wait=wait) as connection:
+            return work(connection)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise explain_database_error(error, self.name) from error
+
+    def stamp(self) -> str:
+        """Return the size and the times of the file and its log."""
+        stamps = []
+        for path in (self.name, f"{self.name}-wal"):
+            with suppress(OSError):
+                status = Path(path).stat()
+                stamps.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
+        return ", ".join(stamps)
+
+    # --- for `fsck`
+
+    def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield every row of every table, as SQLite returns it, with the name of its table.
+
+        Ids are bytes. In a text, bytes that are not UTF-8 are kept as surrogates.
+        """
+        with self.reading() as connection:
+            connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+            try:
+                connection.execute("BEGIN")  # concurrent writes are not visible
+                for table in set(TABLES) - {extra.table for extra in self.foreign if extra.table}:
+                    rows = connection.execute(f'SELECT * FROM "{table}"')
+                    names = [str(column[0]) for column in rows.description]
+                    for row in rows:
+                        yield table, dict(zip(names, row, strict=True))
+            finally:
+                connection.text_factory = str
+
+    def problems(self) -> list[str]:
+        """Return the problems that SQLite's integrity check reports."""
+        with self.reading() as connection:
+            problems = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
+        return [] if problems == ["ok"] else problems
+
+
+def _remove_partial_copies(store: Path) -> None:
+    """Remove incomplete copies of a store, left by programs that were killed.
+
+    The caller must hold the store's lock, as every copy of a store does.
+    """
+    partial = re.compile(
+        rf"{re.escape(store.name)}\.before-[0-9a-z]+\.[0-9]+\.tmp(-journal|-wal|-shm)?"
+    )
+    for path in list(store.parent.iterdir()):
+        if partial.fullmatch(path.name):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _foreign_in(connection: sqlite3.Connection) -> list[UnexpectedObject]:
+    return find_foreign(connection.execute(SCHEMA))
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    """Return the device and inode of a file; None when there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,133 @@
+"""A PostgreSQL server of its own for tests, in a folder that is removed with it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+_ROOT_RUNS_AS = "postgres"
+"""PostgreSQL refuses to run as root; Debian's package has this user."""
+_SETTINGS = (
+    "listen_addresses=",
+    "max_connections=100",
+    "shared_buffers=32MB",
+    "dynamic_shared_memory_type=mmap",
+    "timezone=UTC",
+)
+
+
+def find_programs() -> Path | None:
+    """Return the folder with the programs of a server; None when there is none."""
+    found = shutil.which("initdb")
+    folders = [Path(found).parent] if found else []
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((folder for folder in folders if (folder / "initdb").exists()), None)
+
+
+def why_not() -> str | None:
+    """Return why no server can be started here; None when one can."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        return "psycopg is not installed"
+    if find_programs() is None:
+        return "no PostgreSQL server is installed"
+    if os.getuid() == 0:
+        try:
+            pwd.getpwnam(_ROOT_RUNS_AS)
+        except KeyError:
+            return f"there is no user '{_ROOT_RUNS_AS}' for a server that root starts"
+    return None
+
+
+@dataclass
+class PostgreSQLServer:
+    """A running server."""
+
+    folder: Path
+    """Where its socket is."""
+    programs: Path
+    user: str
+    fsync: bool = False
+    _schemas: Iterator[int] = field(default_factory=count)
+
+    @property
+    def host(self) -> str:
+        """Where its socket is, as libpq takes it."""
+        return str(self.folder)
+
+    def url(self, schema: str | None = None) -> str:
+        """Return the address of a store; of a new one unless `schema` is given."""
+        name = schema or f"store_{next(self._schemas)}"
+        return f"postgresql://{self.user}@/postgres?host={quote(self.host)}&schema={name}"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        settings = [f"-c {setting}" for setting in (*_SETTINGS, f"fsync={_word(self.fsync)}")]
+        settings += [f"-c unix_socket_directories={self.folder}"]
+        self._control("start", "-l", str(self.folder / "log"), "-o", " ".join(settings))
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop it; its connections are cut."""
+        self._control("stop", "-m", mode)
+
+    def _control(self, *arguments: str) -> None:
+        data = str(self.folder / "data")
+        _run(self.user, self.programs / "pg_ctl", "-D", data, "-w", "-t", "60", *arguments)
+
+
+def _word(value: bool) -> str:
+    return "on" if value else "off"
+
+
+def _run(user: str, *command: str | Path) -> None:
+    as_user = {"user": user, "group": pwd.getpwnam(user).pw_gid} if os.getuid() == 0 else {}
+    environment = {name: value for name, value in os.environ.items() if name != "PGDATA"}
+    done = subprocess.run(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        cwd="/",
+        env={**environment, "LC_ALL": "C"},
+        check=False,
+        **as_user,  # type: ignore[call-overload]
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} failed: {done.stdout.decode(errors='replace')}")
+
+
+@contextmanager
+def running_server(*, fsync: bool = False) -> Iterator[PostgreSQLServer]:
+    """Run a server in a folder with a short path: that of a socket has 107 bytes at most."""
+    programs = find_programs()
+    assert programs is not None, why_not()
+    user = _ROOT_RUNS_AS if os.getuid() == 0 else getpass.getuser()
+    base = "/dev/shm" if not fsync and os.access("/dev/shm", os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="evalstore-pg-", dir=base))
+    server = PostgreSQLServer(folder, programs, user, fsync)
+    try:
+        if os.getuid() == 0:
+            shutil.chown(folder, user)
+        _run(
+            user,
+            programs / "initdb",
+            *("-D", str(folder / "data"), "-U", user, "-A", "trust", "-E", "UTF8"),
+            *("--locale=C", "--no-sync", "--no-instructions"),
+        )
+        server.start()
+        yield server
+    finally:
+        with suppress(RuntimeError):  # a test may have stopped it
+            server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
