@@ -147,6 +147,13 @@ def find_unexpected(
     return unexpected
 
 
+def runs_code(extra: UnexpectedObject) -> bool:
+    """Return whether a difference makes a migration unsafe; older tables are others, too."""
+    return extra.blocks_reading or (
+        extra.blocks_writing and extra.table is None and not extra.missing
+    )
+
+
 def measure(
     connection: PostgreSQLConnection, address: DatabaseAddress, *, is_there: bool
 ) -> tuple[int | None, bool]:

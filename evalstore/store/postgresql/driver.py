@@ -33,6 +33,7 @@ from evalstore.store.postgresql.creation import (
     find_version,
     measure,
     migrate,
+    runs_code,
 )
 from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
 
@@ -73,9 +74,13 @@ class PostgreSQLDriver:
         *,
         create: bool,
         inspect: bool = False,
+        may_migrate: bool = True,
         patience: float = PATIENCE_SECONDS,
     ) -> Self:
-        """Open the store at an address and bring its tables up to date, as `Database.open` does."""
+        """Open the store at an address and bring its tables up to date, as `Database.open` does.
+
+        Unless `may_migrate`, `StoreError` is raised for a store that is older than this program.
+        """
         driver = cls(address, patience)
         try:
             with driver.reading() as connection:
@@ -88,6 +93,13 @@ class PostgreSQLDriver:
                     create_store(connection, address)
                 elif version != migrations.HEAD:
                     migrations.refuse_newer(version, driver.name)
+                    if not may_migrate:
+                        raise StoreError(
+                            f"the store '{address}' is older than this program, and is only read",
+                            hint="any command with its address in --store brings it up to date",
+                        )
+                    unsafe = find_unexpected(connection, address)
+                    refuse_foreign(driver.name, [extra for extra in unsafe if runs_code(extra)])
                     migrate(address)
                 driver.foreign = find_unexpected(connection, address)
                 if not inspect:
