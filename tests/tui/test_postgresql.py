@@ -18,7 +18,6 @@ from tests.forked_programs import Starter
 from tests.postgresql_server import PostgreSQLServer, running_server, why_not
 from tests.tui.driving import drive, look, press, screen, until
 
-
 pytestmark = pytest.mark.extended
 
 
