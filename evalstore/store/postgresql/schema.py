@@ -7,10 +7,9 @@ them, because there a field of a JSON text is read faster than it is fetched.
 from __future__ import annotations
 
 from evalstore.store.table_columns import (
+    COORDINATION,
     EVALUATIONS,
-    LEASES,
     MIGRATION,
-    RUNNERS,
     SESSIONS,
     TABLES,
     TableColumns,
@@ -83,10 +82,13 @@ def table_statements(table: TableColumns) -> list[str]:
 
 def statements() -> list[str]:
     """Return the statements that create an empty store in the schema that is searched."""
-    tables = (*TABLES.values(), RUNNERS, LEASES)
     return [
         *FUNCTIONS,
-        *(statement for table in tables for statement in table_statements(table)),
+        *(
+            statement
+            for table in (*TABLES.values(), *COORDINATION)
+            for statement in table_statements(table)
+        ),
         _VERSION,
         f"INSERT INTO alembic_version VALUES ('{MIGRATION}')",
     ]
