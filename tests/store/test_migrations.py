@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, migrations
 from evalstore.store.fsck import check_store
-from evalstore.store.table_columns import COORDINATION, TABLES
+from evalstore.store.table_columns import COORDINATION, EVENTS, TABLES, VERSIONS
 from evalstore.store.tables import METADATA, Id
 from tests.store.sessions import fill
 
