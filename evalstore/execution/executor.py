@@ -91,9 +91,16 @@ class Executor:
 
     async def __aenter__(self) -> Self:
         """Start the background tasks."""
+        accounts = {end.account.name: end.account for end in self._resources.endpoints.all()}
+        limiters = [
+            (account.place, self._resources.calls.rate_limiter(account))
+            for account in accounts.values()
+        ]
+        if limited := [placed for placed in limiters if placed[1].is_limited]:
+            await asyncio.to_thread(self.sharing.presence.share_accounts, limited)
         self._background = _Background(
             asyncio.create_task(self._resources.accounting.writer.run()),
-            asyncio.create_task(self.sharing.keep_alive()),
+            asyncio.create_task(self.sharing.presence.keep_alive()),
         )
         return self
 

@@ -29,8 +29,9 @@ _TRIES = 6
 class Writer:
     """Commits facts; those that cannot be committed are kept and tried again at the end."""
 
-    def __init__(self, store: Store, runner: str) -> None:
-        """`runner` is the id under which leases are taken."""
+    def __init__(self, store: Store, runner: str, *, offers: bool = False) -> None:
+        """`runner` is the id under which leases are taken; `offers` whether it offers work."""
+        self._offers = offers
         self._store = store
         self._runner = runner
         self._sessions: dict[str, tuple[Session, str]] = {}
@@ -105,7 +106,7 @@ class Writer:
         self._taken_leases, self._released_leases = [], []
         try:
             if any(batch) or taken or released:
-                await self._record(*batch, LeaseChange(self._runner, taken, released))
+                await self._record(*batch, LeaseChange(self._runner, taken, released, self._offers))
             for future in waiting:
                 if not future.done():
                     future.set_result(None)
@@ -132,7 +133,9 @@ class Writer:
         facts = (sessions, evaluations, failures, leases)
         for tries_left in reversed(range(_TRIES)):
             try:
-                await run_short_transaction(partial(self._store.record, *facts))
+                await run_short_transaction(
+                    partial(self._store.record, *facts), is_remote=self._store.is_remote
+                )
             except StoreLockedError:
                 if not tries_left:
                     raise

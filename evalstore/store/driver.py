@@ -42,6 +42,10 @@ class Dialect:
     """The feedback of a judgement as two columns: itself, or the content that has it."""
     newest_first: str
     """The order in which the rows of a table were stored, newest first."""
+    skip_locked: str
+    """The end of a query that passes over rows which another transaction is changing."""
+    clock: str
+    """The time by the clock of the database, in microseconds since 1970."""
     joined_ids: str
     """The columns of a query for `as_joined`: the number of the ids, and the ids as one text."""
 
@@ -72,6 +76,12 @@ class Connection(Protocol):
 
     def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Rows:
         """Execute a statement; its result may be held in memory."""
+
+    def change_in(self, statement: str, values: Sequence[Any], *before: Any) -> None:
+        """Execute a statement that changes rows and ends with `IN`, for these values.
+
+        `before` are its other parameters.
+        """
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Rows:
         """Execute a statement once for each row of parameters."""

@@ -24,6 +24,7 @@ from evalstore.store.ids import as_digits
 from evalstore.store.leases import delete_leases, take_leases
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
 from evalstore.store.tree_nodes import NodeQueries
+from evalstore.store.work_rows import delete_work
 from evalstore.values import Json, Reply
 
 
@@ -51,6 +52,8 @@ class LeaseChange(NamedTuple):
     taken: Sequence[str] = ()
     """Keys that no other runner can hold, because their subject is stored with these leases."""
     released: Sequence[str] = ()
+    is_offered: bool = False
+    """Whether the released keys may be among the offered items, which are then deleted."""
 
 
 class SessionQueries(NodeQueries):
@@ -79,6 +82,8 @@ class SessionQueries(NodeQueries):
             if leases:
                 take_leases(connection, leases.runner, leases.taken)
                 delete_leases(connection, leases.runner, leases.released)
+                if leases.is_offered:
+                    delete_work(connection, leases.released)
             for table, rows in rows_by_table:
                 if rows:
                     append(connection, table, rows)
