@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,8 @@ class RunnerPresence:
     def __init__(self, leases: Leases) -> None:
         self._leases = leases
         self._limiters: Sequence[PlacedLimiter] = ()
+        self.on_beat: Callable[[], Awaitable[None]] | None = None
+        """Called with each beat."""
         self._last_beat = time.monotonic()
         self._sleeps = 0
 
@@ -40,6 +42,8 @@ class RunnerPresence:
                 if not await asyncio.to_thread(self._beat):
                     self._sleeps += 1  # others considered this run dead
                 self._last_beat = time.monotonic()
+                if self.on_beat:
+                    await self.on_beat()
 
     def count_sleeps(self) -> int:
         """Return how often this run was silent so long that others may have considered it dead.

@@ -129,6 +129,10 @@ class WorkSharing:
         """Return the part of a plan after which this run begins: 0 while it is alone."""
         return int(self.runner[:8], 16) / 2**32 if self._leases.has_others() else 0.0
 
+    def find_alive(self, runners: Sequence[str]) -> set[str]:
+        """Return those of these runners that are alive, without this one."""
+        return self._leases.find_alive(runners)
+
     def find_failed(self, questions: Sequence[str]) -> Mapping[str, Failure]:
         """Return the newest failure of each of these questions that has one."""
         return self._store.find_failed(questions)

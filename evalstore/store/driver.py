@@ -42,6 +42,8 @@ class Dialect:
     """The feedback of a judgement as two columns: itself, or the content that has it."""
     newest_first: str
     """The order in which the rows of a table were stored, newest first."""
+    for_update: str
+    """The end of a query whose rows others cannot change until the transaction ends."""
     skip_locked: str
     """The end of a query that passes over rows which another transaction is changing."""
     clock: str

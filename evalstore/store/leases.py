@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.shared_runs import settle_dead_share
 from evalstore.store.table_columns import LEASES, RUNNER_ACCOUNTS, RUNNERS
-from evalstore.store.work_rows import free_work
+from evalstore.store.taken_work import free_work
 
 if TYPE_CHECKING:
     from evalstore.store.database import Database
@@ -118,6 +119,15 @@ class Leases:
             self.join(connection)
             rows = connection.execute("SELECT id FROM runners").fetchall()
             return bool(self.remove_dead(connection, {as_digits(row[0]) for row in rows}))
+
+        return self._store.write(write)
+
+    def find_alive(self, runners: Collection[str]) -> set[str]:
+        """Return those of these runners that are alive, without this one."""
+
+        def write(connection: Connection) -> set[str]:
+            self._note_contact()
+            return set(self.remove_dead(connection, set(runners)))
 
         return self._store.write(write)
 
@@ -251,6 +261,7 @@ def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> N
 def _remove(connection: Connection, runner: str) -> None:
     connection.execute("DELETE FROM leases WHERE runner = ?", (as_bytes(runner),))
     free_work(connection, runner)
+    settle_dead_share(connection, runner)
     for table in (RUNNER_ACCOUNTS, RUNNERS):
         connection.execute(f"DELETE FROM {table.name} WHERE id = ?", (as_bytes(runner),))
 

@@ -23,8 +23,8 @@ from evalstore.store.failures import failure_rows
 from evalstore.store.ids import as_digits
 from evalstore.store.leases import delete_leases, take_leases
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
+from evalstore.store.taken_work import delete_work
 from evalstore.store.tree_nodes import NodeQueries
-from evalstore.store.work_rows import delete_work
 from evalstore.values import Json, Reply
 
 

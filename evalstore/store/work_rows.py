@@ -83,16 +83,3 @@ class WorkRows:
             return bool(others) or None in holders
 
         return self._store.write(write)
-
-
-def delete_work(connection: Connection, keys: Sequence[str]) -> None:
-    """Delete items that are done, or that have failed."""
-    if keys:
-        connection.change_in(
-            "DELETE FROM work WHERE id IN", [as_bytes(key) for key in sorted(keys)]
-        )
-
-
-def free_work(connection: Connection, runner: str) -> None:
-    """Free the items that a runner had taken."""
-    connection.execute("UPDATE work SET runner = NULL WHERE runner = ?", (as_bytes(runner),))

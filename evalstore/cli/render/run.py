@@ -8,6 +8,7 @@ from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
 from evalstore.cli.render.status import case_place, print_untrusted
 from evalstore.cli.render.table import BESIDE_PLACE, Table, print_table, shorten_places
+from evalstore.display import money, plural
 from evalstore.operations.cost_text import spending_text
 from evalstore.operations.views.case_reference import show_command
 from evalstore.operations.views.run_text import (
@@ -24,9 +25,23 @@ from evalstore.operations.views.status_text import (
 )
 
 if TYPE_CHECKING:
+    from evalstore.operations.join import JoinReport
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.views.run_results import Extent
     from evalstore.operations.views.run_text import RunSummary
+
+
+def join_line(report: JoinReport) -> str:
+    """Return what this program has done of a run that it has joined."""
+    done = (
+        f"this runner: {plural(report.asked, 'answer')}, "
+        f"{plural(report.judged, 'judgement')}, {money(report.cost)}"
+    )
+    if report.failed:
+        done += f", {plural(report.failed, 'failure')}"
+    if report.run is None:
+        return f"{done}; the run goes on in other runners"
+    return f"{done}; run {report.run[:8]} {report.status}"
 
 
 def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:

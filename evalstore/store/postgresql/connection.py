@@ -49,6 +49,7 @@ POSTGRESQL = Dialect(
         "CASE WHEN strpos(content, '\\u0000') > 0 THEN content END"
     ),
     newest_first="started DESC",
+    for_update="FOR UPDATE",
     skip_locked="FOR UPDATE SKIP LOCKED",
     clock="(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint",
     joined_ids="count(*), string_agg(id, ''::bytea ORDER BY id)",

@@ -44,6 +44,7 @@ SQLITE = Dialect(
     model=_field("model"),
     feedback=f"{_field('feedback')}, NULL",
     newest_first="rowid DESC",
+    for_update="",
     skip_locked="",  # there is one writer at a time
     clock="CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER)",
     joined_ids=JOINED_IDS,
