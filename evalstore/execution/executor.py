@@ -87,6 +87,7 @@ class Executor:
         budget = None
         if shared and self._share:
             self.sharing.presence.on_beat = self._share.write
+            accounting.writer.describe_counts = self._share.describe
             if shared.cost_limit is not None:
                 budget = SharedBudget(self._share, shared.cost_limit)
         self._shared, self._store = shared, store

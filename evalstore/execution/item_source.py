@@ -87,7 +87,11 @@ class SharedRows:
             place = self._place_of(account)
             keys = await asyncio.to_thread(self._rows.take, place, count)
             taken = [left.pop(key) for key in keys if key in left]
-            if items := list(self._progress.take_open(taken)):
+            items = list(self._progress.take_open(taken))
+            if unneeded := set(keys).difference(map(lease_key_of, items)):
+                # A runner that planned earlier has offered what was done since; others would wait.
+                await asyncio.to_thread(self._rows.delete, sorted(unneeded))
+            if items:
                 return items
             if keys:
                 continue

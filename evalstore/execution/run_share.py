@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,10 @@ class ShareWriter:
         """Note what was done so far; `ended` tells that this runner has nothing left to do."""
         async with self._writing:
             await self._write(ended=ended)
+
+    def describe(self) -> str:
+        """Return what this runner has done so far, as JSON."""
+        return json.dumps(describe_counts(self._outcome, leads=self._run.leads, ended=False))
 
     async def _write(self, *, ended: bool) -> bool:
         counts = describe_counts(self._outcome, leads=self._run.leads, ended=ended)

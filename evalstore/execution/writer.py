@@ -6,6 +6,7 @@ Facts that arrive during a commit are part of the next one.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ class Writer:
     def __init__(self, store: Store, runner: str, *, offers: bool = False) -> None:
         """`runner` is the id under which leases are taken; `offers` whether it offers work."""
         self._offers = offers
+        self.describe_counts: Callable[[], str] | None = None
+        """Returns what this runner has done of a shared run, as JSON."""
         self._store = store
         self._runner = runner
         self._sessions: dict[str, tuple[Session, str]] = {}
@@ -105,8 +108,10 @@ class Writer:
         self._sessions, self._evaluations, self._failures = {}, {}, []
         self._taken_leases, self._released_leases = [], []
         try:
+            counts = self.describe_counts() if self.describe_counts else None
+            change = LeaseChange(self._runner, taken, released, counts, self._offers)
             if any(batch) or taken or released:
-                await self._record(*batch, LeaseChange(self._runner, taken, released, self._offers))
+                await self._record(*batch, change)
             for future in waiting:
                 if not future.done():
                     future.set_result(None)

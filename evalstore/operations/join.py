@@ -106,11 +106,17 @@ def _take_part(
         stored, concurrency=options.concurrency or stored.concurrency, fail_on="none", yes=True
     )
     clock = Clock(origin.started)
-    scope = resolve_scope(project, selection, judge_only=options.judge_only, begun=origin.started)
-    plans = Plans(project, scope)
+
+    def make_plans() -> Plans:
+        scope = resolve_scope(
+            project, selection, judge_only=options.judge_only, begun=origin.started
+        )
+        return Plans(project, scope)
+
+    plans = make_plans()
     shared = SharedWork(run.id, False, run.cost_limit, run.elapsed)
     totals, outcome, own = carry_out(
-        project, plans.survey(), plans, origin.started, clock, options, listener, shared
+        project, plans.survey(), plans, origin.started, clock, options, listener, shared, make_plans
     )
     if own and not own.is_last:
         return JoinReport(None, own.asked, own.judged, own.failed, own.cost)

@@ -99,8 +99,13 @@ def run(
         shared = None
         if project.store.is_remote and not survey.is_empty:
             shared = share_run(project, origin, options)
+
+        def plan_again() -> Plans:
+            whole = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
+            return Plans(project, whole if only is None else narrow(whole, selection, only)[0])
+
         totals, outcome, _ = carry_out(
-            project, survey, plans, started, clock, options, listener, shared
+            project, survey, plans, started, clock, options, listener, shared, plan_again
         )
         finished = FinishedRun(about, options, totals, outcome, origin, clock())
         recorded = record(project, finished, shared)

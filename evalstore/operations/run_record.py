@@ -14,6 +14,7 @@ from evalstore.operations.run_totals import RunTotals
 from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from evalstore.clock import Clock
@@ -35,12 +36,14 @@ def carry_out(
     options: RunOptions,
     listener: ProgressListener,
     shared: SharedWork | None = None,
+    plan_again: Callable[[], Plans] | None = None,
 ) -> tuple[RunTotals, ExecutionCounts, OwnCounts | None]:
     """Carry out the plans of a run; returns its totals and counts.
 
-    They include those of the other runners of a `shared` run; the counts of this one alone are
-    last. If another runner will record the run, the totals are incomplete, and the outcome has the
-    counts of this runner.
+    They include those of the other runners of a `shared` run, which `plan_again` plans once more
+    when it was stopped: it has more results than this runner knows. The counts of this one alone
+    are last. If another runner will record the run, the totals are incomplete, and the outcome has
+    the counts of this runner.
     """
     totals = RunTotals(project, started, project.settings.verdict, plans.shared)
     if survey.is_empty:
@@ -65,6 +68,12 @@ def carry_out(
         add_shares(outcome, shares)
         # What other runners have just paid for was found in the store, as if it were older.
         theirs = outcome.cost + outcome.judge_cost - own.cost
+        if plan_again and (outcome.over_budget or outcome.interrupted or totals.count("pending")):
+            plans = plan_again()
+            totals = RunTotals(project, started, project.settings.verdict, plans.shared)
+            for plan in plans.take():
+                totals.add(plan, ExecutionCounts())
+            theirs += own.cost
         totals.saved = max(totals.saved - theirs, 0.0)
     return totals, outcome, own
 

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.shared_runs import settle_dead_share
 from evalstore.store.table_columns import LEASES, RUNNER_ACCOUNTS, RUNNERS
-from evalstore.store.taken_work import free_work
+from evalstore.store.taken_work import free_work, settle_dead_share
 
 if TYPE_CHECKING:
     from evalstore.store.database import Database

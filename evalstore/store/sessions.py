@@ -23,7 +23,7 @@ from evalstore.store.failures import failure_rows
 from evalstore.store.ids import as_digits
 from evalstore.store.leases import delete_leases, take_leases
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
-from evalstore.store.taken_work import delete_work
+from evalstore.store.taken_work import delete_work, write_counts
 from evalstore.store.tree_nodes import NodeQueries
 from evalstore.values import Json, Reply
 
@@ -52,6 +52,8 @@ class LeaseChange(NamedTuple):
     taken: Sequence[str] = ()
     """Keys that no other runner can hold, because their subject is stored with these leases."""
     released: Sequence[str] = ()
+    counts: str | None = None
+    """What the runner has done of a shared run, with these facts, as JSON."""
     is_offered: bool = False
     """Whether the released keys may be among the offered items, which are then deleted."""
 
@@ -82,6 +84,8 @@ class SessionQueries(NodeQueries):
             if leases:
                 take_leases(connection, leases.runner, leases.taken)
                 delete_leases(connection, leases.runner, leases.released)
+                if leases.counts is not None:
+                    write_counts(connection, leases.runner, leases.counts)
                 if leases.is_offered:
                     delete_work(connection, leases.released)
             for table, rows in rows_by_table:

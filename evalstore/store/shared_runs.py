@@ -11,7 +11,7 @@ from evalstore import hashing
 from evalstore.runs import Run, describe_run
 from evalstore.store.database import Database, ensure
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.table_columns import RUN_SHARES, RUNS, SHARED_RUNS
+from evalstore.store.table_columns import RUN_SHARES, RUNS, SHARED_RUNS, WORK
 
 if TYPE_CHECKING:
     from evalstore.store.driver import Connection
@@ -165,15 +165,10 @@ class SharedRunQueries(Database):
             self.write(lambda connection, id=id: _remove(connection, id))  # type: ignore[misc]
 
 
-def settle_dead_share(connection: Connection, runner: str) -> None:
-    """Count as spent what the calls in flight of a dead runner may have cost."""
-    connection.execute(
-        f"UPDATE {RUN_SHARES.name} SET spent = spent + reserved, reserved = 0 WHERE id = ?",
-        (as_bytes(runner),),
-    )
-
-
 def _remove(connection: Connection, id: str) -> bool:
     key = (as_bytes(id),)
     connection.execute(f"DELETE FROM {RUN_SHARES.name} WHERE run = ?", key)
-    return connection.execute(f"DELETE FROM {SHARED_RUNS.name} WHERE id = ?", key).rowcount > 0
+    removed = connection.execute(f"DELETE FROM {SHARED_RUNS.name} WHERE id = ?", key).rowcount
+    if not connection.execute(f"SELECT id FROM {SHARED_RUNS.name} LIMIT 1").fetchall():
+        connection.execute(f"DELETE FROM {WORK.name}")  # what a run that was stopped has left
+    return removed > 0

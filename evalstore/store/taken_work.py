@@ -1,4 +1,4 @@
-"""Frees and deletes items of plans that runners have taken."""
+"""Writes what runners have done of plans and shared runs, in the transactions of their facts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.store.ids import as_bytes
+from evalstore.store.table_columns import RUN_SHARES
 
 if TYPE_CHECKING:
     from evalstore.store.driver import Connection
@@ -22,3 +23,18 @@ def delete_work(connection: Connection, keys: Sequence[str]) -> None:
 def free_work(connection: Connection, runner: str) -> None:
     """Free the items that a runner had taken."""
     connection.execute("UPDATE work SET runner = NULL WHERE runner = ?", (as_bytes(runner),))
+
+
+def write_counts(connection: Connection, runner: str, counts: str) -> None:
+    """Note what a runner has done of its shared run; without a share, nothing is noted."""
+    connection.execute(
+        f"UPDATE {RUN_SHARES.name} SET counts = ? WHERE id = ?", (counts, as_bytes(runner))
+    )
+
+
+def settle_dead_share(connection: Connection, runner: str) -> None:
+    """Count as spent what the calls in flight of a dead runner may have cost."""
+    connection.execute(
+        f"UPDATE {RUN_SHARES.name} SET spent = spent + reserved, reserved = 0 WHERE id = ?",
+        (as_bytes(runner),),
+    )

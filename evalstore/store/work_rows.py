@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.table_columns import WORK
+from evalstore.store.taken_work import delete_work
 
 if TYPE_CHECKING:
     from evalstore.store.database import Database
@@ -67,6 +68,10 @@ class WorkRows:
             return [as_digits(id) for id in taken]
 
         return self._store.write(write)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete items that are done already."""
+        self._store.write(lambda connection: delete_work(connection, keys))
 
     def is_left(self, account: str) -> bool:
         """Return whether other runners still work on items of an account; frees those of dead ones.
