@@ -98,6 +98,7 @@ def test_a_run_is_pushed_and_pulled(
     assert evalstore("fetch", "--allow-outside").stdout == (
         f"would pull {COPIED} from origin (../w/shared)\n"
     )
+    assert evalstore("fetch", "--dry-run").stdout == evalstore("fetch").stdout
     pulled = json.loads(evalstore("pull", "--json").stdout)
     assert pulled["records"] == {"runs": 1, "answers": 2, "judgements": 2, "versions": 12}
     assert "Nothing to do" in evalstore("status").stdout
