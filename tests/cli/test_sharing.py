@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,19 @@ def test_a_run_is_pushed_and_pulled(
     assert pulled["records"] == {"runs": 1, "answers": 2, "judgements": 2, "versions": 12}
     assert "Nothing to do" in evalstore("status").stdout
     assert evalstore("log").stdout == evalstore("-C", str(shared), "log").stdout
+
+
+def test_a_clock_before_1970_hinders_nobody(
+    shared: Path, clone: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time_ns", lambda: -(10**18))
+        assert evalstore("push").stdout.startswith(f"pushed {COPIED}")
+        assert evalstore("bundle", "create", "all.bundle").stdout.startswith(f"wrote {COPIED}")
+    monkeypatch.chdir(clone)
+    assert evalstore("bundle", "verify", str(shared / "all.bundle")).exit_code == 0
+    assert evalstore("pull", "--allow-outside").stdout.startswith(f"pulled {COPIED}")
+    assert evalstore("remote", "show").stdout.splitlines()[-1].startswith("1970-01-01T00:00:00Z")
 
 
 def test_rows_wait_for_what_the_remote_lacks(
