@@ -11,6 +11,7 @@ from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.remote_answers import (
     asks_again,
     find_remote_answers,
+    find_remote_judgements,
     find_unread_remotes,
 )
 from evalstore.operations.status_cache import StatusCache
@@ -68,6 +69,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
     items += [_judge_item(judgement, reason) for judgement, reason in judgements]
     last = project.store.find_runs(limit=1)
     price = estimate(project, asks, judgements)
+    by_checks = count_by_checks(plan)
     changes = (
         find_file_changes(
             project, plan, items, last[0], explainer.was_run, narrows=selection.narrows
@@ -89,7 +91,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
         has_recorded=any(cell.candidate.id == RECORDED for cell in plan.cells),
-        by_checks=count_by_checks(plan),
+        by_checks=by_checks,
         may_judge_less=may_judge_less(plan),
         changes=changes,
         other_reasons=other_reasons(items, changes) if last else [],
@@ -116,8 +118,14 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
             [*(ask for ask, _ in asks), *plan.waiting_asks],
             [*price.answers, *(None for _ in plan.waiting_asks)],
         ),
+        remote_judgements=()
+        if asks_again(project, selection)
+        else find_remote_judgements(project, plan, price.judgements),
         unread_remotes=find_unread_remotes(project, selection)
-        if plan.ask_count or plan.waiting_asks
+        if plan.ask_count
+        or plan.waiting_asks
+        or plan.blocked_judgements
+        or plan.judge_count > by_checks
         else (),
         stands_until=stands_until(plan, project.settings),
     )

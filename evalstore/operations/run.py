@@ -81,9 +81,10 @@ def run(
         survey = plans.survey()
         if options.agreed:
             keep_to(options.agreed, survey, plans.todo(), plans.price)
-        if survey.asks or survey.waiting:
+        asks = bool(survey.asks or survey.waiting)
+        if asks or survey.judgements > survey.by_checks:
             for remote in find_unread_remotes(project, selection):
-                listener.note(unread_text(remote))
+                listener.note(unread_text(remote, asks=asks))
         get_leave(project, survey, plans.price, options, listener)
         about = replace(selection, keep_going=bool(project.left_out))
         origin = RunOrigin(

@@ -24,7 +24,13 @@ from evalstore import __version__
 from evalstore.clock import now, today
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
-from evalstore.operations.status_report import FileChange, OtherReason, RemoteAnswers, Status
+from evalstore.operations.status_report import (
+    FileChange,
+    OtherReason,
+    RemoteAnswers,
+    RemoteJudgements,
+    Status,
+)
 from evalstore.planning.options import SelectionOptions
 from evalstore.store.location import StoreLocation, is_url, read_location
 from evalstore.store.stamp import read_stamp
@@ -39,7 +45,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [17, __version__]
+_FORMAT = [18, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -49,6 +55,7 @@ _REMEMBERED = (
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
     *("may_judge_less", "by_checks", "known_cost", "unpriced"),
     *("labels", "has_recorded", "lost_labels", "remotes", "unread_remotes"),
+    "remote_judgements",
 )
 """Fields of a status that are stored as they are."""
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
@@ -81,6 +88,8 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
         content["lost_labels"] = [(file, row) for file, row in content["lost_labels"]]
         content["remotes"] = tuple(RemoteAnswers(*each) for each in content["remotes"])
+        judged = content["remote_judgements"]
+        content["remote_judgements"] = tuple(RemoteJudgements(*each) for each in judged)
         content["unread_remotes"] = tuple(content["unread_remotes"])
         status = Status(
             items=[], changes=changes, other_reasons=reasons, skipped=skipped, **content

@@ -96,13 +96,25 @@ class RemoteAnswers(NamedTuple):
     before they are read, so their price is not in `cost`."""
 
 
+class RemoteJudgements(NamedTuple):
+    """Judgements of stored answers that a run would pay for, and that a remote may have."""
+
+    remote: str
+    judgements: int
+    """At most; which of them count is not known before they are read. With those that wait for
+    files to be trusted."""
+    cost: float | None
+    """USD that making them would cost; None when a price is not known."""
+
+
 @dataclass
 class Status:
     """The result of `status`."""
 
     JSON_FIELDS = (
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
-        *("cost", "last_run", "changes", "items", "remotes", "unread_remotes"),
+        *("cost", "last_run", "changes", "items", "remotes", "remote_judgements"),
+        "unread_remotes",
     )
     items: list[PlanItem]
     """The items of the plan; may be missing when only the numbers were requested."""
@@ -156,10 +168,14 @@ class Status:
     """Errors of test files that are left out."""
     remotes: tuple[RemoteAnswers, ...] = field(default=(), metadata={"json_optional": True})
     """The remotes that have some of the answers, as far as they were last read."""
+    remote_judgements: tuple[RemoteJudgements, ...] = field(
+        default=(), metadata={"json_name": "remoteJudgements", "json_optional": True}
+    )
+    """The remotes that may have some of the judgements of stored answers, likewise."""
     unread_remotes: tuple[str, ...] = field(
         default=(), metadata={"json_name": "unreadRemotes", "json_optional": True}
     )
-    """The remotes that were never read, if there are answers to ask for."""
+    """The remotes that were never read, if there are answers or judgements to pay for."""
     stands_until: float = math.inf
     """When the first answer becomes too old, in microseconds since 1970."""
 

@@ -103,11 +103,12 @@ def plan_text(status: Status) -> str:
 def remote_texts(status: Status, *, brief: bool = False) -> list[str]:
     """Return for each remote with some of the answers how many, and what a pull would save.
 
-    With `brief` only how many: `origin has 60 of the 68 answers`. Remotes that were never read
-    are named, too.
+    With `brief` only how many: `origin has 60 of the 68 answers`. Then the judgements of stored
+    answers that it may have. Remotes that were never read are named, too.
     """
-    unread = [unread_text(remote, brief=brief) for remote in status.unread_remotes]
-    return _known_texts(status, brief=brief) + unread
+    asks = bool(status.ask or status.waiting_asks)
+    unread = [unread_text(remote, asks=asks, brief=brief) for remote in status.unread_remotes]
+    return _known_texts(status, brief=brief) + _judged_texts(status, brief=brief) + unread
 
 
 def _least(known: RemoteAnswers) -> str:
@@ -126,6 +127,18 @@ def _known_texts(status: Status, *, brief: bool) -> list[str]:
         + (f"saves {_least(each)} {money(each.cost)}" if each.cost else "copies them")
         for each, text in zip(status.remotes, _known_texts(status, brief=True), strict=True)
     ]
+
+
+def _judged_texts(status: Status, *, brief: bool) -> list[str]:
+    total = plural(status.judge - status.by_checks + status.waiting, "judgement")
+    texts = []
+    for each in status.remote_judgements:
+        text = f"{each.remote} may have {each.judgements:,} of the {total}"
+        saves = f"saves up to {money(each.cost)}" if each.cost else "copies what counts"
+        texts.append(
+            text if brief else f"{text}: 'evalstore pull {each.remote} --for-plan' {saves}"
+        )
+    return texts
 
 
 def _candidates_text(status: Status) -> str:
