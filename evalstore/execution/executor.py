@@ -123,6 +123,8 @@ class Executor:
         ]
         if limited := [placed for placed in limiters if placed[1].is_limited]:
             await asyncio.to_thread(self.sharing.presence.share_accounts, limited)
+        if self._share:
+            await self._share.write()
         self._background = _Background(
             asyncio.create_task(self._resources.accounting.writer.run()),
             asyncio.create_task(self.sharing.presence.keep_alive()),

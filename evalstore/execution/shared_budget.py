@@ -14,6 +14,8 @@ from evalstore.execution.budget import OverBudgetError
 if TYPE_CHECKING:
     from evalstore.execution.run_share import ShareWriter
 
+_DIGITS = 12
+"""Digits of a cost in USD, without the rounding errors of sums."""
 _LOOK_SECONDS = 0.3
 """Seconds until it is checked again what the calls of other runners have left."""
 
@@ -52,10 +54,9 @@ class SharedBudget:
     def settle(self, reserved: float, cost: float) -> None:
         """Replace the reserved cost of a call that has ended with its real cost."""
         self._calls_in_flight -= 1
-        self._share.reserved -= reserved
+        # Another call may just be reserved, so this is not zero when no call is in flight.
+        self._share.reserved = max(round(self._share.reserved - reserved, _DIGITS), 0.0)
         self._share.spent += cost
-        if not self._calls_in_flight:
-            self._share.reserved = 0.0  # without the rounding errors
         self._settled.set()
 
     async def _grant(self) -> None:

@@ -121,6 +121,13 @@ class Leases:
 
         return self._store.write(write)
 
+    def are_awaited(self, connection: Connection, runners: set[str]) -> bool:
+        """Return whether one of these runners goes on, or was found dead just now."""
+        self._note_contact()
+        alive = self.remove_dead(connection, runners)
+        stopped = [holder for holder in alive.values() if self._silence(holder) >= HUNG_SECONDS]
+        return len(stopped) < len(runners)
+
     def find_alive(self, runners: Collection[str]) -> set[str]:
         """Return those of these runners that are alive, without this one."""
 

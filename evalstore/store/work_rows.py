@@ -76,7 +76,8 @@ class WorkRows:
     def is_left(self, account: str) -> bool:
         """Return whether other runners still work on items of an account; frees those of dead ones.
 
-        Also true when items were freed just now.
+        Also true when items were freed just now. Runners whose process is stopped for long do not
+        count.
         """
         query = "SELECT DISTINCT runner FROM work WHERE batch = ? AND account = ?"
 
@@ -84,7 +85,6 @@ class WorkRows:
             rows = connection.execute(query, (self._batch, account)).fetchall()
             holders = {None if id is None else as_digits(id) for (id,) in rows}
             others = {id for id in holders if id is not None} - {self._leases.runner.id}
-            self._leases.remove_dead(connection, others)
-            return bool(others) or None in holders
+            return self._leases.are_awaited(connection, others) or None in holders
 
         return self._store.write(write)
