@@ -45,7 +45,7 @@ class Dialect:
     for_update: str
     """The end of a query whose rows others cannot change until the transaction ends."""
     skip_locked: str
-    """The end of a query that passes over rows which another transaction is changing."""
+    """The end of a query that skips rows that another transaction changes."""
     clock: str
     """The time by the clock of the database, in microseconds since 1970."""
     joined_ids: str

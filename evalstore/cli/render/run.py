@@ -40,7 +40,7 @@ def join_line(report: JoinReport) -> str:
     if report.failed:
         done += f", {plural(report.failed, 'failure')}"
     if report.run is None:
-        return f"{done}; the run goes on in other runners"
+        return f"{done}; other runners continue the run"
     return f"{done}; run {report.run[:8]} {report.status}"
 
 
