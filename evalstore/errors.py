@@ -20,8 +20,28 @@ STORE_UNUSABLE = 6
 BUG = 70
 INTERRUPTED = 130
 
+_PASSWORDS = re.compile(
+    # That of a database may have a '/', which has to be escaped.
+    r"""(\bpostgres(?:ql)?:/{0,3}[^\s'"/@:]*:)([^\s'"]+)(?=@)"""
+    r"""|(\b[a-z][a-z0-9+.-]*://[^\s'"/@:]*:)([^\s'"/]+)(?=@)"""
+    r"""|(password=)([^\s&'"]+)""",
+    re.IGNORECASE,
+)
 _LONGEST_EXCERPT = 1_000
 """Characters of a line of source that is shown."""
+
+
+def hide_passwords(text: str) -> str:
+    """Return a text with asterisks in the place of the passwords in its URLs, well-formed or not.
+
+    Whatever a user or a file names may be a URL at the wrong place, and messages repeat it.
+    """
+
+    def hide(match: re.Match[str]) -> str:
+        before, password = (group for group in match.groups() if group is not None)
+        return before + "*" * len(password)
+
+    return _PASSWORDS.sub(hide, text)
 
 
 class EvalstoreError(Exception):
@@ -30,7 +50,7 @@ class EvalstoreError(Exception):
     exit_code = USAGE
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(hide_passwords(message))
         self.hint = hint
 
 
@@ -174,6 +194,7 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
     def at(self, file: str, lines: list[str] | None = None) -> Problem:
         """Return the problem with its file, and with the line of source when that is known."""
         excerpt = lines[self.line - 1] if lines and self.line and self.line <= len(lines) else None
+        excerpt = excerpt and hide_passwords(excerpt)
         return Problem(
             file=file,
             message=self.message,

@@ -269,6 +269,20 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> StoreLocation:
     return read_address(server.url())
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """Return the URL of the store of all workspaces of a test; None for a SQLite file in each.
+
+    Commands take it from the environment.
+    """
+    if request.param == "sqlite":
+        return None
+    server: postgresql.PostgreSQLServer = request.getfixturevalue("postgresql_server")
+    url = server.url()
+    monkeypatch.setenv("EVALSTORE_STORE", url)
+    return url
+
+
 @pytest.fixture
 def store(location: StoreLocation) -> Iterator[Store]:
     """Return a new store in each database."""

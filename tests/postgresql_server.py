@@ -29,7 +29,7 @@ _SETTINGS = (
 def find_programs() -> Path | None:
     """Return the folder with the programs of a server; None when there is none."""
     found = shutil.which("initdb")
-    folders = [Path(found).parent] if found else []
+    folders = [Path(found).resolve().parent] if found else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((folder for folder in folders if (folder / "initdb").exists()), None)
 
@@ -80,6 +80,33 @@ class PostgreSQLServer:
     def stop(self, mode: str = "immediate") -> None:
         """Stop it; its connections are cut."""
         self._control("stop", "-m", mode)
+
+    def make_folder(self, folder: Path) -> None:
+        """Make a folder that is the server's own."""
+        folder.mkdir(mode=0o700)
+        if os.getuid() == 0:
+            shutil.chown(folder, self.user)
+
+    @contextmanager
+    def standby(self) -> Iterator[PostgreSQLServer]:
+        """Run a standby of it, which has all that is committed now."""
+        folder = Path(tempfile.mkdtemp(prefix="evalstore-pg-", dir=self.folder.parent))
+        standby = PostgreSQLServer(folder, self.programs, self.user)
+        try:
+            if os.getuid() == 0:
+                shutil.chown(folder, self.user)
+            _run(
+                self.user,
+                self.programs / "pg_basebackup",
+                *("-h", self.host, "-U", self.user, "-D", str(folder / "data")),
+                *("--write-recovery-conf", "--checkpoint=fast", "--no-sync"),
+            )
+            standby.start()
+            yield standby
+        finally:
+            with suppress(RuntimeError):
+                standby.stop()
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _control(self, *arguments: str) -> None:
         data = str(self.folder / "data")

@@ -93,6 +93,15 @@ class Boundary:
             self.added[real] = None
         return self._allow_all
 
+    def allows(self, name: str) -> bool:
+        """Return whether a place that is no path is allowed, by just this name."""
+        if self._allowed is None:
+            self._allowed = _Places(self._load_allowed())
+        if self._allow_all and not self._allowed.has(name):
+            self._allowed.add(name)
+            self.added[name] = None
+        return self._allowed.has(name)
+
     def resolve(self, path: str | Path) -> str:
         """Return the real path; raises `OutsideProblem`, or `FileProblem` if it is not a path."""
         try:
@@ -145,6 +154,10 @@ class _Places:
         if real not in self._exact:
             self._exact.add(real)
             self._below += (real if real.endswith(os.sep) else real + os.sep,)
+
+    def has(self, name: str) -> bool:
+        """Return whether this is one of the paths."""
+        return name in self._exact
 
     def contain(self, real: str) -> bool:
         """Return whether a path is one of these paths or below one."""

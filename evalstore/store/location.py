@@ -5,17 +5,36 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from evalstore.errors import EvalstoreError
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_URL = re.compile(
+    r"\W*(?:[a-z][a-z0-9+.-]*://|postgres(?:ql)?(?:\+\w+)?:)|.*\bpassword\s*=",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A URL, or what was meant as one: none is taken for a path, which messages show."""
 _SCHEMES = ("postgresql", "postgres")
 _SCHEMA = "evalstore"
 """The schema of a store whose address names none."""
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-_PRIVATE = ("password", "sslpassword", "oauth_client_secret")
+_PRIVATE = (
+    *("password", "sslpassword", "oauth_client_secret"),
+    *("scram_client_key", "scram_server_key"),
+)
 """Options of a connection that are never shown."""
+_OPTIONS = frozenset(
+    f"""
+    application_name channel_binding connect_timeout dbname fallback_application_name gssdelegation
+    gssencmode gsslib host hostaddr keepalives keepalives_count keepalives_idle keepalives_interval
+    krbsrvname load_balance_hosts max_protocol_version min_protocol_version oauth_client_id
+    oauth_issuer oauth_scope options passfile port require_auth requirepeer service servicefile
+    ssl_max_protocol_version ssl_min_protocol_version sslcert sslcertmode sslcompression sslcrl
+    sslcrldir sslkey sslmode sslnegotiation sslrootcert sslsni target_session_attrs
+    tcp_user_timeout user {" ".join(_PRIVATE)}
+    """.split()
+)
+"""The options of libpq that a store can have; another one may be a misspelt password."""
 _FORM = "postgresql://USER@HOST/DATABASE"
 
 
@@ -52,6 +71,7 @@ def read_address(text: str) -> DatabaseAddress:
 
     Raises `EvalstoreError`, whose message has no part of the text that could be a password.
     """
+    text = text.strip()
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -59,17 +79,22 @@ def read_address(text: str) -> DatabaseAddress:
             parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
         )
     except ValueError:
-        raise _unusable(text.partition("://")[0], "it cannot be read") from None
+        raise _unusable("it cannot be read") from None
+    if not parts.scheme:
+        raise _unusable("it is not a URL")
     if parts.scheme.lower() not in _SCHEMES:
         raise EvalstoreError(
             f"the store '{parts.scheme}://…' is neither a file nor a database that evalstore knows",
             hint=f"name a SQLite file, or a PostgreSQL database: {_FORM}",
         )
-    if parts.fragment:
-        raise _unusable(parts.scheme, "a '#' in a password is written as '%23'")
+    if not text.lower().startswith(tuple(f"{scheme}://" for scheme in _SCHEMES)):
+        raise _unusable("it is not a URL")
+    _refuse_unescaped(parts)
     schema = query.pop("schema", _SCHEMA)
     if not _SCHEMA_NAME.fullmatch(schema):
-        raise _unusable(parts.scheme, f"{schema!r:.80} is not the name of a schema")
+        raise _unusable(f"{schema!r:.80} is not the name of a schema")
+    if unknown := query.keys() - _OPTIONS:
+        raise _unusable(f"{min(unknown)!r:.80} is not an option of a connection to PostgreSQL")
     named = {
         "host": unquote(parts.hostname or ""),
         "port": str(port or ""),
@@ -79,8 +104,18 @@ def read_address(text: str) -> DatabaseAddress:
     }
     options = {**{name: value for name, value in named.items() if value}, **query}
     if any("\0" in value for value in options.values()):
-        raise _unusable(parts.scheme, "it has a NUL character")
+        raise _unusable("it has a NUL character")
     return DatabaseAddress(_show(options, schema), options, schema)
+
+
+def _refuse_unescaped(parts: SplitResult) -> None:
+    """Raise `EvalstoreError` where a part of a password may have been read as something else."""
+    if parts.fragment:
+        raise _unusable("a '#' in a password is written as '%23'")
+    if "@" in f"{parts.path}{parts.query}":
+        raise _unusable("'/', '?' and '@' in a password are written as '%2F', '%3F' and '%40'")
+    if "/" in parts.path[1:] or "=" in parts.path:
+        raise _unusable("a '/' or '=' in the name of a database is written as '%2F' or '%3D'")
 
 
 def _show(options: dict[str, str], schema: str) -> str:
@@ -91,21 +126,22 @@ def _show(options: dict[str, str], schema: str) -> str:
         query["host"], host = host, ""
     if schema != _SCHEMA:
         query["schema"] = schema
-    place = f"[{host}]" if ":" in host else quote(host)
+    place = f"[{host}]" if ":" in host else quote(host, safe=",")
     return "".join(
         (
             "postgresql://",
             f"{quote(user, safe='')}@" if user else "",
             place,
             f":{port}" if port else "",
-            f"/{quote(options.get('dbname', ''))}",
+            # Without a '/' in it, so that no address is below another one.
+            f"/{quote(options['dbname'], safe='')}" if "dbname" in options else "",
             f"?{urlencode(query, safe='/')}" if query else "",
         )
     )
 
 
-def _unusable(scheme: str, reason: str) -> EvalstoreError:
+def _unusable(reason: str) -> EvalstoreError:
     return EvalstoreError(
-        f"the address of the store ({scheme}://…) cannot be used: {reason}",
+        f"the address of the store cannot be used: {reason}",
         hint=f"write it as {_FORM}; PGPASSWORD or ~/.pgpass has the password",
     )

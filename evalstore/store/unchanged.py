@@ -30,7 +30,10 @@ def open_unchanged(location: StoreLocation) -> Iterator[Store]:
     to a temporary file, and the copy is opened. A database must be up to date.
     """
     if not isinstance(location, Path):
-        with closing(Store.open(location, keep_copy=False)) as store:
+        from evalstore.store.postgresql.driver import PostgreSQLDriver
+
+        driver = PostgreSQLDriver.open(location, create=False, may_migrate=False)
+        with closing(Store(driver)) as store:
             yield store
         return
     path = location

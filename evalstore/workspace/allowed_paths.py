@@ -94,7 +94,14 @@ class WorkspaceBoundary(Boundary):
 
     def require_address(self, address: str, place: str) -> None:
         """Raise `OutsideError` unless the URL of a remote, or one above it, may be used."""
-        if not self.contains(address):
+        self._require_address(address, self.contains(address), place)
+
+    def require_server(self, address: str, place: str) -> None:
+        """Raise `OutsideError` unless the address of a database may be used, with these options."""
+        self._require_address(address, self.allows(address), place)
+
+    def _require_address(self, address: str, is_allowed: bool, place: str) -> None:
+        if not is_allowed:
             raise OutsideError(f"{place}: leads to '{address}', which is outside of the workspace")
         self.record()
 

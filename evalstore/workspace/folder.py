@@ -75,7 +75,7 @@ class WorkspaceFolder:
         if is_url(name):
             address = read_address(name)
             try:
-                self.boundary.require_address(str(address), place)
+                self.boundary.require_server(str(address), place)
             except OutsideError as error:
                 raise OutsideError(str(error), hint=_ALLOW_DATABASE) from error
             return address

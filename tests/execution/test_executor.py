@@ -5,14 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import os
 import re
-import sqlite3
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +42,7 @@ from evalstore.values import (
     Usage,
 )
 from evalstore.workspace.model_files import Model, ProviderFile
+from tests.stored_rows import count_rows, read_contents
 
 Act = Callable[[Request, int], "Reply | Coroutine[Any, Any, Reply]"]
 """From a request and how often it came to an answer; or raises."""
@@ -269,16 +266,14 @@ class Lab:
 
     def stored(self, table: str) -> list[Any]:
         """The contents of a table, in the order they were stored."""
-        with closing(sqlite3.connect(self.store.path)) as raw:
-            rows = raw.execute(f"SELECT content FROM {table} ORDER BY rowid")
-            return [json.loads(content) for (content,) in rows]
+        return read_contents(self.store, table)
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with closing(Store.open(tmp_path / "store.db", create=True)) as store:
-        yield Lab(store)
-        assert check_store(store)[1] == []
+def lab(store: Store) -> Iterator[Lab]:
+    """A store in each database."""
+    yield Lab(store)
+    assert check_store(store)[1] == []
 
 
 # --- asking
@@ -1034,9 +1029,8 @@ def test_leases_are_gone_when_a_run_ends_however_it_ends(lab: Lab) -> None:
 
     lab.act = act
     asyncio.run(lab.execute(executor))
-    with closing(sqlite3.connect(lab.store.path)) as raw:
-        assert raw.execute("SELECT count(*) FROM leases").fetchone() == (0,)
-        assert raw.execute("SELECT count(*) FROM runners").fetchone() == (0,)
+    assert count_rows(lab.store, "leases") == 0
+    assert count_rows(lab.store, "runners") == 0
 
 
 def test_work_that_was_taken_over_while_we_slept_is_not_done_again(lab: Lab) -> None:

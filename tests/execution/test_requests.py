@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,9 +89,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    with closing(Store.open(tmp_path / "store.db", create=True)) as store:
-        yield Bench(store)
+def bench(store: Store) -> Bench:
+    return Bench(store)
 
 
 def system(*parts: Part | str) -> Message:

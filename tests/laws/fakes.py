@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -19,7 +18,9 @@ from evalstore.operations.run import run
 from evalstore.operations.status_report import Status
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.providers.base import ProviderError
+from evalstore.store import Store
 from evalstore.values import FilePart, Reply, Request, Usage
+from tests import stored_rows
 from tests.laws.desk_model import (
     CUT_BELOW,
     Asked,
@@ -112,10 +113,14 @@ def read_request(request: Request) -> Asked:
 class Place:
     """A folder with a workspace, whose models are all one fake."""
 
-    def __init__(self, root: Path, fake: Fake) -> None:
+    def __init__(self, root: Path, fake: Fake, url: str | None = None) -> None:
+        """`url` is that of a new store in PostgreSQL, in place of the workspace's own file."""
         self.root = root
         self.fake = fake
-        self.location = Location(root)
+        self.location = Location(root, store=url)
+        self.store = stored_rows.locate(root, url)
+        if url:
+            Store.open(self.store, create=True).close()
         self.day = 0
         self._ticks = 0
         self._written: dict[str, bytes] = {}
@@ -159,24 +164,14 @@ class Place:
         """What `fsck` finds."""
         return list(fsck(self.location).problems)
 
-    def rows(self) -> dict[tuple[str, bytes], tuple[Any, ...]]:
+    def rows(self) -> stored_rows.Rows:
         """Every row of the store but those of its own bookkeeping."""
-        return read_rows(self.root / ".evalstore/store.db")
+        return stored_rows.read_rows(self.store)
 
-
-def read_rows(path: Path) -> dict[tuple[str, bytes], tuple[Any, ...]]:
-    """Every row of a store by table and id."""
-    with closing(sqlite3.connect(path)) as store:
-        tables = [
-            name
-            for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if name != "alembic_version"
-        ]
-        return {
-            (table, row[0]): row
-            for table in tables
-            for row in store.execute(f'SELECT * FROM "{table}"')
-        }
+    def bookkeeping(self) -> int:
+        """How many rows of bookkeeping there are."""
+        with closing(Store.open(self.store)) as store:
+            return sum(stored_rows.count_rows(store, name) for name in ("runners", "leases"))
 
 
 @contextmanager

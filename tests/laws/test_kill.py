@@ -24,10 +24,11 @@ from evalstore.operations.fsck import fsck
 from evalstore.operations.plan_status import compute_status as status
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.store import leases
+from evalstore.store.location import StoreLocation
 from tests import endpoint
 from tests.builders import tree
 from tests.forked_programs import RunningProgram, Starter
-from tests.laws.fakes import read_rows
+from tests.stored_rows import Rows, is_there, locate, read_rows
 
 ROOT = Path(__file__).parent.parent.parent
 AT_ONCE = 4
@@ -77,6 +78,21 @@ def server() -> Iterator[Server]:
         server = Server(running)
         yield server
         server.release()
+
+
+def store_of(place: Path) -> StoreLocation:
+    """Where the store of a workspace is."""
+    return locate(place, os.environ.get("EVALSTORE_STORE"))
+
+
+def where(place: Path) -> Location:
+    """What commands are told of a workspace."""
+    return Location(place, store=os.environ.get("EVALSTORE_STORE"))
+
+
+@pytest.fixture(autouse=True)
+def _database(store_url: str | None) -> None:
+    """Run every test over both databases."""
 
 
 @pytest.fixture
@@ -135,12 +151,9 @@ def finish(running: subprocess.Popen[str]) -> tuple[int, str, str]:
     return running.returncode, out, err
 
 
-Rows = dict[tuple[str, bytes], tuple[Any, ...]]
-
-
 def finished(place: Path) -> Rows:
     """Every stored session and evaluation."""
-    rows = read_rows(place / ".evalstore/store.db")
+    rows = read_rows(store_of(place))
     return {key: row for key, row in rows.items() if key[0] in ("sessions", "evaluations")}
 
 
@@ -160,14 +173,14 @@ def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server
         running.send(signal.SIGKILL)
         assert running.finish()[0] == -signal.SIGKILL
         server.release()
-        assert fsck(Location(place)).problems == []
+        assert fsck(where(place)).problems == []
     code, out, err = run().finish()
     assert (code, err) == (0, "")
     assert json.loads(out)["status"] == "complete"
     assert stored(place) == (QUESTIONS, QUESTIONS)
     assert server.received <= 2 * QUESTIONS + AT_ONCE * len(moments)
-    assert status(Location(place), SelectionOptions()).items == []
-    assert fsck(Location(place)).problems == []
+    assert status(where(place), SelectionOptions()).items == []
+    assert fsck(where(place)).problems == []
 
 
 @pytest.mark.slow
@@ -187,11 +200,11 @@ def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
             running.wait(chance.uniform(0, 0.7 if while_starting else 0.05))
         running.kill()
         assert finish(running)[0] == -signal.SIGKILL
-        if not (place / ".evalstore/store.db").exists():
+        if not is_there(store_of(place)):
             continue
         before, kept = kept, finished(place)
         assert before.items() <= kept.items()
-        assert fsck(Location(place)).problems == []
+        assert fsck(where(place)).problems == []
         assert server.received - len(kept) <= AT_ONCE * (number + 1)
     assert 0 < len(kept) < 2 * questions
     server.latency = 0
@@ -201,8 +214,8 @@ def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
     assert kept.items() <= finished(place).items()
     assert stored(place) == (questions, questions)
     assert server.received <= 2 * questions + AT_ONCE * kills
-    assert status(Location(place), SelectionOptions()).items == []
-    assert fsck(Location(place)).problems == []
+    assert status(where(place), SelectionOptions()).items == []
+    assert fsck(where(place)).problems == []
 
 
 def test_an_answer_is_safe_a_moment_after_it_came(place: Path, server: Server, run: Run) -> None:
@@ -210,10 +223,8 @@ def test_an_answer_is_safe_a_moment_after_it_came(place: Path, server: Server, r
     running = run()
     server.wait_for(10 + AT_ONCE)
     # All workers wait for the server, so the writer has had its time: 20 ms are asked of it.
-    store = place / ".evalstore/store.db"
     while sum(stored(place)) < 10:
         assert not running.has_ended
-        assert store.exists()
     running.send(signal.SIGKILL)
     running.finish()
     assert sum(stored(place)) == 10
@@ -283,4 +294,4 @@ def test_a_second_interruption_ends_at_once(place: Path, server: Server, run: Ru
     report = json.loads(out)
     assert report["status"] == "interrupted"
     assert report["asked"] + report["judged"] == 10 == sum(stored(place))
-    assert fsck(Location(place)).problems == []
+    assert fsck(where(place)).problems == []

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from evalstore.providers.base import ProviderError
 from evalstore.values import Reply, Request, Usage
+from tests.laws.conftest import NewUrl
 from tests.laws.fakes import CrashError, Fake, Place
 
 
@@ -284,14 +285,16 @@ def _of_models(asked: Counter[str]) -> Counter[str]:
 
 @settings(
     max_examples=settings().max_examples // 3,
-    suppress_health_check=[HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     phases=(Phase.explicit, Phase.generate),
 )
 @given(data=st.data())
-def test_whatever_is_judged_together_a_run_asks_just_what_is_missing(data: st.DataObject) -> None:
+def test_whatever_is_judged_together_a_run_asks_just_what_is_missing(
+    new_url: NewUrl, data: st.DataObject
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         fake = Asked()
-        place, memory = Place(Path(folder), fake), Memory()
+        place, memory = Place(Path(folder), fake, new_url()), Memory()
         files = {"one": data.draw(FILES), "two": data.draw(FILES)}
         carried_out(place, fake, files, memory)
         for _ in range(data.draw(st.integers(1, 3))):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -22,11 +22,26 @@ if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
     from evalstore.store.table_columns import TableColumns
 
-_CONNECT_SECONDS = "10"
+_DEFAULTS = {
+    "application_name": "evalstore",
+    "connect_timeout": "10",
+    # A cut cable is noticed after a minute, and not after hours.
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+"""Options of connections, unless the address has others."""
+_SETTINGS = (
+    "SET search_path TO {}; SET client_min_messages TO warning; "
+    # A program that is stopped may hold the lock for hours.
+    "SET lock_timeout TO '10s'"
+)
 _STREAMED = 2_000
 """Rows that are fetched together from a query that is streamed."""
 _INSERTED_BYTES = 32 * 2**20
 """The most bytes of the rows of one statement, roughly."""
+T = TypeVar("T")
 RawConnection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -58,13 +73,12 @@ POSTGRESQL = Dialect(
 
 def connect(address: DatabaseAddress) -> RawConnection:
     """Connect to a database; raises errors of psycopg, and `StoreError` for its encoding."""
-    defaults = {"connect_timeout": _CONNECT_SECONDS, "application_name": "evalstore"}
     raw = psycopg.connect(
         "",
         autocommit=True,
         # Connections may go through pgbouncer, where prepared statements are those of others.
         prepare_threshold=None,
-        **{**defaults, **address.options, "client_encoding": "utf8"},  # type: ignore[arg-type]
+        **{**_DEFAULTS, **address.options, "client_encoding": "utf8"},  # type: ignore[arg-type]
     )
     try:
         encoding = raw.info.parameter_status("server_encoding")
@@ -74,11 +88,7 @@ def connect(address: DatabaseAddress) -> RawConnection:
                 hint="create one with 'createdb --encoding=UTF8 --template=template0 NAME'",
             )
         set_json_loads(_load_json, raw)
-        raw.execute(
-            sql.SQL("SET search_path TO {}; SET client_min_messages TO warning").format(
-                sql.Identifier(address.schema)
-            )
-        )
+        raw.execute(sql.SQL(_SETTINGS).format(sql.Identifier(address.schema)))
     except BaseException:
         raw.close()
         raise
@@ -123,15 +133,30 @@ class PostgreSQLConnection:
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
         """Execute a statement; its result is held in memory."""
-        began = self.is_in_transaction
-        try:
+        if self.is_in_transaction:
             return self._execute(statement, parameters)
+        return self._again_when_lost(lambda: self._execute(statement, parameters))
+
+    def begin(self, statements: str, *, may_connect: bool) -> None:
+        """Begin a transaction, with several statements in one message.
+
+        A lost connection is made again if `may_connect`, which may take long.
+        """
+        # Nothing is decoded, so the cursor may be one of texts, which takes several statements.
+        if may_connect:
+            self._again_when_lost(lambda: self.raw.execute(statements.encode()))
+        else:
+            self.raw.execute(statements.encode())
+
+    def _again_when_lost(self, execute: Callable[[], T]) -> T:
+        try:
+            return execute()
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if began or not is_lost(error):
+            if not is_lost(error):
                 raise
         self.raw.close()
         self.raw = self._reconnect()
-        return self._execute(statement, parameters)
+        return execute()
 
     def _execute(self, statement: str, parameters: Sequence[Any]) -> psycopg.Cursor[Any]:
         cursor = self.raw.cursor(binary=True)

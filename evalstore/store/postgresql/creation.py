@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LOCK = 0x6576616C
 """The key of the lock that is held while tables are created or migrated."""
+_MAY_WRITE = "current_setting('transaction_read_only') = 'off'"
+"""The condition that is false on a standby, and where transactions only read."""
 _OBJECTS = """
 SELECT c.relname, c.relkind::text,
     ARRAY(SELECT a.attname::text FROM pg_attribute a
@@ -42,6 +44,15 @@ def find_version(connection: PostgreSQLConnection, address: DatabaseAddress) -> 
     try:
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except errors.UndefinedTable:
+        # A schema that this user may not look into is passed over in silence.
+        right = "has_schema_privilege(oid, 'USAGE')::int"
+        query = f"SELECT {right} FROM pg_namespace WHERE nspname = ?"
+        row = connection.execute(query, (address.schema,)).fetchone()
+        if row and not row[0]:
+            raise StoreError(
+                f"this user may not use the store '{address}': its schema is not open to it",
+                hint="its owner can GRANT what is missing on the schema and its tables",
+            ) from None
         query = "SELECT count(*) FROM pg_tables WHERE schemaname = ?"
         if connection.count(query, address.schema):
             raise _foreign(address) from None
@@ -136,6 +147,13 @@ def find_unexpected(
     return unexpected
 
 
+def runs_code(extra: UnexpectedObject) -> bool:
+    """Return whether a difference makes a migration unsafe; older tables are others, too."""
+    return extra.blocks_reading or (
+        extra.blocks_writing and extra.table is None and not extra.missing
+    )
+
+
 def measure(
     connection: PostgreSQLConnection, address: DatabaseAddress, *, is_there: bool
 ) -> tuple[int | None, bool]:
@@ -145,11 +163,11 @@ def measure(
     """
     if not is_there:
         right = "has_database_privilege(current_database(), 'CREATE')"
-        return None, connection.count(f"SELECT ({right})::int") > 0
+        return None, connection.count(f"SELECT ({right} AND {_MAY_WRITE})::int") > 0
     size = connection.count(
         "SELECT COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
         "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relkind = 'r'",
         address.schema,
     )
-    may_write = "SELECT has_table_privilege('sessions', 'INSERT')::int"
+    may_write = f"SELECT (has_table_privilege('sessions', 'INSERT') AND {_MAY_WRITE})::int"
     return size, connection.count(may_write) > 0

@@ -13,7 +13,7 @@ from threading import Event, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from evalstore.errors import EvalstoreError, StoreError
+from evalstore.errors import EvalstoreError, StoreError, StoreLockedError
 from evalstore.store import migrations
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.table_columns import TABLES
@@ -33,6 +33,7 @@ from evalstore.store.postgresql.creation import (
     find_version,
     measure,
     migrate,
+    runs_code,
 )
 from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
 
@@ -44,6 +45,9 @@ _STAMP = "SELECT pg_postmaster_start_time()::text || ' ' || pg_current_snapshot(
 PATIENCE_SECONDS = 120.0
 """How long a transaction is tried again while the server is away."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout TO '60s'"
+"""Begins a transaction that ends, for others, when its program is stopped for long."""
+_BEGIN_AT_ONCE = f"{_BEGIN}; SET LOCAL lock_timeout TO '20ms'"
 _KEPT = 5
 """The number of idle connections that stay open."""
 
@@ -70,9 +74,13 @@ class PostgreSQLDriver:
         *,
         create: bool,
         inspect: bool = False,
+        may_migrate: bool = True,
         patience: float = PATIENCE_SECONDS,
     ) -> Self:
-        """Open the store at an address and bring its tables up to date, as `Database.open` does."""
+        """Open the store at an address and bring its tables up to date, as `Database.open` does.
+
+        Unless `may_migrate`, `StoreError` is raised for a store that is older than this program.
+        """
         driver = cls(address, patience)
         try:
             with driver.reading() as connection:
@@ -85,6 +93,13 @@ class PostgreSQLDriver:
                     create_store(connection, address)
                 elif version != migrations.HEAD:
                     migrations.refuse_newer(version, driver.name)
+                    if not may_migrate:
+                        raise StoreError(
+                            f"the store '{address}' is older than this program, and is only read",
+                            hint="any command with its address in --store brings it up to date",
+                        )
+                    unsafe = find_unexpected(connection, address)
+                    refuse_foreign(driver.name, [extra for extra in unsafe if runs_code(extra)])
                     migrate(address)
                 driver.foreign = find_unexpected(connection, address)
                 if not inspect:
@@ -121,32 +136,41 @@ class PostgreSQLDriver:
     @contextmanager
     def writing(self, *, wait: bool = True) -> Iterator[PostgreSQLConnection]:
         """Return a transaction that writes; others are waited for only at the same rows."""
-        del wait
-        with self._translated(), self._transaction() as connection:
+        with self._translated(), self._transaction(wait=wait) as connection:
             yield connection
 
     def write(self, work: Callable[[PostgreSQLConnection], T], *, wait: bool = True) -> T:
-        """Do work in a transaction that writes; again after it was rolled back or lost."""
-        del wait
+        """Do work in a transaction that writes; again after it was rolled back or lost.
+
+        Without `wait`, `StoreLockedError` is raised then, and where a connection must be made.
+        """
         deadline, pause = monotonic() + self._patience, _FIRST_PAUSE
         with self._translated():
             while True:
                 try:
-                    with self._transaction() as connection:
+                    with self._transaction(wait=wait) as connection:
                         return work(connection)
                 except psycopg.Error as error:
-                    is_final = not (isinstance(error, ROLLED_BACK) or is_lost(error))
-                    if is_final or monotonic() > deadline or self._closed.wait(pause):
+                    if not (isinstance(error, ROLLED_BACK) or is_lost(error)):
+                        raise
+                    if not wait:
+                        raise self._would_wait() from error
+                    if monotonic() > deadline or self._closed.wait(pause):
                         raise
                     pause = min(2 * pause, _LONGEST_PAUSE)
 
     @contextmanager
-    def _transaction(self) -> Iterator[PostgreSQLConnection]:
+    def _transaction(self, *, wait: bool) -> Iterator[PostgreSQLConnection]:
         refuse_foreign(self.name, [extra for extra in self.foreign if extra.blocks_writing])
+        if not wait and not self._idle:
+            raise self._would_wait()
         with self._connection() as connection:
-            connection.execute("BEGIN")
+            connection.begin(_BEGIN if wait else _BEGIN_AT_ONCE, may_connect=wait)
             yield connection
             connection.execute("COMMIT")
+
+    def _would_wait(self) -> StoreLockedError:
+        return StoreLockedError(f"the store '{self.name}' does not answer at once")
 
     @contextmanager
     def _connection(self) -> Iterator[PostgreSQLConnection]:

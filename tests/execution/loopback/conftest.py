@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,8 +14,10 @@ import pytest
 from evalstore.cli.main import main
 from evalstore.operations.fsck import fsck
 from evalstore.planning.options import Location
+from evalstore.store import Store
 from tests import endpoint
 from tests.builders import tree
+from tests.stored_rows import locate, read_contents
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,14 @@ class Place:
     """The workspace, its server, and what is in its store."""
 
     def __init__(
-        self, root: Path, server: endpoint.Endpoint, capsys: pytest.CaptureFixture[str]
+        self,
+        root: Path,
+        server: endpoint.Endpoint,
+        capsys: pytest.CaptureFixture[str],
+        store_url: str | None,
     ) -> None:
         self.root = root
+        self.store = locate(root, store_url)
         self.server = server
         self._capsys = capsys
         self.write(
@@ -75,9 +81,8 @@ class Place:
 
     def stored(self, table: str) -> list[Any]:
         """The contents of a table, in the order they were stored."""
-        with closing(sqlite3.connect(self.root / ".evalstore/store.db")) as store:
-            rows = store.execute(f"SELECT content FROM {table} ORDER BY rowid")
-            return [json.loads(content) for (content,) in rows]
+        with closing(Store.open(self.store)) as store:
+            return read_contents(store, table)
 
     def answers(self) -> list[str]:
         """The texts of all stored sessions."""
@@ -85,9 +90,11 @@ class Place:
 
 
 @pytest.fixture
-def place(folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Place]:
+def place(
+    folder: Path, capsys: pytest.CaptureFixture[str], store_url: str | None
+) -> Iterator[Place]:
     """A workspace with one candidate and one judge; what it leaves behind must be sound."""
     with endpoint.running() as server:
         server.reply = lambda request: json.dumps({"pass": True, "said": endpoint.echo(request)})
-        yield Place(folder, server, capsys)
-    assert fsck(Location(folder)).problems == []
+        yield Place(folder, server, capsys, store_url)
+    assert fsck(Location(folder, store=store_url)).problems == []
