@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
@@ -130,7 +130,11 @@ def build_report(
 
     Raises `EvalstoreError`.
     """
-    with without_garbage_collection(), open_revision(location, revision) as project:
+    with (
+        without_garbage_collection(),
+        open_revision(location, revision) as project,
+        project.store.keeping_results(),
+    ):
         run, batches = find_marked_results(project, revision)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         compared = _compare(location, project, run, compare)
@@ -145,9 +149,10 @@ def build_report(
                 project, {id: number for number, id in enumerate(prompts)}
             ),
             lambda result, cells: _explain(project, run, result, cells),
+            collector.collect_read,
         )
         with TemporaryFile() as spool:
-            results = collector.collect(batches)
+            results = chain.from_iterable(batches)
             parts = iter(lambda: list(islice(results, _AT_ONCE)), [])
             for number, block in enumerate(data.blocks(parts)):
                 spool.write(data_block(f"block-{number}", block))
@@ -198,7 +203,7 @@ def _compare(location: Location, project: Project, run: Run, revision: str | Non
         if previous is None:
             return None
         revision = previous.id
-    return diff(location, revision, run.id if is_stored else None)
+    return diff(location, revision, run.id if is_stored else None, opened=project)
 
 
 def _find_regressions(

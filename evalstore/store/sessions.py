@@ -44,6 +44,13 @@ class StoredAnswer(NamedTuple):
     spent: Spent
 
 
+class PricedSession(NamedTuple):
+    """A session with the cost and the duration of all its turns."""
+
+    session: Session
+    spent: Spent
+
+
 class LeaseChange(NamedTuple):
     """Leases that a runner takes or releases in the transaction of its facts."""
 
@@ -144,6 +151,16 @@ class SessionQueries(NodeQueries):
             id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
         }
 
+    def find_priced_sessions(self, ids: Iterable[str]) -> dict[str, PricedSession]:
+        """Return sessions by id, each with what it has cost.
+
+        Those the store does not have are left out.
+        """
+        return {
+            id: PricedSession(deserialize.restore_session(content), _spent(id, content))
+            for id, content in self._decode(SESSIONS, ids)
+        }
+
     def find_answers(self, ids: Iterable[str]) -> dict[str, StoredAnswer]:
         """Return the last turns of sessions by id, and what the sessions have cost.
 
@@ -219,17 +236,19 @@ class SessionQueries(NodeQueries):
 
 
 def _answer(id: str, content: Json) -> StoredAnswer:
-    turns = content["turns"]
-    known = [turn["latency"] for turn in turns if "latency" in turn]
+    return StoredAnswer(deserialize.restore_reply(content["turns"][-1]), _spent(id, content))
+
+
+def _spent(id: str, content: Json) -> Spent:
+    known = [turn["latency"] for turn in content["turns"] if "latency" in turn]
     cost = content.get("cost")
-    spent = make_spent(
+    return make_spent(
         id,
         content["started"],
         content["model"],
         None if cost is None else cost["usd"],
         sum(known) if known else None,
     )
-    return StoredAnswer(deserialize.restore_reply(turns[-1]), spent)
 
 
 def _session_rows(sessions: Mapping[str, tuple[Session, str]]) -> dict[str, dict[str, Any]]:
