@@ -213,8 +213,10 @@ def restore_reply(content: Description) -> Reply:
     return Reply(
         text=content.get("text"),
         tool_calls=tuple(
-            [ToolCall(call["name"], call["arguments"]) for call in content.get("toolCalls", ())]
-        ),
+            [ToolCall(call["name"], call["arguments"]) for call in content["toolCalls"]]
+        )
+        if "toolCalls" in content
+        else (),
         finish_reason=content.get("finishReason"),
         refusal=content.get("refusal"),
         usage=_restore_usage(content.get("usage")),

@@ -280,4 +280,5 @@ def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
 
 def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:
     """Return the different feedback texts of a cell, one line each."""
-    return "\n".join(dict.fromkeys(feedback[id] for id in votes if feedback.get(id)))
+    texts = [feedback[id] for id in votes if feedback.get(id)]
+    return "\n".join(dict.fromkeys(texts)) if len(texts) > 1 else "".join(texts)

@@ -17,7 +17,7 @@ from evalstore.store.contents import (
     require_number,
     require_text,
 )
-from evalstore.store.costs import PEOPLE, Spent, make_spent
+from evalstore.store.costs import PEOPLE, Spent
 from evalstore.store.database import append, select_each
 from evalstore.store.failures import failure_rows
 from evalstore.store.ids import as_digits
@@ -240,14 +240,14 @@ def _answer(id: str, content: Json) -> StoredAnswer:
 
 
 def _spent(id: str, content: Json) -> Spent:
-    known = [turn["latency"] for turn in content["turns"] if "latency" in turn]
-    cost = content.get("cost")
-    return make_spent(
-        id,
-        content["started"],
-        content["model"],
-        None if cost is None else cost["usd"],
-        sum(known) if known else None,
+    """Return what a session has cost; its content is valid already."""
+    turns, cost = content["turns"], content.get("cost")
+    seconds = turns[0].get("latency")
+    if len(turns) > 1:
+        known = [turn["latency"] for turn in turns if "latency" in turn]
+        seconds = require_number(sum(known), "sessions", id) if known else None
+    return Spent(
+        content["started"], content["model"], None if cost is None else cost["usd"], seconds
     )
 
 
