@@ -183,7 +183,8 @@ def _explain(
 ) -> VerdictExplanation:
     if run.id == WORKSPACE:
         return explain_workspace_result(project, result, cells)
-    return explain_stored_result(project.location, project.store, result, run)
+    folder = project.settings.paths["tests"]
+    return explain_stored_result(project.location, project.store, result, run, folder=folder)
 
 
 def _finish(collector: StatsCollector) -> list[Stats]:

@@ -92,7 +92,7 @@ def diff(
         filled, comparison = compare_sides(store, folder, was, now, selected, candidates)
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
-        same = find_same_answers(store, comparison.changed)
+        same = find_same_answers(store, comparison.changed, sessions)
         comparison.set_apart_same_answers(lambda pair: sessions_of(pair) in same)
         causes = (
             find_causes((pair.either for pair in comparison.gone), filled, now),

@@ -148,6 +148,8 @@ class StatsCollector:
         self._meter = ResultMeter(project.store, run.verdict_rule, self._keep, self._convert)
         self._total = GroupTotals()
         self._sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
+        self._groups: dict[tuple[object, ...], list[GroupTotals]] = {}
+        """The groups of results, by all that they are grouped by."""
 
     def collect(self, batches: Iterable[list[tuple[Result, Case]]]) -> None:
         """Add the results that count."""
@@ -160,12 +162,20 @@ class StatsCollector:
 
     def _add(self, batch: Sequence[tuple[Result, Case]], calls: Calls) -> None:
         for measured, case in self._meter.measure(batch, calls):
-            self._total.add(measured)
-            for by, totals in zip(self._groupings, self._sums, strict=True):
-                for key in _keys(by, measured.result, case):
-                    if key not in totals:
-                        totals[key] = GroupTotals()
-                    totals[key].add(measured)
+            result = measured.result
+            place = result.model, result.prompt, result.file, case.tags
+            groups = self._groups.get(place)
+            if groups is None:
+                groups = self._groups[place] = [self._total, *self._groups_of(result, case)]
+            for totals in groups:
+                totals.add(measured)
+
+    def _groups_of(self, result: Result, case: Case) -> Iterator[GroupTotals]:
+        for by, totals in zip(self._groupings, self._sums, strict=True):
+            for key in _keys(by, result, case):
+                if key not in totals:
+                    totals[key] = GroupTotals()
+                yield totals[key]
 
     def finish(self, *, rerolls: bool) -> list[Stats]:
         """Return the statistics, with `rerolls` also those of questions that were asked again.
