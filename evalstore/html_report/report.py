@@ -35,6 +35,7 @@ from evalstore.operations.views.verdict_explanation import (
 )
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import is_partial
+from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
@@ -204,7 +205,9 @@ def _compare(location: Location, project: Project, run: Run, revision: str | Non
         if previous is None:
             return None
         revision = previous.id
-    return diff(location, revision, run.id if is_stored else None, opened=project)
+    # The files of the workspace are not read where the report is of a run.
+    opened = None if is_stored and revision == WORK else project
+    return diff(location, revision, run.id if is_stored else None, opened=opened)
 
 
 def _find_regressions(
