@@ -200,7 +200,7 @@ def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
     def counts(result: Result) -> bool:
         if not selection.covers_file(result.file):
             return False
-        if places & _places(result):
+        if not places.isdisjoint(_places(result)):
             return True
         node = other.nodes.get(result.file)
         if node is None or (other.models is not None and result.model not in other.models):
@@ -229,13 +229,12 @@ def _all_places(results: Iterable[Result]) -> set[_Place]:
 _Place = tuple[str, str, str, Any]
 
 
-def _places(result: Result) -> set[_Place]:
-    """Return the keys by which a result may be paired with another."""
-    return {
-        (result.file, result.model, row, prompt)
-        for row in (result.key, result.row)
-        for prompt in (result.prompt, result.prompt_number)
-    }
+def _places(result: Result) -> Iterator[_Place]:
+    """Yield the keys by which a result may be paired with another."""
+    file, model = result.file, result.model
+    for row in (result.key, result.row):
+        yield file, model, row, result.prompt
+        yield file, model, row, result.prompt_number
 
 
 # --- cases that a run of a selection left out
@@ -317,7 +316,9 @@ def _fill_older_side(
             files[nodes[path]] = mixed
     known = _all_places(filled)
     results = [
-        result for result in was.results if not (result.is_missing and known & _places(result))
+        result
+        for result in was.results
+        if not (result.is_missing and not known.isdisjoint(_places(result)))
     ]
     return replace(
         was,

@@ -16,7 +16,7 @@ from evalstore.store.contents import (
     require,
     require_number,
 )
-from evalstore.store.costs import Spent, make_spent, read_feedback, select_people
+from evalstore.store.costs import Spent, read_feedback, select_people
 from evalstore.store.database import append, select_each
 from evalstore.store.driver import Connection
 from evalstore.store.failures import failure_rows
@@ -42,6 +42,13 @@ class StoredAnswer(NamedTuple):
     """The last turn of a session, with the cost and the duration of all its turns."""
 
     reply: Reply
+    spent: Spent
+
+
+class PricedSession(NamedTuple):
+    """A session with the cost and the duration of all its turns."""
+
+    session: Session
     spent: Spent
 
 
@@ -157,6 +164,16 @@ class SessionQueries(NodeQueries):
             id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
         }
 
+    def find_priced_sessions(self, ids: Iterable[str]) -> dict[str, PricedSession]:
+        """Return sessions by id, each with what it has cost.
+
+        Those the store does not have are left out.
+        """
+        return {
+            id: PricedSession(deserialize.restore_session(content), _spent(id, content))
+            for id, content in self._decode(SESSIONS, ids)
+        }
+
     def find_answers(self, ids: Iterable[str]) -> dict[str, StoredAnswer]:
         """Return the last turns of sessions by id, and what the sessions have cost.
 
@@ -238,17 +255,19 @@ class SessionQueries(NodeQueries):
 
 
 def _answer(id: str, content: Json) -> StoredAnswer:
-    turns = content["turns"]
-    known = [turn["latency"] for turn in turns if "latency" in turn]
-    cost = content.get("cost")
-    spent = make_spent(
-        id,
-        content["started"],
-        content["model"],
-        None if cost is None else cost["usd"],
-        sum(known) if known else None,
+    return StoredAnswer(deserialize.restore_reply(content["turns"][-1]), _spent(id, content))
+
+
+def _spent(id: str, content: Json) -> Spent:
+    """Return what a session has cost; its content is valid already."""
+    turns, cost = content["turns"], content.get("cost")
+    seconds = turns[0].get("latency")
+    if len(turns) > 1:
+        known = [turn["latency"] for turn in turns if "latency" in turn]
+        seconds = require_number(sum(known), "sessions", id) if known else None
+    return Spent(
+        content["started"], content["model"], None if cost is None else cost["usd"], seconds
     )
-    return StoredAnswer(deserialize.restore_reply(turns[-1]), spent)
 
 
 def _session_rows(sessions: Mapping[str, tuple[Session, str]]) -> dict[str, dict[str, Any]]:
