@@ -288,7 +288,8 @@ def show(
     `REV:path` shows a test file in a run: its verdicts, what it asked and how it was judged.
     `FILE::ROW` shows why a case passed or failed, where the answer differs from what was
     expected, and since when; `REV:FILE::ROW` shows it in a run, and `@work:FILE::ROW` in the
-    workspace. `FILE` is its only case, or all of them in the newest run that has verdicts.
+    workspace. `FILE` is its only case, or all of them. Without REV, each result comes from the
+    newest run that has it.
     """
     from evalstore.cli.render.show import print_shown
     from evalstore.operations.views import shown_item
