@@ -18,6 +18,7 @@ from evalstore.store.path_trees import read_tree
 from evalstore.values import Case, CaseFile
 
 if TYPE_CHECKING:
+    from evalstore.operations.stored_outcomes import StoredOutcomes
     from evalstore.planning.plan import Plan, PlanItem
     from evalstore.planning.project import Project
     from evalstore.runs import Run
@@ -92,6 +93,17 @@ def find_file_changes(
             if change.file in by_file or change.new or change.asked or change.judged
         ]
     return sorted(changes, key=lambda change: (change.file, change.code))
+
+
+def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:
+    """Return a change with how many of its cases broke and were fixed without a call."""
+    if not change.settled:
+        return change
+    broke, fixed = (
+        {result.row for result in results if result.file == change.file}
+        for results in (outcomes.broke, outcomes.fixed)
+    )
+    return replace(change, broke=len(broke), fixed=len(fixed - broke))
 
 
 def _as_renamed(change: FileChange, old: str) -> FileChange:

@@ -13,10 +13,12 @@ from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.status_text import (
     KIND_TITLES,
     change_text,
+    edit_lines,
     labels_text,
     left_text,
     lost_labels_text,
     nothing_text,
+    outcome_text,
     plan_text,
     reason_text,
     reason_value_lines,
@@ -53,7 +55,7 @@ def print_status(
     output.left_out(status.left_out)
     if status.last_run is None:
         output.line("No run yet.")
-    elif status.changes:
+    elif status.changes or status.edits:
         _print_changes(status)
     if status.other_reasons and not explain:
         _print_other_reasons(status)
@@ -63,8 +65,10 @@ def print_status(
     if is_explained:
         _print_items(status)
     is_listed = is_explained or status.other_reasons
-    if status.changes or status.skipped or is_listed or status.last_run is None:
+    if status.changes or status.edits or status.skipped or is_listed or status.last_run is None:
         output.line()
+    if outcome := outcome_text(status):
+        output.line(f'{outcome} (use "evalstore diff" to list them)')
     if lost := lost_labels_text(status):
         output.line(lost)
     if labels := labels_text(status):
@@ -98,8 +102,9 @@ def _print_remotes(status: Status) -> None:
 def _print_changes(status: Status) -> None:
     when = output.ago(status.last_started or 0, time.time_ns() // 1000)
     output.line(f"Changed since run {output.short(status.last_run or '')} ({when}):")
-    output.line('  (use "evalstore diff -- FILE" to see how)')
-    width = max(output.columns_of(change.file) for change in status.changes)
+    file = " -- FILE" if status.changes else ""
+    output.line(f'  (use "evalstore diff{file}" to see how)')
+    width = max((output.columns_of(change.file) for change in status.changes), default=0)
     shared = shared_edits(status.changes)
     for change in status.changes:
         _print_wrapped(
@@ -109,6 +114,9 @@ def _print_changes(status: Status) -> None:
         _print_values(change, 12)
     if shared:
         _print_wrapped(shared_text(shared))
+    for edit in status.edits:
+        width = None if output.verbose else output.width()
+        print_lines(edit_lines(edit, width=width, indent=4), output.table_width())
     if hint := row_id_hint(status):
         output.talk(f"({hint})")
 

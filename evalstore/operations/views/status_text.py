@@ -89,6 +89,8 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
         return waiting_text(status).rstrip(":")
     if status.labels:
         return unrecorded_text(status)
+    if outcome := outcome_text(status):
+        return outcome
     return left_text(status).rstrip(".") or "nothing to do"
 
 
@@ -164,6 +166,13 @@ def labels_text(status: Status) -> str:
 def unrecorded_text(status: Status) -> str:
     """Return `1 label to record`."""
     return f"{plural(status.labels, 'label')} to record"
+
+
+def outcome_text(status: Status) -> str:
+    """Return how many results what is stored breaks and fixes; empty if it does not."""
+    counts = ((status.broke, "broke"), (status.fixed, "fixed"))
+    listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    return f"Since the last run, by what is stored: {listed}" if listed else ""
 
 
 def lost_labels_text(status: Status) -> str:
@@ -256,9 +265,20 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
 def settled_text(change: FileChange) -> str:
     """Return what became of edited cases that need nothing, and which of them fail."""
     text = "reverted to a stored version" if change.reverted else "answered and judged already"
-    if not change.failing:
-        return text
-    return f"{text} (now {'fails' if change.settled == 1 else f'{change.failing:,} fail'})"
+    now = _outcome_text(change)
+    return f"{text} ({now})" if now else text
+
+
+def _outcome_text(change: FileChange) -> str:
+    """Return `2 fixed, 1 broke, 3 still fail`, or of a single case `now fails`."""
+    failing = max(0, change.failing - change.broke)
+    fails = f"{'still ' * change.reverted}fail{'s' * (failing == 1)}"
+    if change.settled == 1:
+        if change.broke:
+            return "now fails"
+        return fails if failing else "now passes" if change.fixed else ""
+    counts = ((change.fixed, "fixed"), (change.broke, "broke"), (failing, fails))
+    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
 
 
 def reason_text(item: FileChange | OtherReason | PlanItem, shared: tuple[str, ...] = ()) -> str:

@@ -17,6 +17,7 @@ from evalstore.operations.views.status_text import (
     change_text,
     labels_text,
     nothing_text,
+    outcome_text,
     pending_text,
     reason_text,
     unrecorded_text,
@@ -310,16 +311,20 @@ def _summary(status: Status) -> str:
 def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
     from evalstore.operations.status_report import summed
 
-    if status.changes and status.last_run:
+    if (status.changes or status.edits) and status.last_run:
         last = f"run {(status.last_run or '')[:8]} ({when(status.last_started or 0)})"
         yield _Title("changed", f"since {last}")
         yield from status.changes
+        for edit in status.edits:
+            yield _Title("", str(edit))
     for kind, name in (("ask", "ask"), ("record", "take"), ("judge", "judge")):
         items = [item for item in status.items if item.kind == kind]
         if items:
             unit = "recorded answer" if kind == "record" else _UNITS[kind]
             yield _Title(name, plural(sum(item.count for item in items), unit))
             yield from summed(items)
+    if outcome := outcome_text(status):
+        yield _Title("record", outcome)
     if status.labels:
         yield _Title("record", labels_text(status))
     rest = [line.spans[0].text for line in left_lines(status) if line.spans]
