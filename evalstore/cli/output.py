@@ -169,7 +169,10 @@ def warn(text: str) -> None:
     if text in _warned:
         return
     _warned.add(text)
-    to_stderr(f"{typer.style('warning:', fg='yellow')} {safe(text)}")
+    sentence = f"{typer.style('warning:', fg='yellow')} {safe(text)}"
+    if sys.stderr.isatty():
+        sentence = "\n".join(wrap_sentence(sentence, shutil.get_terminal_size((100, 24)).columns))
+    to_stderr(sentence)
 
 
 def paint(text: str, as_: str | None = None, *, bold: bool = False) -> str:

@@ -14,6 +14,7 @@ from evalstore.operations.remote_answers import (
     find_remote_answers,
     find_unread_remotes,
 )
+from evalstore.operations.scripted_answers import warn_of_edited_scripts
 from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status, other_reasons
 from evalstore.operations.stored_outcomes import StoredOutcomes, find_stored_outcomes
@@ -64,6 +65,7 @@ def _remember(project: Project) -> None:
 
 def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> Status:
     """Describe a plan, with the changes since the last run and its cost."""
+    warn_of_edited_scripts(project, selection)
     explainer = Explainer(project)
     asks = explainer.asks(plan)
     judgements = explainer.judgements(plan)
@@ -112,7 +114,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         last_started=last[0].started if last else None,
         warnings=[
             *project.warnings,
-            *(f"{p.place}: {p.message}" for p in project.reading.problems),
+            *(problem.sentence for problem in project.reading.problems),
         ],
         prompts=_prompt_labels(project, plan, items),
         left_asks=plan.left_asks,

@@ -22,6 +22,7 @@ from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_report import RunReport, describe_spending
 from evalstore.operations.run_scope import narrow
 from evalstore.operations.run_totals import MOST_SHOWN, RunTotals
+from evalstore.operations.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.cell_batches import batches, find_shared, take_out
 from evalstore.planning.estimate import estimate
@@ -84,6 +85,7 @@ def run(
     with open_project(location, create=True, keep=True) as project:
         require_sound(project, selection, hint=GO_ON)
         baseline = find_baseline(location, project, options, listener.note)
+        warn_of_edited_scripts(project, selection)
         clock = Clock(_latest_time(project, selection))
         started = clock()
         scope = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
@@ -96,6 +98,8 @@ def run(
         if survey.asks or survey.waiting:
             for remote in find_unread_remotes(project, selection):
                 listener.note(unread_text(remote))
+        for warning in _warnings(project):
+            listener.warn(warning)
         get_leave(project, survey, plans.price, options, listener)
         snapshot = _store_workspace(project)
         totals = RunTotals(project, started, project.settings.verdict, plans.shared)
@@ -112,6 +116,7 @@ def run(
         about = replace(selection, keep_going=bool(project.left_out))
         finished = _FinishedRun(about, options, totals, outcome, snapshot, started, clock())
         recorded = project.store.record_run(_make_run(project, finished))
+        note_scripts(project, selection, {model for model, _ in outcome.spending})
         report = _make_report(location, project, scope, finished, recorded)
         _compare(project, report, recorded, options, baseline)
         decide(project, report, options)
@@ -193,14 +198,16 @@ def _make_report(
         skipped=[
             (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in scope.skipped
         ],
-        warnings=[
-            *project.warnings,
-            *(f"{problem.place}: {problem.message}" for problem in project.reading.problems),
-        ],
+        warnings=_warnings(project),
         untrusted=project.code.named,
         left_out=project.left_out,
         gate_off=options.fail_on == "none" and options.threshold is None,
     )
+
+
+def _warnings(project: Project) -> list[str]:
+    """Return the warnings about models, keys and files."""
+    return [*project.warnings, *(problem.sentence for problem in project.reading.problems)]
 
 
 def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:

@@ -33,7 +33,7 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     """Print what a run changed, its verdicts, its summary and the gate."""
     summary = summarise_report(report)
     for warning in report.warnings:
-        output.talk(f"warning: {output.safe(warning)}")
+        output.warn(warning)
     print_changes(report)
     _print_results(report, extent)
     _print_models(report)

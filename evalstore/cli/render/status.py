@@ -51,7 +51,7 @@ def print_status(
 ) -> None:
     """Print what `status` and `run -n` report; `options` are those that select the cases."""
     for warning in (*status.refused, *status.warnings):
-        output.talk(f"warning: {output.safe(warning)}")
+        output.warn(warning)
     output.left_out(status.left_out)
     if status.last_run is None:
         output.line("No run yet.")
