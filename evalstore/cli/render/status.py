@@ -68,42 +68,46 @@ def print_status(
     if status.changes or status.edits or status.skipped or is_listed or status.last_run is None:
         output.line()
     if outcome := outcome_text(status):
-        output.line(f'{outcome} (use "evalstore diff" to list them)')
+        output.sentence(f'{outcome} (use "evalstore diff" to list them)')
     if lost := lost_labels_text(status):
-        output.line(lost)
+        output.sentence(lost)
     if labels := labels_text(status):
-        output.line(
+        output.sentence(
             f'{labels} (use "evalstore run" to record {"it" if status.labels == 1 else "them"})'
         )
     if left := left_text(status):
-        output.line(left)
+        output.sentence(left)
     if status.untrusted:
-        output.line(waiting_text(status))
+        output.sentence(waiting_text(status))
         print_untrusted(status.untrusted)
     if not status.is_any:
-        output.line(nothing_text(status))
+        output.sentence(nothing_text(status))
         _print_remotes(status)
         return
-    output.line(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
+    output.sentence(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
     if not explain:
         run, explained = (
             f"evalstore {command} {options}".rstrip() for command in ("run", "status --explain")
         )
-        separator = ")\n  (use " if options else ", "  # the line gets long
-        output.line(f'  (use "{run}" to do it{separator}"{explained}" to list it with reasons)')
+        hint = f'"{explained}" to list it with reasons)'
+        if options:  # the line gets long
+            output.sentence(f'  (use "{run}" to do it)')
+            output.sentence(f"  (use {hint}")
+        else:
+            output.sentence(f'  (use "{run}" to do it, {hint}')
     _print_remotes(status)
 
 
 def _print_remotes(status: Status) -> None:
     for text in remote_texts(status):
-        output.line(text)
+        output.sentence(text)
 
 
 def _print_changes(status: Status) -> None:
     when = output.ago(status.last_started or 0, time.time_ns() // 1000)
-    output.line(f"Changed since run {output.short(status.last_run or '')} ({when}):")
+    output.sentence(f"Changed since run {output.short(status.last_run or '')} ({when}):")
     file = " -- FILE" if status.changes else ""
-    output.line(f'  (use "evalstore diff{file}" to see how)')
+    output.sentence(f'  (use "evalstore diff{file}" to see how)')
     width = max((output.columns_of(change.file) for change in status.changes), default=0)
     shared = shared_edits(status.changes)
     for change in status.changes:
@@ -124,7 +128,7 @@ def _print_changes(status: Status) -> None:
 def _print_other_reasons(status: Status) -> None:
     """Print why something is pending in test files that have not changed since the last run."""
     reasons = status.other_reasons
-    output.line(f"In test files unchanged since run {output.short(status.last_run or '')}:")
+    output.sentence(f"In test files unchanged since run {output.short(status.last_run or '')}:")
     shown = reasons if output.verbose else reasons[:_REASONS]
     for each in shown:
         word = "judgement" if each.kind == "judge" else "answer"
@@ -140,7 +144,7 @@ def _print_other_reasons(status: Status) -> None:
 
 def _print_skipped(status: Status) -> None:
     output.line()
-    output.line(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
+    output.sentence(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
     shown = status.skipped if output.verbose else status.skipped[:_SHOWN]
     lacks = [f"{output.safe(model)} has no {capability}" for _, _, model, capability in shown]
     places = [output.safe(case_name(file, row)) for file, row, *_ in shown]
