@@ -160,9 +160,7 @@ def describe_failures(
     ]
 
 
-def _files_of_scripts(
-    location: Location, failures: Collection[LoggedFailure]
-) -> Mapping[str, str]:
+def _files_of_scripts(location: Location, failures: Collection[LoggedFailure]) -> Mapping[str, str]:
     """Return the files of the scripted models that lack an answer, by the names of the models."""
     if not any(is_of_script(failure.message) for _, failure in failures):
         return {}

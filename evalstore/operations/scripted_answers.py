@@ -47,7 +47,8 @@ def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> Non
 def note_scripts(project: Project, selection: SelectionOptions, called: Collection[str]) -> None:
     """Note the entries of the scripted models that a run has called.
 
-    `called` are names of candidates and evaluators. Entries are added to those of earlier runs as long as none of these has changed.
+    `called` are names of candidates and evaluators. Entries are added to those of earlier runs
+    as long as none of these has changed.
     """
     scripts = {
         version: [*_entries(model)]

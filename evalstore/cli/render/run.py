@@ -53,7 +53,9 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
         output.sentence("stopped at the first failure (-x); the next run continues from there")
     _print_end(report, summary, threshold)
     if report.is_refresh and report.asked and report.changes is not None:
-        output.sentence("the next plain run counts the older answers again; --max-age leaves them out")
+        output.sentence(
+            "the next plain run counts the older answers again; --max-age leaves them out"
+        )
 
 
 def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) -> None:

@@ -14,12 +14,14 @@ from evalstore.operations.views.status_text import (
     KIND_TITLES,
     change_text,
     edit_lines,
+    kind_count_text,
     labels_text,
     left_text,
     lost_labels_text,
     nothing_text,
     outcome_text,
     plan_text,
+    reason_count_text,
     reason_text,
     reason_value_lines,
     remote_texts,
@@ -131,10 +133,9 @@ def _print_other_reasons(status: Status) -> None:
     output.sentence(f"In test files unchanged since run {output.short(status.last_run or '')}:")
     shown = reasons if output.verbose else reasons[:_REASONS]
     for each in shown:
-        word = "judgement" if each.kind == "judge" else "answer"
         place = each.file if each.files == 1 else f"{each.files:,} files"
         _print_wrapped(
-            f"{output.plural(each.count, word)} in {output.safe(place)}: "
+            f"{reason_count_text(status, each)} in {output.safe(place)}: "
             f"{output.safe(reason_text(each))}"
         )
         _print_values(each, 8)
@@ -177,7 +178,7 @@ def _print_items(status: Status) -> None:
         items = summed(item for item in status.items if item.kind == kind)
         if items:
             output.line()
-            output.line(f"{title} ({sum(item.count for item in items)}):")
+            output.line(f"{title} ({kind_count_text(status, kind, items)}):")
             _print_items_of_kind(items, status.prompts)
             _print_cut(len(items))
 

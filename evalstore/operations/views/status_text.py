@@ -48,6 +48,23 @@ def work_text(status: Status, *, brief: bool = False) -> str:
     return f"{answers} and make {most if brief else judgements_text(status)}"
 
 
+def kind_count_text(status: Status, kind: str, items: Sequence[PlanItem]) -> str:
+    """Return how many items of a kind there are: `28`, or `14 by checks and up to 14 by models`."""
+    total = sum(item.count for item in items)
+    if kind != "judge" or not status.may_judge_less:
+        return f"{total:,}"
+    by_checks = sum(item.count for item in items if item.evaluator == "checks")
+    by_models = f"up to {total - by_checks:,}"
+    return f"{by_checks:,} by checks and {by_models} by models" if by_checks else by_models
+
+
+def reason_count_text(status: Status, reason: OtherReason) -> str:
+    """Return how many items have a reason: `2 answers`, or `up to 12 judgements`."""
+    if reason.kind != "judge":
+        return plural(reason.count, "answer")
+    return planned_judgements(reason.count, 0, may_be_less=status.may_judge_less)
+
+
 def judgements_text(status: Status) -> str:
     """Return `6 judgements by checks and up to 4 by models`, or `4 judgements`."""
     return planned_judgements(status.judge, status.by_checks, may_be_less=status.may_judge_less)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from evalstore.display import plural, safe, widest
+from evalstore.display import planned_judgements, plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
 from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.edit_place import EditPlace
@@ -320,8 +320,14 @@ def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
     for kind, name in (("ask", "ask"), ("record", "take"), ("judge", "judge")):
         items = [item for item in status.items if item.kind == kind]
         if items:
-            unit = "recorded answer" if kind == "record" else _UNITS[kind]
-            yield _Title(name, plural(sum(item.count for item in items), unit))
+            count = sum(item.count for item in items)
+            if kind == "judge":
+                by_checks = sum(item.count for item in items if item.evaluator == "checks")
+                less = status.may_judge_less
+                text = planned_judgements(count, by_checks if less else 0, may_be_less=less)
+            else:
+                text = plural(count, "recorded answer" if kind == "record" else "answer")
+            yield _Title(name, text)
             yield from summed(items)
     if outcome := outcome_text(status):
         yield _Title("record", outcome)
@@ -336,7 +342,6 @@ def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
 
 _ON_ANSWERS = ("label", "unlabel", "judge_again", "copy_answer")
 """Actions on answers, which the lines of this page do not have."""
-_UNITS = {"ask": "answer", "judge": "judgement"}
 
 
 _EDIT_HINT = "\n\n{case.edit} in the cases edits a test; {history.status} then shows what it means."
