@@ -12,12 +12,13 @@ from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
 from evalstore.operations.earlier_results import EarlierRuns, RunFilter, every_run
 from evalstore.operations.participant_edits import find_named_candidates
+from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
 from evalstore.planning.path_history import PathHistory
-from evalstore.planning.path_targets import find_targets
+from evalstore.planning.path_targets import find_targets, name_file, name_prompt_file
 from evalstore.planning.renames import known_ids, same_leaf
 from evalstore.planning.selection import Selection
 from evalstore.reports.case_edits import with_cases
@@ -363,8 +364,14 @@ def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Sele
         return Selection()
     if any(side.name == WORKSPACE for side in sides):
         return Selection(project.targets(paths))
-    files = case_files(*sides)
-    return Selection(find_targets(project.location, project.workspace, files.keys(), files, paths))
+    files, location, workspace = case_files(*sides), project.location, project.workspace
+    versions: dict[str, set[str]] = {}
+    if any(name_prompt_file(workspace, name_file(location, workspace, path)) for path in paths):
+        cases = (case for file in files.values() for case in file.cases)
+        ids = {id for case in cases for id in (*case.prompts, *case.judge_prompts) if id}
+        for id, name in label_prompts(project, dict.fromkeys(ids)).items():
+            versions.setdefault(name, set()).add(id or "")
+    return Selection(find_targets(location, workspace, files.keys(), files, paths, versions))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -202,11 +203,14 @@ def _also_edited(first: PlanItem, here: list[PlanItem], judged: set[str]) -> tup
 
 def _edits_of_others(first: PlanItem, here: list[PlanItem]) -> Iterator[str]:
     """Yield what was edited in other cases alone: `test of 1 case`."""
-    for part in ("test", "system prompt"):
-        start = f"{part} changed"
-        rows = {item.row for item in here if item.reason.startswith(start)}
-        if rows and part not in first.also and not first.reason.startswith(start):
+    for part, is_of in (("test", _OF_TEST), ("system prompt", _OF_PROMPT)):
+        rows = {item.row for item in here if is_of(item.reason)}
+        if rows and part not in first.also and not is_of(first.reason):
             yield f"{part} of {plural(len(rows), 'case')}"
+
+
+_OF_TEST = re.compile("test changed").match
+_OF_PROMPT = re.compile(r"system prompt (?:[^:]+ )?changed").match
 
 
 def _judged_otherwise(first: PlanItem, here: list[PlanItem], judged: set[str]) -> PlanItem | None:

@@ -293,8 +293,8 @@ def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
             "-12.5 points (no interval: over 2 files it would go beyond -100)",
         ),
         (
-            [FileSum(5, 1), FileSum(5, 0)],
-            "+10.0 points (no interval: over 2 files it would go beyond +100)",
+            [FileSum(4, 2), FileSum(4, -1)],
+            "+12.5 points (no interval: over 2 files it would go beyond -100)",
         ),
     ],
 )
