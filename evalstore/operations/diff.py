@@ -69,9 +69,10 @@ def diff(
         return diff(location, second, selection=selection, answers=answers).swapped()
     with open_sides(location, selection, needs_files=second is None) as project:
         store, folder = project.store, project.settings.paths["tests"]
-        was = run_side(store, resolve_run(store, first or "@"))
+        current = {each.name or each.id for each in project.settings.candidates}
+        was = run_side(store, resolve_run(store, first or "@"), current)
         now = (
-            run_side(store, resolve_run(store, second))
+            run_side(store, resolve_run(store, second), current)
             if second
             else workspace_side(project, selection)
         )

@@ -31,7 +31,7 @@ from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, CaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
@@ -63,8 +63,8 @@ class Side:
     """Results of earlier runs that are filled in -> the id of the run."""
 
 
-def run_side(store: Store, run: Run) -> Side:
-    """Return a run with its cases."""
+def run_side(store: Store, run: Run, current: Collection[str] = ()) -> Side:
+    """Return a run with its cases; `current` are the candidates of the settings now."""
     nodes = read_tree(run.snapshot, store.load_nodes)
     files = store.load_case_files(list(set(nodes.values())))
     restricted = run.selection.get("models")
@@ -72,7 +72,7 @@ def run_side(store: Store, run: Run) -> Side:
     models = None if restricted else {RECORDED, *candidates}
     results = read_results(store, run)
     selection = describe_selection(run.selection) if is_partial(run) else ""
-    named = find_named_candidates(store, run)
+    named = find_named_candidates(store, run, current)
     return Side(run.id, results, nodes, files, models, selection, run.verdict_rule, named=named)
 
 

@@ -155,3 +155,23 @@ def test_a_run_of_all_cases_ends_the_search(workspace: Path, evalstore: Evalstor
     shown = evalstore("show", "tests/weather.md").stdout
     assert shown.count("scripted/one") == 2
     assert "(run " not in shown
+
+
+# --- diff
+
+
+def test_a_candidate_of_the_settings_that_a_run_was_the_first_to_name_is_new(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    two = WEATHER_WORKSPACE["models/one.yaml"].replace("scripted/one", "scripted/two")
+    tree(workspace, {"evalstore.yaml": SETTINGS, "models/two.yaml": two})
+    evalstore("run", "-q", "-m", "scripted/two", "tests/weather.md::Oslo")
+    assert "new candidate scripted/two" in evalstore("log", "--oneline").stdout
+    new = "1 new (1 failed; new candidate scripted/two)"
+    assert new in evalstore("diff", "@~1", "@").stdout
+    assert "new candidate" in evalstore("report", "--markdown", "--compare", "@~1").stdout
+    evalstore("run", "-q", "--fail-on", "none")
+    tree(workspace, {"evalstore.yaml": WEATHER_WORKSPACE["evalstore.yaml"]})
+    evalstore("run", "-q")
+    assert new in evalstore("diff", "@~3", "@~2").stdout
