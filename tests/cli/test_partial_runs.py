@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evalstore.operations import log
 from tests.builders import tree
 from tests.cli.conftest import WEATHER, WEATHER_WORKSPACE, Evalstore
 
@@ -175,3 +176,35 @@ def test_a_candidate_of_the_settings_that_a_run_was_the_first_to_name_is_new(
     tree(workspace, {"evalstore.yaml": WEATHER_WORKSPACE["evalstore.yaml"]})
     evalstore("run", "-q")
     assert new in evalstore("diff", "@~3", "@~2").stdout
+
+
+# --- log
+
+
+def test_the_log_says_in_which_runs_something_broke(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run", "-q")
+    harsh = "responses:\n  - {when: short, answer: {pass: false, feedback: No.}}\n"
+    judge = WEATHER_WORKSPACE["models/judge.yaml"].replace("responses:\n", harsh)
+    edited = WEATHER.replace("must be warm", "must be short")
+    tree(workspace, {"models/judge.yaml": judge, "tests/weather.md": edited})
+    evalstore("run", "-q", "tests/weather.md::Oslo")
+    evalstore("run", "-q", "tests/weather.md::Rome")
+    tree(workspace, {"tests/weather.md": WEATHER})
+    evalstore("run", "-q")
+    verdicts = [line.split("  ")[2] for line in evalstore("log", "--oneline").stdout.splitlines()]
+    assert verdicts == ["1 pass, 1 fail (1 fixed)", "1 fail (1 broke)", "1 fail", "1 pass, 1 fail"]
+    counts = [(run.get("broke"), run.get("fixed")) for run in documents("log")["runs"]]
+    assert counts == [(0, 1), (1, 0), (0, 0), (None, None)]
+
+
+def test_the_log_compares_as_many_results_as_come_at_once(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": WEATHER.replace("must be warm", "must be any")})
+    evalstore("run", "-q")
+    assert " fixed)" in evalstore("log").stdout
+    monkeypatch.setattr(log, "_MOST_RESULTS", 1)
+    assert " fixed)" not in evalstore("log").stdout

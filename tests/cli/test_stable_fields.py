@@ -27,6 +27,7 @@ OPTIONAL = {
     *(f"{name}.cases[].promptName" for name in ("run", "judge")),
     *("show.related", "show.failedChecks", "show.history", "show.others", "show.push"),
     "show.planned",
+    *("log.runs[].broke", "log.runs[].fixed"),
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
     *(
         "ls runs.runs[].gitCommit",
