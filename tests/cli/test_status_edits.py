@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from evalstore.cli.render import status
 from tests.builders import tree
 from tests.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER, Evalstore
 
@@ -30,12 +31,12 @@ def undone_model(workspace: Path, evalstore: Evalstore) -> Path:
 def test_an_undone_edit_of_a_model_is_listed_with_what_it_breaks(
     undone_model: Path, evalstore: Evalstore, documents: Any
 ) -> None:
-    status = evalstore("status").stdout
-    assert "Changed since run <short> (<when>):\n" in status
-    assert '    scripted/one: model options: {"extraIdentifier": "v2"} -> ' in status
+    printed = evalstore("status").stdout
+    assert "Changed since run <short> (<when>):\n" in printed
+    assert '    scripted/one: model options: {"extraIdentifier": "v2"} -> ' in printed
     outcome = "Since the last run, by what is stored: 1 broke"
-    assert f'{outcome} (use "evalstore diff" to list them)' in status
-    assert AT_ONCE in status
+    assert f'{outcome} (use "evalstore diff" to list them)' in printed
+    assert AT_ONCE in printed
     document = documents("status")
     assert (document["broke"], document["fixed"], document["ask"]) == (1, 0, 0)
     assert [edit["was"] for edit in document["edits"]] == ['{"extraIdentifier": "v2"}']
@@ -46,9 +47,9 @@ def test_an_undone_edit_of_a_model_is_listed_with_what_it_breaks(
 def test_an_edit_of_a_model_that_asks_is_named_once(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run", "-q")
     tree(workspace, {"models/one.yaml": WARM.replace("provider: scripted", SECOND)})
-    status = evalstore("status").stdout
-    assert status.count("extraIdentifier") == 1
-    assert "Changed since" not in status
+    printed = evalstore("status").stdout
+    assert printed.count("extraIdentifier") == 1
+    assert "Changed since" not in printed
 
 
 def test_an_undone_edit_of_a_judge_is_listed_with_what_it_fixes(
@@ -61,9 +62,9 @@ def test_an_undone_edit_of_a_judge_is_listed_with_what_it_fixes(
     tree(workspace, {"models/judge.yaml": strict})
     evalstore("run", "-q")
     tree(workspace, {"models/judge.yaml": kind})
-    status = evalstore("status").stdout
-    assert '    evaluator model options: {"extraIdentifier": "v2"} -> ' in status
-    assert "Since the last run, by what is stored: 1 fixed" in status
+    printed = evalstore("status").stdout
+    assert '    evaluator model options: {"extraIdentifier": "v2"} -> ' in printed
+    assert "Since the last run, by what is stored: 1 fixed" in printed
 
 
 def test_a_candidate_that_is_removed_or_comes_back_is_listed(
@@ -78,9 +79,9 @@ def test_a_candidate_that_is_removed_or_comes_back_is_listed(
     evalstore("run", "-q")
     assert "removed" not in evalstore("status").stdout
     tree(workspace, {"evalstore.yaml": both})
-    status = evalstore("status").stdout
-    assert "    new candidate scripted/two\n" in status
-    assert AT_ONCE in status
+    printed = evalstore("status").stdout
+    assert "    new candidate scripted/two\n" in printed
+    assert AT_ONCE in printed
 
 
 def test_a_candidate_that_a_run_left_out_is_not_listed(
@@ -122,3 +123,18 @@ def test_a_refreshed_answer_that_will_not_count_is_said(
     tree(workspace, {"models/one.yaml": WARM})
     evalstore("run", "-q", "--refresh", "--lf")
     assert "Since the last run, by what is stored: 1 broke" in evalstore("status").stdout
+
+
+def test_a_list_is_not_cut_where_a_single_entry_would_be_left_out(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run", "-q")
+    second = ONE.replace("provider: scripted", SECOND)
+    tree(workspace, {"models/one.yaml": second})
+    monkeypatch.setattr(status, "_REASONS", 1)
+    monkeypatch.setattr(status, "_SHOWN", 1)
+    for argv in (("status",), ("status", "--explain")):
+        assert "more (-v lists all)" not in evalstore(*argv).stdout
+    cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
+    tree(workspace, {"tests/weather.md": cities})
+    assert evalstore("status", "--explain").stdout.count("… 2 more (-v lists all)") == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
 
+T = TypeVar("T")
 _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
 _REASONS = 5
@@ -131,7 +132,7 @@ def _print_other_reasons(status: Status) -> None:
     """Print why something is pending in test files that have not changed since the last run."""
     reasons = status.other_reasons
     output.sentence(f"In test files unchanged since run {output.short(status.last_run or '')}:")
-    shown = reasons if output.verbose else reasons[:_REASONS]
+    shown = _cut(reasons, _REASONS)
     for each in shown:
         place = each.file if each.files == 1 else f"{each.files:,} files"
         _print_wrapped(
@@ -146,7 +147,7 @@ def _print_other_reasons(status: Status) -> None:
 def _print_skipped(status: Status) -> None:
     output.line()
     output.sentence(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
-    shown = status.skipped if output.verbose else status.skipped[:_SHOWN]
+    shown = _cut(status.skipped, _SHOWN)
     lacks = [f"{output.safe(model)} has no {capability}" for _, _, model, capability in shown]
     places = [output.safe(case_name(file, row)) for file, row, *_ in shown]
     for name, lack in zip(
@@ -184,7 +185,7 @@ def _print_items(status: Status) -> None:
 
 
 def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | None, str]]) -> None:
-    shown = items if output.verbose else items[:_SHOWN]
+    shown = _cut(items, _SHOWN)
     places = [case_place(item.file, item.row, item.prompt, prompts) for item in shown]
     models = [" by ".join(filter(None, (item.model, item.evaluator))) for item in shown]
     model_width = max(map(output.columns_of, models))
@@ -205,8 +206,13 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
         output.line(f"    {shared_text(shared)}")
 
 
+def _cut(items: list[T], most: int) -> list[T]:
+    """Return the first items, or all with `-v` and where a line would stand for a single one."""
+    return items if output.verbose or len(items) <= most + 1 else items[:most]
+
+
 def _print_cut(count: int) -> None:
-    if count > _SHOWN and not output.verbose:
+    if count > _SHOWN + 1 and not output.verbose:
         output.line(f"    … {count - _SHOWN} more (-v lists all)")
 
 
