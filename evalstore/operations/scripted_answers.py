@@ -73,9 +73,8 @@ def note_scripts(project: Project, selection: SelectionOptions, called: Collecti
 
 def _scripted(project: Project, selection: SelectionOptions) -> Iterator[tuple[str, str, Model]]:
     """Yield the version of each scripted candidate and evaluator, its name, and the model."""
-    participants = {
-        each.model: each.id for each in (*project.candidates(selection), *project.judges(selection))
-    }
+    participants = {each.model: each.id for each in project.candidates(selection)}
+    participants |= {each.model: each.id for each in project.judges(selection)}
     for version, id in participants.items():
         model = project.find_model(id, "models")
         if model.provider.type == SCRIPTED:

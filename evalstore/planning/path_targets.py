@@ -52,9 +52,10 @@ def find_targets(
 ) -> tuple[Target, ...]:
     """Return the targets of paths relative to the current folder, the workspace or its tests.
 
-    The path of a prompt stands for the test files that use it. `tests` are all test files; `files` has the cases of those without errors. `prompts` has the
-    versions of each prompt by its name. Raises `EvalstoreError` for a path without test files, and
-    `NothingSelectedError` for an unknown row.
+    The path of a prompt stands for the test files that use it. `tests` are all test files; `files`
+    has the cases of those without errors, and `prompts` the versions of each prompt by its name.
+    Raises `EvalstoreError` for a path without test files, and `NothingSelectedError` for an unknown
+    row.
     """
 
     def users(prompt: str) -> list[str]:
@@ -113,9 +114,9 @@ def _find(
         return [_with_row(target, tests, files, text)]
     path, _ = split_case(text)
     file = name_file(location, workspace, path)
-    if prompt := name_prompt_file(workspace, file):
-        if used := sorted(users(prompt)):
-            return [Target(name) for name in used]
+    prompt = name_prompt_file(workspace, file)
+    if prompt and (used := sorted(users(prompt))):
+        return [Target(name) for name in used]
     hint = _file_hint(workspace, file, tests)
     raise EvalstoreError(f"there is no test file '{path}'", hint=hint)
 

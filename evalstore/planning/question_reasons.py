@@ -137,7 +137,7 @@ class QuestionReasons:
         return None
 
     def _edited_prompt(self, was: str | None, now: str | None) -> str | None:
-        """Return the name of a system prompt that was edited; None if another one took its place."""
+        """Return the name of an edited system prompt; None if another one took its place."""
         name = self._earlier.project.name_of_version
         return name("prompt", now) if was and now and not name("prompt", was) else None
 

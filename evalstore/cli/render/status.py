@@ -122,8 +122,8 @@ def _print_changes(status: Status) -> None:
     if shared:
         _print_wrapped(shared_text(shared))
     for edit in status.edits:
-        width = None if output.verbose else output.width()
-        print_lines(edit_lines(edit, width=width, indent=4), output.table_width())
+        columns = None if output.verbose else output.width()
+        print_lines(edit_lines(edit, width=columns, indent=4), output.table_width())
     if hint := row_id_hint(status):
         output.talk(f"({hint})")
 

@@ -186,7 +186,16 @@ def unrecorded_text(status: Status) -> str:
 
 
 def outcome_text(status: Status) -> str:
-    """Return how many results what is stored breaks and fixes; empty if it does not."""
+    """Return how many results what is stored breaks and fixes.
+
+    It is empty if there are none, and if the changed files say it all.
+    """
+    in_files = [
+        sum(getattr(change, word) for change in status.changes) for word in ("broke", "fixed")
+    ]
+    causes = status.edits or status.labels
+    if not causes and status.broke <= in_files[0] and status.fixed <= in_files[1]:
+        return ""
     counts = ((status.broke, "broke"), (status.fixed, "fixed"))
     listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
     return f"Since the last run, by what is stored: {listed}" if listed else ""
