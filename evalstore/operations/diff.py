@@ -12,6 +12,7 @@ from evalstore.operations.diff_causes import find_causes
 from evalstore.operations.diff_notes import question_changes, selection_notes
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
+from evalstore.operations.diff_selection import select_cases
 from evalstore.operations.diff_sides import (
     compare_sides,
     find_labels,
@@ -22,7 +23,6 @@ from evalstore.operations.diff_sides import (
     read_answers,
     require_candidate,
     run_side,
-    select_cases,
     side_of_candidates,
     workspace_side,
 )

@@ -12,15 +12,12 @@ from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
 from evalstore.operations.earlier_results import EarlierRuns, RunFilter, every_run
 from evalstore.operations.participant_edits import find_named_candidates
-from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
 from evalstore.planning.path_history import PathHistory
-from evalstore.planning.path_targets import find_targets, name_file, name_prompt_file
 from evalstore.planning.renames import known_ids, same_leaf
-from evalstore.planning.selection import Selection
 from evalstore.reports.case_edits import with_cases
 from evalstore.reports.comparison import CellIndex, Comparison, Pair, compare
 from evalstore.reports.file_pairs import pair_alike, pair_files
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
 
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.planning.selection import Selection
     from evalstore.runs import Run
     from evalstore.store import Store
 
@@ -356,22 +354,6 @@ def require_candidate(model: str, *sides: Side, hint: str = "") -> None:
             f"'{model}' is not a candidate of {names}",
             hint="; ".join(filter(None, [suggest(model, candidates, "candidates"), hint])),
         )
-
-
-def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection:
-    """Return the cases of the sides that the paths select; raises `EvalstoreError`."""
-    if not paths:
-        return Selection()
-    if any(side.name == WORKSPACE for side in sides):
-        return Selection(project.targets(paths))
-    files, location, workspace = case_files(*sides), project.location, project.workspace
-    versions: dict[str, set[str]] = {}
-    if any(name_prompt_file(workspace, name_file(location, workspace, path)) for path in paths):
-        cases = (case for file in files.values() for case in file.cases)
-        ids = {id for case in cases for id in (*case.prompts, *case.judge_prompts) if id}
-        for id, name in label_prompts(project, dict.fromkeys(ids)).items():
-            versions.setdefault(name, set()).add(id or "")
-    return Selection(find_targets(location, workspace, files.keys(), files, paths, versions))
 
 
 @contextmanager

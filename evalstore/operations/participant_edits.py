@@ -6,7 +6,6 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from evalstore.operations.judgement_changes import differ_evaluators
-from evalstore.operations.workspace_results import workspace_as_run
 from evalstore.reports.candidate_edits import (
     TEMPERATURE_OF,
     Candidates,
@@ -101,6 +100,8 @@ def find_current_edits(
 
     Edits that reasons of the plan's items name are left out.
     """
+    from evalstore.operations.workspace_results import workspace_as_run  # 'log' plans nothing
+
     history = ParticipantHistory(project.versions.find)
     runs = [run for run in _runs_before(project.store, []) if run.origin is None]
     edits: tuple[Difference, ...] = ()

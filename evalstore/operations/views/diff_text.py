@@ -83,10 +83,10 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     pending = sum(1 for pair in comparison.unchanged if diff.models and pair.is_pending)
     count = len(comparison.unchanged) - pending
     if count or not comparison.same_answer:  # nothing beside those with the same answer reads oddly
-        spans.append(StyledSpan(f"{count:,} {change_name(diff, 'unchanged')}"))
+        spans.append(StyledSpan(f"{count:,} {change_name(diff, 'unchanged')}{hint}"))
     else:
-        spans[-1] = spans[-1]._replace(text=spans[-1].text.removesuffix(", "))
-    yield StyledLine((*whose, *spans, StyledSpan(hint)))
+        spans[-1] = spans[-1]._replace(text=spans[-1].text.removesuffix(", ") + hint)
+    yield StyledLine((*whose, *spans))
     if pending:
         verb = "is" if pending == 1 else "are"
         yield from text_lines(
