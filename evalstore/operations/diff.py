@@ -13,6 +13,7 @@ from evalstore.operations.diff_causes import find_causes
 from evalstore.operations.diff_notes import question_changes, selection_notes
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
+from evalstore.operations.diff_selection import select_cases
 from evalstore.operations.diff_sides import (
     compare_sides,
     find_labels,
@@ -23,7 +24,6 @@ from evalstore.operations.diff_sides import (
     read_answers,
     require_candidate,
     run_side,
-    select_cases,
     side_of_candidates,
     workspace_side,
 )
@@ -77,9 +77,10 @@ def diff(
         else open_sides(location, selection, needs_files=second is None)
     ) as project:
         store, folder = project.store, project.settings.paths["tests"]
-        was = run_side(store, resolve_run(store, first or "@"))
+        current = {each.name or each.id for each in project.settings.candidates}
+        was = run_side(store, resolve_run(store, first or "@"), current)
         now = (
-            run_side(store, resolve_run(store, second))
+            run_side(store, resolve_run(store, second), current)
             if second
             else workspace_side(project, selection)
         )

@@ -20,6 +20,7 @@ from evalstore.operations.run_record import FinishedRun, carry_out, git_state, r
 from evalstore.operations.run_report import RunReport
 from evalstore.operations.run_scope import narrow
 from evalstore.operations.run_totals import MOST_SHOWN
+from evalstore.operations.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.operations.shared_run import RunOrigin, share_run
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_project, open_store
@@ -72,6 +73,7 @@ def run(
     with open_project(location, create=True, keep=True) as project:
         require_sound(project, selection, hint=GO_ON)
         baseline = find_baseline(location, project, options, listener.note)
+        warn_of_edited_scripts(project, selection)
         clock = Clock(_latest_time(project, selection))
         started = clock()
         scope = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
@@ -85,6 +87,8 @@ def run(
         if asks or survey.judgements > survey.by_checks:
             for remote in find_unread_remotes(project, selection):
                 listener.note(unread_text(remote, asks=asks))
+        for warning in _warnings(project):
+            listener.warn(warning)
         get_leave(project, survey, plans.price, options, listener)
         about = replace(selection, keep_going=bool(project.left_out))
         origin = RunOrigin(
@@ -110,6 +114,7 @@ def run(
         )
         finished = FinishedRun(about, options, totals, outcome, origin, clock())
         recorded = record(project, finished, shared)
+        note_scripts(project, selection, {model for model, _ in outcome.spending})
         report = _make_report(location, project, scope, finished, recorded)
         _compare(project, report, recorded, options, baseline)
         decide(project, report, options)
@@ -191,14 +196,16 @@ def _make_report(
         skipped=[
             (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in scope.skipped
         ],
-        warnings=[
-            *project.warnings,
-            *(f"{problem.place}: {problem.message}" for problem in project.reading.problems),
-        ],
+        warnings=_warnings(project),
         untrusted=project.code.named,
         left_out=project.left_out,
         gate_off=options.fail_on == "none" and options.threshold is None,
     )
+
+
+def _warnings(project: Project) -> list[str]:
+    """Return the warnings about models, keys and files."""
+    return [*project.warnings, *(problem.sentence for problem in project.reading.problems)]
 
 
 def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evalstore.errors import Problem
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
+    from evalstore.reports.version_diff import Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ class FileChange:
     """The number of edited cases whose answers and judgements are all stored."""
     failing: int = 0
     """How many of these cases fail."""
+    broke: int = 0
+    """How many of them passed in the newest run that judged them, and do not now."""
+    fixed: int = 0
+    """How many of them did not pass then, and do now."""
     waiting: int = 0
     """The number of new and edited cases for which this plan does nothing yet."""
     added: int = 0
@@ -113,8 +118,8 @@ class Status:
 
     JSON_FIELDS = (
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
-        *("cost", "last_run", "changes", "items", "remotes", "remote_judgements"),
-        "unread_remotes",
+        *("cost", "last_run", "changes", "edits", "broke", "fixed"),
+        *("items", "remotes", "remote_judgements", "unread_remotes"),
     )
     items: list[PlanItem]
     """The items of the plan; may be missing when only the numbers were requested."""
@@ -142,6 +147,12 @@ class Status:
     unpriced: list[str] = field(default_factory=list)
     """The models whose price is not known."""
     changes: list[FileChange] = field(default_factory=list)
+    edits: list[Difference] = field(default_factory=list)
+    """How candidates and evaluators differ from the last run, where no item's reason says so."""
+    broke: int = 0
+    """How many results passed in the newest run that judged them and, by what is stored, do not."""
+    fixed: int = 0
+    """How many did not pass then and, by what is stored, do."""
     other_reasons: list[OtherReason] = field(default_factory=list)
     """Reasons for items of files that are not among the changes, the most frequent first."""
     last_run: str | None = field(default=None, metadata={"json_name": "run"})

@@ -27,6 +27,7 @@ OPTIONAL = {
     *(f"{name}.cases[].promptName" for name in ("run", "judge")),
     *("show.related", "show.failedChecks", "show.history", "show.others", "show.push"),
     "show.planned",
+    *("log.runs[].broke", "log.runs[].fixed"),
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
     *(
         "ls runs.runs[].gitCommit",
@@ -224,7 +225,9 @@ def test_every_field_is_printed(
     edit(workspace / "tests/weather.md", "How is", "And how is")
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
     (workspace / "tests/tooled.md").unlink()
+    edit(workspace / "evalstore.yaml", "candidates:", "verdict: all\ncandidates:")
     show("status")
+    edit(workspace / "evalstore.yaml", "verdict: all\n", "")
     show("diff", "--answers")
     run = show("run", "--yes")
     edit(workspace / "models/judge.yaml", "responses:\n", BROKEN_JUDGE)
