@@ -101,6 +101,8 @@ class Driver(Protocol):
     """Objects in the schema that evalstore has not created, and objects that are missing."""
     is_remote: bool
     """Whether a transaction may take long because it crosses a network."""
+    has_search_tables: bool
+    """Whether the words of texts are indexed in the database, and not in a file."""
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Return a connection that reads; each statement sees what is committed."""
