@@ -79,19 +79,9 @@ class Executor:
         accounting = Accounting(store, environment, self.sharing.runner)
         self.outcome = accounting.outcome
         leases = JobLeases(self.sharing, accounting.writer)
-        self._share = (
-            ShareWriter(store, shared, self.sharing.runner, self.outcome, self.halt)
-            if shared
-            else None
-        )
-        budget = None
-        if shared and self._share:
-            self.sharing.presence.on_beat = self._share.write
-            accounting.writer.describe_counts = self._share.describe
-            if shared.cost_limit is not None:
-                budget = SharedBudget(self._share, shared.cost_limit)
         self._shared, self._store = shared, store
-        calls = ModelCaller(limits, environment, leases.is_ours, budget)
+        self._share = self._make_share(accounting)
+        calls = ModelCaller(limits, environment, leases.is_ours, self._make_budget())
         contents = ContentCache(store)
         self._python_checks = CodeChecks(contents, allows)
         callers = (contents, calls, accounting, environment)
@@ -113,6 +103,22 @@ class Executor:
         self._background: _Background | None = None
         self._execution: PlanExecution | None = None
         """The execution of the current plan; None between plans."""
+
+    def _make_share(self, accounting: Accounting) -> ShareWriter | None:
+        """Return what writes the share of this runner; None if the run is not shared."""
+        if not self._shared:
+            return None
+        runner = self.sharing.runner
+        share = ShareWriter(self._store, self._shared, runner, self.outcome, self.halt)
+        self.sharing.presence.on_beat = share.write
+        accounting.writer.describe_counts = share.describe
+        return share
+
+    def _make_budget(self) -> SharedBudget | None:
+        """Return the budget of all runners together; None without a limit, or other runners."""
+        if self._share and self._shared and self._shared.cost_limit is not None:
+            return SharedBudget(self._share, self._shared.cost_limit)
+        return None
 
     async def __aenter__(self) -> Self:
         """Start the background tasks."""

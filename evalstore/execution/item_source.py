@@ -51,7 +51,7 @@ def _rotate(items: Sequence[Item], part: float) -> Sequence[Item]:
     return [*items[start:], *items[:start]] if start else items
 
 
-class SharedRows:
+class WorkSource:
     """The items of a plan that are rows in the store."""
 
     def __init__(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstore.execution.account_queue import AccountQueue
-from evalstore.execution.item_source import OwnOrder, SharedRows
+from evalstore.execution.item_source import OwnOrder, WorkSource
 from evalstore.execution.judgement_queue import JudgementQueue
 from evalstore.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.execution.plan_progress import PlanProgress, group_by_account
@@ -134,14 +134,14 @@ class PlanExecution:
 
         return fetch
 
-    def _item_source(self, plan: Plan) -> OwnOrder | SharedRows:
+    def _item_source(self, plan: Plan) -> OwnOrder | WorkSource:
         resources, sharing = self._resources, self._resources.sharing
         planned = group_by_account(plan, resources.endpoints.account_of)
         if not sharing.offers_work:
             return OwnOrder(sharing, self._progress, planned)
         accounts = {end.account.name: end.account.place for end in resources.endpoints.all()}
         halted = resources.calls.is_halted
-        return SharedRows(sharing, self._progress, planned, accounts.__getitem__, halted)
+        return WorkSource(sharing, self._progress, planned, accounts.__getitem__, halted)
 
     async def _claim(self, items: Sequence[Item]) -> list[Job]:
         """Claim items; returns jobs for those that are open and that no other run works on."""

@@ -15,6 +15,7 @@ from evalstore import __version__
 from evalstore.errors import EvalstoreError
 from evalstore.execution.shared_work import SharedWork
 from evalstore.files.access import LARGEST_TEXT
+from evalstore.files.atomic_write import write_whole
 from evalstore.operations.run_preview import most_cost
 from evalstore.runs import RunCommit
 
@@ -133,7 +134,7 @@ def write_files(run: SharedRun, folder: Path) -> None:
                 f"run {run.id[:8]} names a file outside of its workspace: '{name}'"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode(), durable=False)
 
 
 def restore_origin(run: SharedRun) -> RunOrigin:

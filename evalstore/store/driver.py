@@ -52,7 +52,7 @@ class Dialect:
     """The columns of a query for `as_joined`: the number of the ids, and the ids as one text."""
 
 
-class Rows(Protocol):
+class ResultRows(Protocol):
     """The result of a statement."""
 
     @property
@@ -76,7 +76,7 @@ class Connection(Protocol):
     def dialect(self) -> Dialect:
         """Return the expressions of its database."""
 
-    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Rows:
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> ResultRows:
         """Execute a statement; its result may be held in memory."""
 
     def change_in(self, statement: str, values: Sequence[Any], *before: Any) -> None:
@@ -85,7 +85,7 @@ class Connection(Protocol):
         `before` are its other parameters.
         """
 
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Rows:
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> ResultRows:
         """Execute a statement once for each row of parameters."""
 
     def stream(self, statement: str, parameters: Sequence[Any] = (), /) -> Iterator[Any]:
@@ -113,6 +113,8 @@ class Driver(Protocol):
     """Objects in the schema that evalstore has not created, and objects that are missing."""
     is_remote: bool
     """Whether a transaction may take long because it crosses a network."""
+    has_search_tables: bool
+    """Whether the words of texts are indexed in the database, and not in a file."""
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Return a connection that reads; each statement sees what is committed."""

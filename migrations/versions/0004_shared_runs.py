@@ -1,6 +1,7 @@
 """Runs that several programs carry out together: their work, their shares and their accounts.
 
-In PostgreSQL, costs and durations become columns that the database computes.
+In PostgreSQL, costs and durations become columns that the database computes, and the search
+index is in tables.
 """
 
 from __future__ import annotations
@@ -37,11 +38,18 @@ _POSTGRESQL = (
     f"ALTER TABLE evaluations ADD COLUMN usd double precision GENERATED ALWAYS AS {_COST} STORED",
     "CREATE INDEX ix_sessions_started ON sessions (started)",
     "CREATE INDEX ix_evaluations_started ON evaluations (started)",
+    "CREATE TABLE search_texts ( number bigint GENERATED ALWAYS AS IDENTITY, "
+    "id bytea NOT NULL, part integer NOT NULL, kind smallint NOT NULL, "
+    'words text COLLATE "C" NOT NULL, PRIMARY KEY (id, part) )',
+    "CREATE INDEX ix_search_texts_words ON search_texts "
+    "USING gin (array_to_tsvector(string_to_array(words, ' ')))",
+    "CREATE TABLE search_links ( text bytea NOT NULL, session bytea NOT NULL, "
+    "PRIMARY KEY (text, session) )",
 )
 
 
 def upgrade() -> None:
-    """Create the tables of shared runs; in PostgreSQL also the computed columns."""
+    """Create the tables of shared runs; in PostgreSQL also computed columns and the search index."""
     op.create_table("runner_accounts", _digest("id"), _text("accounts"), _key())
     op.create_table(
         "shared_runs",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
-
 import pytest
 
 from evalstore.errors import StoreError
@@ -44,28 +41,25 @@ def rows_of(store: Store, entries: dict[str, str]) -> list[tuple[str, str]]:
     return [(result.file, result.row) for result, _ in cells]
 
 
-def forget_nodes(path: Path) -> None:
+def forget_nodes(store: Store) -> None:
     """Remove all nodes from a store behind its back."""
-    with sqlite3.connect(path) as connection:
+    with store.writing() as connection:
         connection.execute("DELETE FROM nodes")
-    connection.close()
 
 
 @pytest.mark.parametrize("files", [{name: short_file(name) for name in "ab"}, {"a": LONG}])
-def test_kept_results_are_not_read_again(
-    store: Store, path: Path, files: dict[str, CaseFile]
-) -> None:
+def test_kept_results_are_not_read_again(store: Store, files: dict[str, CaseFile]) -> None:
     leaves = store_results(store, files)
     plain = rows_of(store, leaves)
     with store.keeping_results():
         assert rows_of(store, leaves) == plain
-        forget_nodes(path)
+        forget_nodes(store)
         assert rows_of(store, leaves) == plain
     with pytest.raises(StoreError):
         rows_of(store, leaves)
 
 
-def test_kept_cases_are_not_read_again(store: Store, path: Path) -> None:
+def test_kept_cases_are_not_read_again(store: Store) -> None:
     files = {"a": short_file("a"), "b": short_file("b")}
     contents: dict[str, tuple[str, str]] = {}
     nodes = [build_case_tree(file, collect(contents)) for file in files.values()]
@@ -73,7 +67,7 @@ def test_kept_cases_are_not_read_again(store: Store, path: Path) -> None:
     with store.keeping_results():
         assert store.load_case_files(nodes[:1]) == {nodes[0]: files["a"]}
         assert store.load_case_files(nodes) == dict(zip(nodes, files.values(), strict=True))
-        forget_nodes(path)
+        forget_nodes(store)
         assert store.load_case_files(nodes) == dict(zip(nodes, files.values(), strict=True))
     with pytest.raises(StoreError):
         store.load_case_files(nodes)
@@ -87,7 +81,7 @@ def test_what_is_kept_and_what_is_read_stay_in_order(store: Store) -> None:
         assert rows_of(store, leaves) == plain
 
 
-def test_a_file_without_room_is_read_again(store: Store, path: Path) -> None:
+def test_a_file_without_room_is_read_again(store: Store) -> None:
     leaves = store_results(store, {"a": short_file("a"), "b": LONG, "c": short_file("c")})
     plain = rows_of(store, leaves)
     with store.keeping_results():
@@ -95,7 +89,7 @@ def test_a_file_without_room_is_read_again(store: Store, path: Path) -> None:
         assert rows_of(store, leaves) == plain
         assert kept.cells("b", leaves["b"]) is None
         assert rows_of(store, leaves) == plain
-        forget_nodes(path)
+        forget_nodes(store)
         with pytest.raises(StoreError):
             rows_of(store, leaves)
 
@@ -111,10 +105,9 @@ def test_there_is_room_for_the_first_results() -> None:
     assert kept.room == 3
 
 
-def test_a_damaged_node_is_an_error_also_while_results_are_kept(store: Store, path: Path) -> None:
+def test_a_damaged_node_is_an_error_also_while_results_are_kept(store: Store) -> None:
     leaves = store_results(store, {"a": short_file("a")})
-    with sqlite3.connect(path) as connection:
+    with store.writing() as connection:
         connection.execute("UPDATE nodes SET content = replace(content, 'a 1', 'a 7')")
-    connection.close()
     with store.keeping_results(), pytest.raises(StoreError, match="does not match its id"):
         rows_of(store, leaves)
