@@ -49,7 +49,7 @@ _POSTGRESQL = (
 
 
 def upgrade() -> None:
-    """Create the tables of shared runs; in PostgreSQL also computed columns and the search index."""
+    """Create the tables; in PostgreSQL also computed columns and the search index."""
     op.create_table("runner_accounts", _digest("id"), _text("accounts"), _key())
     op.create_table(
         "shared_runs",
