@@ -105,6 +105,7 @@ class SearchTables:
         texts they have not. Raises `StoreError` where nobody has made an index yet.
         """
         self._ensure_tables()
+        self.missing = 0
         missing = _find_missing(store)
         if any(missing.values()) and not _is_true(store, _MAY_ADD):
             self.missing = sum(len(ids) // _ID_BYTES for ids in missing.values())
