@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from benches import workspaces
+from benches import rows, workspaces
 from benches.browser import browser
 from benches.datasets import datasets
 from benches.engine import engine, script
@@ -98,6 +98,15 @@ class Setting:
         if not root.exists():
             workspaces.make_workspace(root, size)
         workspaces.forget(root)
+        return root
+
+    def asked(self, count: int) -> Path:
+        """A workspace with this many rows of data, after a complete run."""
+        root = self.folder / f"asked-{count}"
+        if not root.exists():
+            rows.make_rows(root, count)
+            run(program(root, "run", "--yes"))
+            workspaces.settle()
         return root
 
     def _ran(self, name: str, size: int) -> Path:

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from benches import rows, workspaces
-from benches.measure import KIB, Cost, program, run
+from benches import workspaces
+from benches.measure import KIB, Cost, run
 from benches.table import Figure, figure
 
 if TYPE_CHECKING:
@@ -33,10 +33,7 @@ def browser(setting: Setting) -> Iterator[Figure]:
     """Workspaces of one file with few and with very many rows, and of many files."""
     floor, _ = _browse(setting, None)
     for count in setting.browsed:
-        root = setting.folder / f"browsed-{count}"
-        rows.make_rows(root, count)
-        run(program(root, "run", "--yes"))
-        workspaces.settle()
+        root = setting.asked(count)
         yield from _figures(f"{count:,} cases", floor, *_browse(setting, root))
     size = setting.sizes[1]
     title = f"{size:,} files, {size * workspaces.ROWS:,} cases"

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from benches import rows
-from benches.measure import KIB, compare, program, run
+from benches.measure import KIB, compare, compare_once, program
 from benches.table import Figure, figure
 
 if TYPE_CHECKING:
@@ -20,22 +19,19 @@ _GROWTH = 40
 
 
 def exports(setting: Setting) -> Iterator[Figure]:
-    """Export all results of a run to each format."""
-    many, few = setting.folder / "exported", setting.folder / "exported-few"
-    for root, count in ((many, setting.rows), (few, setting.rows // 10)):
-        rows.make_rows(root, count)
-        run(program(root, "run", "--fail-on", "none"))
+    """Export all results of a run to each format; those without a target are measured once."""
+    many, few = setting.asked(setting.rows), setting.asked(setting.rows // 10)
     store = str(many / ".evalstore/store.db")
     floor = [sys.executable, "-m", "benches.export_floor", store, str(setting.folder / "floor")]
-    formats = ["jsonl", "csv", "junit.xml"]
-    formats += ["parquet"] if find_spec("pyarrow") else []
-    for name in formats:
+    targets = ["jsonl", *(["parquet"] if find_spec("pyarrow") else [])]
+    for name in (*targets, "csv", "junit.xml"):
         target = str(setting.folder / f"export.{name}")
         commands = [floor] if name == "jsonl" else []
         commands += [program(root, "export", "-o", target) for root in (many, few)]
-        *floors, cost, small = compare(commands, setting.first_times)
+        is_target = name in targets
+        times = setting.first_times
+        *floors, cost, small = compare(commands, times) if is_target else compare_once(commands)
         title = f"{name}, {setting.rows:,} results"
-        is_target = name in ("jsonl", "parquet")
         yield figure("export", title, cost.cpu, "s", most=_SECONDS if is_target else None)
         for least in floors:
             yield figure("export", f"{title}, beside the floor", cost.cpu, "s", floor=least.cpu)

@@ -95,6 +95,7 @@ def _restore_part(part: Json) -> Part:
     return FileRef(part["path"], part["mediaType"], part["file"])
 
 
+_NO_USAGE = Usage()
 _NO_PROMPT = (None,)
 _MODELS = ("models",)
 Shared = Callable[[Iterable[Any]], tuple[Any, ...]]
@@ -183,7 +184,7 @@ def restore_evaluation_result(content: Description) -> Evaluation:
         feedback=content.get("feedback", ""),
         reasoning=content.get("reasoning", ""),
         checks=tuple(content.get("checks", ())),
-        usage=_restore_usage(content.get("usage", {})),
+        usage=_restore_usage(content.get("usage")),
         cost=_restore_cost(content.get("cost")),
         latency=content.get("latency", 0.0),
         origin=content["origin"],
@@ -212,18 +213,22 @@ def restore_reply(content: Description) -> Reply:
     return Reply(
         text=content.get("text"),
         tool_calls=tuple(
-            [ToolCall(call["name"], call["arguments"]) for call in content.get("toolCalls", ())]
-        ),
+            [ToolCall(call["name"], call["arguments"]) for call in content["toolCalls"]]
+        )
+        if "toolCalls" in content
+        else (),
         finish_reason=content.get("finishReason"),
         refusal=content.get("refusal"),
-        usage=_restore_usage(content.get("usage", {})),
+        usage=_restore_usage(content.get("usage")),
         resolved_model=content.get("resolvedModel"),
         request_id=content.get("requestId"),
         latency=content.get("latency", 0.0),
     )
 
 
-def _restore_usage(content: Description) -> Usage:
+def _restore_usage(content: Description | None) -> Usage:
+    if not content:
+        return _NO_USAGE
     return Usage(
         content.get("inputTokens"),
         content.get("outputTokens"),

@@ -132,6 +132,11 @@ class Problem:
         parts = (self.file, self.line, self.column)
         return ":".join(str(part) for part in parts if part is not None)
 
+    @property
+    def sentence(self) -> str:
+        """Return the place, what is wrong and the hint as one line."""
+        return "; ".join(filter(None, [f"{self.place}: {self.message}", self.hint]))
+
     def located(self, lines: Sequence[str]) -> Problem:
         """Return the problem with the column of its fragment, when its line of the file has it."""
         if self.column or not self.fragment or not self.line or self.line > len(lines):

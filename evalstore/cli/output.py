@@ -148,20 +148,31 @@ def talk(text: str) -> None:
     """
     if quiet:
         return
-    if text.startswith(_SENTENCES) and "\n" not in text and sys.stderr.isatty():
+    if text.lstrip().startswith(_SENTENCES) and "\n" not in text and sys.stderr.isatty():
         text = "\n".join(wrap_sentence(text, shutil.get_terminal_size((100, 24)).columns))
     _write(_inert(text), err=True)
 
 
 def wrap_sentence(text: str, columns: int) -> list[str]:
-    """Return a sentence wrapped between words; a command in quotation marks is never broken."""
+    """Return a sentence wrapped between words; a command in quotation marks is never broken.
+
+    All lines have the indent of the first.
+    """
+    indent = " " * (len(text) - len(text.lstrip(" ")))
     lines: list[str] = []
     for word in _WORD.findall(text):
         if lines and columns_of(lines[-1]) + 1 + columns_of(word) <= columns:
             lines[-1] += f" {word}"
         else:
-            lines.append(word)
+            lines.append(indent + word)
     return lines
+
+
+def sentence(text: str) -> None:
+    """Write a sentence as `line` does, wrapped between words to the columns of the terminal."""
+    columns = table_width()
+    for part in [text] if columns is None or not text.strip() else wrap_sentence(text, columns):
+        line(part)
 
 
 def warn(text: str) -> None:
@@ -169,7 +180,10 @@ def warn(text: str) -> None:
     if text in _warned:
         return
     _warned.add(text)
-    to_stderr(f"{typer.style('warning:', fg='yellow')} {safe(text)}")
+    sentence = f"{typer.style('warning:', fg='yellow')} {safe(text)}"
+    if sys.stderr.isatty():
+        sentence = "\n".join(wrap_sentence(sentence, shutil.get_terminal_size((100, 24)).columns))
+    to_stderr(sentence)
 
 
 def paint(text: str, as_: str | None = None, *, bold: bool = False) -> str:

@@ -102,6 +102,10 @@ class TerminalProgress(ProgressListener):
         else:
             output.talk(output.safe(message))
 
+    def warn(self, message: str) -> None:
+        """Print a warning, also with `--quiet`."""
+        output.warn(message)
+
     def agrees(self, question: str) -> bool:
         """Ask the user to confirm; False without a terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -27,7 +27,7 @@ class Accounting:
 
     def __init__(self, store: Store, environment: RunEnvironment, runner: str) -> None:
         self.outcome = ExecutionCounts()
-        self.writer = Writer(store, runner)
+        self.writer = Writer(store, runner, offers=store.is_remote)
         self._environment = environment
 
     def add_surplus_session(self, session: Session) -> None:

@@ -7,7 +7,7 @@ calls in flight have ended below their estimates. If it exceeds the rest alone, 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from evalstore.values import FilePart, Request, Usage
 
@@ -27,6 +27,20 @@ _OUTPUT_GUESS = 300
 
 class OverBudgetError(Exception):
     """The next call could cost more than remains."""
+
+
+class CallBudget(Protocol):
+    """What calls may cost; the cost of each is reserved before it is made."""
+
+    async def reserve(self, usd: float) -> None:
+        """Reserve the cost of a call; raises `OverBudgetError` if it does not fit."""
+
+    def settle(self, reserved: float, cost: float) -> None:
+        """Replace the reserved cost of a call that has ended with its real cost."""
+
+    @property
+    def remaining(self) -> float:
+        """Return the cost that may still be spent, in USD."""
 
 
 class Budget:

@@ -79,6 +79,7 @@ class ProviderPool:
             )
             account = Account(
                 f"{provider.code} {len(self._open)}",
+                f"{provider.code} {access.base_url or ''}".strip(),
                 provider.concurrency,
                 provider.requests_per_minute,
                 provider.tokens_per_minute,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from evalstore.execution.accounting import Accounting
@@ -25,13 +26,24 @@ from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEn
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.execution.python_checks import Allows, CodeChecks
 from evalstore.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
+from evalstore.execution.run_share import (
+    ENDED,
+    LEADS,
+    ShareWriter,
+)
+from evalstore.execution.shared_budget import SharedBudget
 from evalstore.execution.work_sharing import WorkSharing
 
 if TYPE_CHECKING:
+    from evalstore.execution.shared_work import SharedWork
     from evalstore.planning.plan import Plan
     from evalstore.store import Store
+    from evalstore.store.shared_runs import RunShare
 
 __all__ = ["Endpoint", "ExecutionCounts", "Executor", "Limits", "RunEnvironment"]
+
+_LOOK_SECONDS = 0.3
+"""Seconds until it is checked again whether other runners have ended."""
 
 
 class _Background(NamedTuple):
@@ -56,17 +68,20 @@ class Executor:
         environment: RunEnvironment,
         stops_at: StopsAt | None = None,
         allows: Allows = lambda _sha256, _network: False,
+        shared: SharedWork | None = None,
     ) -> None:
         """`candidates` are by display id, `judges` by evaluator id.
 
         The run is halted at the first cell for which `stops_at` is true. Checks run the Python
-        files for which `allows` is true.
+        files for which `allows` is true. `shared` is the run of which this is one runner.
         """
         self.sharing = WorkSharing(store, environment.warn)
         accounting = Accounting(store, environment, self.sharing.runner)
         self.outcome = accounting.outcome
         leases = JobLeases(self.sharing, accounting.writer)
-        calls = ModelCaller(limits, environment, leases.is_ours)
+        self._shared, self._store = shared, store
+        self._share = self._make_share(accounting)
+        calls = ModelCaller(limits, environment, leases.is_ours, self._make_budget())
         contents = ContentCache(store)
         self._python_checks = CodeChecks(contents, allows)
         callers = (contents, calls, accounting, environment)
@@ -89,11 +104,36 @@ class Executor:
         self._execution: PlanExecution | None = None
         """The execution of the current plan; None between plans."""
 
+    def _make_share(self, accounting: Accounting) -> ShareWriter | None:
+        """Return what writes the share of this runner; None if the run is not shared."""
+        if not self._shared:
+            return None
+        runner = self.sharing.runner
+        share = ShareWriter(self._store, self._shared, runner, self.outcome, self.halt)
+        self.sharing.presence.on_beat = share.write
+        accounting.writer.describe_counts = share.describe
+        return share
+
+    def _make_budget(self) -> SharedBudget | None:
+        """Return the budget of all runners together; None without a limit, or other runners."""
+        if self._share and self._shared and self._shared.cost_limit is not None:
+            return SharedBudget(self._share, self._shared.cost_limit)
+        return None
+
     async def __aenter__(self) -> Self:
         """Start the background tasks."""
+        accounts = {end.account.name: end.account for end in self._resources.endpoints.all()}
+        limiters = [
+            (account.place, self._resources.calls.rate_limiter(account))
+            for account in accounts.values()
+        ]
+        if limited := [placed for placed in limiters if placed[1].is_limited]:
+            await asyncio.to_thread(self.sharing.presence.share_accounts, limited)
+        if self._share:
+            await self._share.write()
         self._background = _Background(
             asyncio.create_task(self._resources.accounting.writer.run()),
-            asyncio.create_task(self.sharing.keep_alive()),
+            asyncio.create_task(self.sharing.presence.keep_alive()),
         )
         return self
 
@@ -133,6 +173,29 @@ class Executor:
             await self._execution.run(*self._background)
         finally:
             self._execution = None
+
+    async def finish_shared(self) -> list[RunShare] | None:
+        """Wait for the other runners of a shared run; returns their shares if it is complete.
+
+        A runner that has joined does not wait for the one that has begun the run, if that is still
+        alive and will record it: the result is None.
+        """
+        assert self._share
+        assert self._shared
+        await self._resources.accounting.writer.flush()
+        await self._share.write(ended=True)
+        find_shares = partial(self._store.find_shares, self._shared.id)
+        while True:
+            shares = await asyncio.to_thread(find_shares)
+            alive = await asyncio.to_thread(
+                self.sharing.find_alive, [share.runner for share in shares if share.is_registered]
+            )
+            others = [share for share in shares if share.runner in alive]
+            if not self._shared.leads and any(share.counts.get(LEADS) for share in others):
+                return None
+            if all(share.counts.get(ENDED) for share in others) or self.outcome.interrupted:
+                return [share for share in shares if share.runner != self.sharing.runner]
+            await asyncio.sleep(_LOOK_SECONDS)
 
     @property
     def is_halted(self) -> bool:

@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.execution.budget import Budget, OverBudgetError, count_input, estimate_call_cost
+from evalstore.execution.budget import (
+    Budget,
+    CallBudget,
+    OverBudgetError,
+    count_input,
+    estimate_call_cost,
+)
 from evalstore.execution.rate_limiter import DEFAULT_ACCOUNT, Account, RateLimiter
 from evalstore.execution.retry_policy import CircuitBreaker, ModelKey, RetryPolicy
 from evalstore.providers.base import Provider, ProviderError
@@ -109,12 +115,16 @@ class ModelCaller:
         limits: Limits,
         environment: RunEnvironment,
         is_ours: Callable[[], Awaitable[bool]] = _always,
+        budget: CallBudget | None = None,
     ) -> None:
-        """`is_ours` is called before each try and returns whether this run still has the lease."""
+        """`is_ours` is called before each try and returns whether this run still has the lease.
+
+        `budget` is that of several runners; without one, `limits.max_cost` is the limit.
+        """
         self._limits = limits
         self._environment = environment
         self._is_ours = is_ours
-        self.budget = Budget(limits.max_cost)
+        self.budget: CallBudget = budget or Budget(limits.max_cost)
         self._limiters: dict[str, RateLimiter] = {}
         self._retry_policy = RetryPolicy(limits.retries, environment.jitter)
         self._circuit_breaker = CircuitBreaker(limits.timeout, environment.warn)

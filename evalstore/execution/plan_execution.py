@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstore.execution.account_queue import AccountQueue
+from evalstore.execution.item_source import OwnOrder, WorkSource
 from evalstore.execution.judgement_queue import JudgementQueue
 from evalstore.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.execution.plan_progress import PlanProgress, group_by_account
@@ -45,7 +45,7 @@ class PlanExecution:
         self._finished = asyncio.Event()
         self._checking: asyncio.Task[None] | None = None
         """The task that makes missing checks of stored sessions; None before the plan is begun."""
-        self._planned = group_by_account(plan, resources.endpoints.account_of)
+        self._items = self._item_source(plan)
         accounts = {
             endpoint.account.name: endpoint.account for endpoint in resources.endpoints.all()
         }
@@ -127,13 +127,21 @@ class PlanExecution:
 
     def _fetcher(self, account: str) -> Callable[[int], Awaitable[list[Job] | None]]:
         """Return a function that claims up to a number of next items, None if none are left."""
-        items = self._progress.take_open(self._planned.get(account, ()))
 
         async def fetch(count: int) -> list[Job] | None:
-            batch = list(islice(items, count))
+            batch = await self._items.take(account, count)
             return await self._claim(batch) if batch else None
 
         return fetch
+
+    def _item_source(self, plan: Plan) -> OwnOrder | WorkSource:
+        resources, sharing = self._resources, self._resources.sharing
+        planned = group_by_account(plan, resources.endpoints.account_of)
+        if not sharing.offers_work:
+            return OwnOrder(sharing, self._progress, planned)
+        accounts = {end.account.name: end.account.place for end in resources.endpoints.all()}
+        halted = resources.calls.is_halted
+        return WorkSource(sharing, self._progress, planned, accounts.__getitem__, halted)
 
     async def _claim(self, items: Sequence[Item]) -> list[Job]:
         """Claim items; returns jobs for those that are open and that no other run works on."""

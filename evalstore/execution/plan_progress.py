@@ -81,6 +81,10 @@ class PlanProgress:
         """Count a failed answer or judgement."""
         self._failures[key] += 1
 
+    def fail_all(self, key: str, count: int) -> None:
+        """Count the failures of another runner, so that this one does not try again."""
+        self._failures[key] += count
+
     def queue(self, key: str) -> bool:
         """Note that a judgement is queued; returns False if it already was."""
         if key in self._queued:

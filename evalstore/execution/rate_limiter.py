@@ -20,6 +20,8 @@ class Account:
     """An endpoint with a key, whose calls a provider counts together; None means no own limit."""
 
     name: str = ""
+    place: str = ""
+    """The endpoint, by the same name in all programs that call it; has no key."""
     concurrency: int | None = None
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
@@ -86,6 +88,17 @@ class RateLimiter:
             start = max(start, self._tokens.reserve(now, tokens))
         return start
 
+    @property
+    def is_limited(self) -> bool:
+        """Return whether there is a limit a minute."""
+        return self._requests is not None or self._tokens is not None
+
+    def share(self, runners: int) -> None:
+        """Keep to a part of the limits a minute, as this many programs call the account."""
+        for window in (self._requests, self._tokens):
+            if window:
+                window.share(runners)
+
     def correct(self, tokens: int) -> None:
         """Correct the reservation of a call by the tokens that it used more, or less."""
         if self._tokens:
@@ -104,13 +117,16 @@ class _Window:
     """
 
     def __init__(self, per_minute: float) -> None:
-        self._rate = per_minute / 60
+        self._whole_rate = self._rate = per_minute / 60
         self._next_free = float("-inf")
 
     def reserve(self, now: float, amount: float) -> float:
         start = max(now - 1.0, self._next_free)
         self._next_free = start + amount / self._rate
         return max(start, now)
+
+    def share(self, runners: int) -> None:
+        self._rate = self._whole_rate / runners
 
     def correct(self, amount: float) -> None:
         # An implausible count delays calls by a minute at most.

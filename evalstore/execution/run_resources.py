@@ -73,7 +73,7 @@ class JobLeases:
 
     def job(self, item: Item, session: Session | None = None) -> Job:
         """Return a job for an item that has just been claimed."""
-        return Job(item, self._sharing.count_sleeps(), session)
+        return Job(item, self._sharing.presence.count_sleeps(), session)
 
     def enter(self, job: Job) -> None:
         """Set the job of the current task."""
@@ -81,7 +81,7 @@ class JobLeases:
 
     def has_slept_since(self, job: Job) -> bool:
         """Return whether this process slept so long that another run may have taken over a job."""
-        return job.sleeps != self._sharing.count_sleeps()
+        return job.sleeps != self._sharing.presence.count_sleeps()
 
     async def is_ours(self) -> bool:
         """Return whether no other run took over the current job while this process slept."""

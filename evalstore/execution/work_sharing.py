@@ -8,25 +8,24 @@ is taken over. No run waits for a run whose process is stopped: those items stay
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.deserialize import versions_in
-from evalstore.errors import StoreLockedError
+from evalstore.execution.runner_presence import RunnerPresence
 from evalstore.execution.short_transaction import run_short_transaction
 from evalstore.planning.cells import limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
-from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases
+from evalstore.store.leases import Leases
+from evalstore.store.work_rows import WorkRows
 from evalstore.workspace.testfiles.judge_prompt import shows_question
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
-    from evalstore.results import Session, Vote
+    from evalstore.results import Failure, Session, Vote
     from evalstore.store import Store
     from evalstore.values import Json
 
@@ -113,10 +112,30 @@ class WorkSharing:
         self._leases = Leases(store)
         self.runner = self._leases.runner.id
         self._warned_of_sharing = self._warned_of_stopped = False
-        self._last_awake = time.monotonic()
-        self._sleeps = 0
+        self.presence = RunnerPresence(self._leases)
         self._claim_lock = asyncio.Lock()
         self._state = _PlanState(Plan())
+
+    @property
+    def offers_work(self) -> bool:
+        """Return whether items are rows of the store, of which each runner takes the next ones."""
+        return self._store.is_remote
+
+    def work_rows(self, batch: str) -> WorkRows:
+        """Return the rows of a batch of a plan."""
+        return WorkRows(self._store, self._leases, batch)
+
+    def starting_place(self) -> float:
+        """Return the part of a plan after which this run begins: 0 while it is alone."""
+        return int(self.runner[:8], 16) / 2**32 if self._leases.has_others() else 0.0
+
+    def find_alive(self, runners: Sequence[str]) -> set[str]:
+        """Return those of these runners that are alive, without this one."""
+        return self._leases.find_alive(runners)
+
+    def find_failed(self, questions: Sequence[str]) -> Mapping[str, Failure]:
+        """Return the newest failure of each of these questions that has one."""
+        return self._store.find_failed(questions)
 
     def open(self, plan: Plan) -> None:
         """Begin a plan, and forget the one before it."""
@@ -133,7 +152,9 @@ class WorkSharing:
             return Claim()
         by_key = {lease_key_of(item): item for item in items}
         async with self._claim_lock:
-            claimed = await run_short_transaction(partial(self._claim, by_key))
+            claimed = await run_short_transaction(
+                partial(self._claim, by_key), is_remote=self._store.is_remote
+            )
         self._state.deferred |= {key: by_key[key] for key in claimed.deferred}
         self._warn_of_stopped()
         counted = self._state.plan.sessions
@@ -290,26 +311,6 @@ class WorkSharing:
     def end_reclaiming(self) -> None:
         """Note that all deferred items were queued, or deferred again."""
         self._state.is_reclaiming = False
-
-    async def keep_alive(self) -> None:
-        """Show other runs every few seconds that this one is alive."""
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            self.count_sleeps()
-            with suppress(StoreLockedError):  # the next beat will do
-                await asyncio.to_thread(self._leases.beat)
-
-    def count_sleeps(self) -> int:
-        """Return how often this process slept so long that other runs may have considered it dead.
-
-        Examples are a closed laptop and a stopped process. Other runs may have taken over items
-        that were claimed before.
-        """
-        now = time.monotonic()
-        if now - self._last_awake > SILENT_SECONDS:
-            self._sleeps += 1
-        self._last_awake = now
-        return self._sleeps
 
     async def has_lease(self, key: str) -> bool:
         """Return whether this run holds the lease on a key."""

@@ -6,6 +6,7 @@ Facts that arrive during a commit are part of the next one.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,11 @@ _TRIES = 6
 class Writer:
     """Commits facts; those that cannot be committed are kept and tried again at the end."""
 
-    def __init__(self, store: Store, runner: str) -> None:
-        """`runner` is the id under which leases are taken."""
+    def __init__(self, store: Store, runner: str, *, offers: bool = False) -> None:
+        """`runner` is the id under which leases are taken; `offers` whether it offers work."""
+        self._offers = offers
+        self.describe_counts: Callable[[], str] | None = None
+        """Returns what this runner has done of a shared run, as JSON."""
         self._store = store
         self._runner = runner
         self._sessions: dict[str, tuple[Session, str]] = {}
@@ -104,8 +108,10 @@ class Writer:
         self._sessions, self._evaluations, self._failures = {}, {}, []
         self._taken_leases, self._released_leases = [], []
         try:
+            counts = self.describe_counts() if self.describe_counts else None
+            change = LeaseChange(self._runner, taken, released, counts, self._offers)
             if any(batch) or taken or released:
-                await self._record(*batch, LeaseChange(self._runner, taken, released))
+                await self._record(*batch, change)
             for future in waiting:
                 if not future.done():
                     future.set_result(None)
@@ -132,7 +138,9 @@ class Writer:
         facts = (sessions, evaluations, failures, leases)
         for tries_left in reversed(range(_TRIES)):
             try:
-                await run_short_transaction(partial(self._store.record, *facts))
+                await run_short_transaction(
+                    partial(self._store.record, *facts), is_remote=self._store.is_remote
+                )
             except StoreLockedError:
                 if not tries_left:
                     raise

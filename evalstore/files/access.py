@@ -94,7 +94,7 @@ class Boundary:
         return self._allow_all
 
     def allows(self, name: str) -> bool:
-        """Return whether just this name is allowed: that of a place without a path."""
+        """Return whether a place that is not a path is allowed by exactly this name."""
         if self._allowed is None:
             self._allowed = _Places(self._load_allowed())
         if self._allow_all and not self._allowed.has(name):

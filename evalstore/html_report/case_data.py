@@ -25,6 +25,7 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
     from evalstore.operations.diff_result import Diff
+    from evalstore.operations.measured_results import Calls
     from evalstore.operations.reuse_savings import ReuseSavings
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.operations.views.case_answers import AnswerReader, ResultView
@@ -55,17 +56,19 @@ class CaseData:
         history: CaseHistory,
         name_prompts: Callable[[tuple[str | None, ...]], Mapping[str | None, str]],
         explain: Callable[[Result, Sequence[Result]], VerdictExplanation],
+        count: Callable[[Sequence[tuple[Result, Case]], Calls], None],
     ) -> None:
         """`name_prompts` names the system prompts of a case that has several.
 
         What the run did not pay for is added to `savings`. `explain` gets a result and all those
-        of its case.
+        of its case, `count` all results in batches, with the costs of their calls.
         """
         self.table = CaseTable(reader.run.id, since=side_name(diff.was) if diff else "")
         self.images: dict[str, FileRef] = {}
         """The pictures in the conversations by id."""
         self._reader, self._savings, self._history = reader, savings, history
         self._name_prompts, self._explain = cache(name_prompts), explain
+        self._count = count
         self._unexplained = MOST_EXPLAINED
         """How many more results may be explained."""
         self._pairs = _changed_pairs(diff)
@@ -79,6 +82,8 @@ class CaseData:
         """Yield the details of the cases in blocks; the table is complete afterwards."""
         for batch in _whole_cases(batches):
             self._history.read_batch(batch)
+            self._reader.load(batch)
+            self._count(batch, self._reader)
             cases: dict[tuple[str, str, int], list[ResultView]] = {}
             for view in self._reader.read(batch):
                 cases.setdefault(_case_place(view.result), []).append(view)

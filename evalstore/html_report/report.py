@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
@@ -35,6 +35,7 @@ from evalstore.operations.views.verdict_explanation import (
 )
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import is_partial
+from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
@@ -130,7 +131,11 @@ def build_report(
 
     Raises `EvalstoreError`.
     """
-    with without_garbage_collection(), open_revision(location, revision) as project:
+    with (
+        without_garbage_collection(),
+        open_revision(location, revision) as project,
+        project.store.keeping_results(),
+    ):
         run, batches = find_marked_results(project, revision)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         compared = _compare(location, project, run, compare)
@@ -145,9 +150,10 @@ def build_report(
                 project, {id: number for number, id in enumerate(prompts)}
             ),
             lambda result, cells: _explain(project, run, result, cells),
+            collector.collect_read,
         )
         with TemporaryFile() as spool:
-            results = collector.collect(batches)
+            results = chain.from_iterable(batches)
             parts = iter(lambda: list(islice(results, _AT_ONCE)), [])
             for number, block in enumerate(data.blocks(parts)):
                 spool.write(data_block(f"block-{number}", block))
@@ -178,7 +184,8 @@ def _explain(
 ) -> VerdictExplanation:
     if run.id == WORKSPACE:
         return explain_workspace_result(project, result, cells)
-    return explain_stored_result(project.location, project.store, result, run)
+    folder = project.settings.paths["tests"]
+    return explain_stored_result(project.location, project.store, result, run, folder=folder)
 
 
 def _finish(collector: StatsCollector) -> list[Stats]:
@@ -198,7 +205,9 @@ def _compare(location: Location, project: Project, run: Run, revision: str | Non
         if previous is None:
             return None
         revision = previous.id
-    return diff(location, revision, run.id if is_stored else None)
+    # The files of the workspace are not read where the report is of a run.
+    opened = None if is_stored and revision == WORK else project
+    return diff(location, revision, run.id if is_stored else None, opened=opened)
 
 
 def _find_regressions(

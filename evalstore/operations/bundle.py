@@ -115,7 +115,8 @@ def create_bundle(
                 )
             presumes = sorted(id.hex() for id in chosen.earlier)
             rows = chosen.reach_beyond().joined()
-        description = BundleDescription(name_of_writer(location.directory), now(), presumes)
+        created = max(now(), 0)  # a clock may be wrong
+        description = BundleDescription(name_of_writer(location.directory), created, presumes)
         with (
             BundleWriter.open(path, description) as files,
             IndexCache.open(None, str(path)) as cache,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from evalstore.operations.diff_causes import find_causes
 from evalstore.operations.diff_notes import question_changes, selection_notes
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
+from evalstore.operations.diff_selection import select_cases
 from evalstore.operations.diff_sides import (
     compare_sides,
     find_labels,
@@ -22,7 +24,6 @@ from evalstore.operations.diff_sides import (
     read_answers,
     require_candidate,
     run_side,
-    select_cases,
     side_of_candidates,
     workspace_side,
 )
@@ -53,11 +54,13 @@ def diff(
     *,
     selection: SelectionOptions | None = None,
     answers: bool = False,
+    opened: Project | None = None,
 ) -> Diff:
     """Compare a run (default: the latest) with another run, or with the workspace.
 
     The verdicts of the workspace follow from the stored answers and judgements. To compare two
-    runs, only the store is read: errors of test files do not matter.
+    runs, only the store is read: errors of test files do not matter. `opened` is the project if
+    it is open already, with its test files read where the workspace is compared.
     """
     selection = selection or SelectionOptions()
     second = None if second == WORK else second
@@ -66,12 +69,18 @@ def diff(
             raise EvalstoreError(
                 "both sides are the workspace", hint=f"name a run: 'evalstore diff @ {WORK}'"
             )
-        return diff(location, second, selection=selection, answers=answers).swapped()
-    with open_sides(location, selection, needs_files=second is None) as project:
+        found = diff(location, second, selection=selection, answers=answers, opened=opened)
+        return found.swapped()
+    with (
+        nullcontext(opened)
+        if opened
+        else open_sides(location, selection, needs_files=second is None)
+    ) as project:
         store, folder = project.store, project.settings.paths["tests"]
-        was = run_side(store, resolve_run(store, first or "@"))
+        current = {each.name or each.id for each in project.settings.candidates}
+        was = run_side(store, resolve_run(store, first or "@"), current)
         now = (
-            run_side(store, resolve_run(store, second))
+            run_side(store, resolve_run(store, second), current)
             if second
             else workspace_side(project, selection)
         )
@@ -84,7 +93,7 @@ def diff(
         filled, comparison = compare_sides(store, folder, was, now, selected, candidates)
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
-        same = find_same_answers(store, comparison.changed)
+        same = find_same_answers(store, comparison.changed, sessions)
         comparison.set_apart_same_answers(lambda pair: sessions_of(pair) in same)
         causes = (
             find_causes((pair.either for pair in comparison.gone), filled, now),

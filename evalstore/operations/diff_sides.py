@@ -17,9 +17,7 @@ from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
 from evalstore.planning.path_history import PathHistory
-from evalstore.planning.path_targets import find_targets
 from evalstore.planning.renames import known_ids, same_leaf
-from evalstore.planning.selection import Selection
 from evalstore.reports.case_edits import with_cases
 from evalstore.reports.comparison import CellIndex, Comparison, Pair, compare
 from evalstore.reports.file_pairs import pair_alike, pair_files
@@ -30,10 +28,11 @@ from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, CaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.planning.selection import Selection
     from evalstore.runs import Run
     from evalstore.store import Store
 
@@ -62,8 +61,8 @@ class Side:
     """Results of earlier runs that are filled in -> the id of the run."""
 
 
-def run_side(store: Store, run: Run) -> Side:
-    """Return a run with its cases."""
+def run_side(store: Store, run: Run, current: Collection[str] = ()) -> Side:
+    """Return a run with its cases; `current` are the candidates of the settings now."""
     nodes = read_tree(run.snapshot, store.load_nodes)
     files = store.load_case_files(list(set(nodes.values())))
     restricted = run.selection.get("models")
@@ -71,7 +70,7 @@ def run_side(store: Store, run: Run) -> Side:
     models = None if restricted else {RECORDED, *candidates}
     results = read_results(store, run)
     selection = describe_selection(run.selection) if is_partial(run) else ""
-    named = find_named_candidates(store, run)
+    named = find_named_candidates(store, run, current)
     return Side(run.id, results, nodes, files, models, selection, run.verdict_rule, named=named)
 
 
@@ -200,7 +199,7 @@ def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
     def counts(result: Result) -> bool:
         if not selection.covers_file(result.file):
             return False
-        if places & _places(result):
+        if not places.isdisjoint(_places(result)):
             return True
         node = other.nodes.get(result.file)
         if node is None or (other.models is not None and result.model not in other.models):
@@ -229,13 +228,12 @@ def _all_places(results: Iterable[Result]) -> set[_Place]:
 _Place = tuple[str, str, str, Any]
 
 
-def _places(result: Result) -> set[_Place]:
-    """Return the keys by which a result may be paired with another."""
-    return {
-        (result.file, result.model, row, prompt)
-        for row in (result.key, result.row)
-        for prompt in (result.prompt, result.prompt_number)
-    }
+def _places(result: Result) -> Iterator[_Place]:
+    """Yield the keys by which a result may be paired with another."""
+    file, model = result.file, result.model
+    for row in (result.key, result.row):
+        yield file, model, row, result.prompt
+        yield file, model, row, result.prompt_number
 
 
 # --- cases that a run of a selection left out
@@ -317,7 +315,9 @@ def _fill_older_side(
             files[nodes[path]] = mixed
     known = _all_places(filled)
     results = [
-        result for result in was.results if not (result.is_missing and known & _places(result))
+        result
+        for result in was.results
+        if not (result.is_missing and not known.isdisjoint(_places(result)))
     ]
     return replace(
         was,
@@ -355,16 +355,6 @@ def require_candidate(model: str, *sides: Side, hint: str = "") -> None:
             f"'{model}' is not a candidate of {names}",
             hint="; ".join(filter(None, [suggest(model, candidates, "candidates"), hint])),
         )
-
-
-def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection:
-    """Return the cases of the sides that the paths select; raises `EvalstoreError`."""
-    if not paths:
-        return Selection()
-    if any(side.name == WORKSPACE for side in sides):
-        return Selection(project.targets(paths))
-    files = case_files(*sides)
-    return Selection(find_targets(project.location, project.workspace, files.keys(), files, paths))
 
 
 @contextmanager

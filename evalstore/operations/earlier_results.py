@@ -51,9 +51,11 @@ class EarlierRuns:
         self._searched: set[tuple[str, str, int]] = set()
 
     def before(
-        self, run: Run, paths: Set[str], *, limit: int = RUNS_SEARCHED
+        self, run: Run | None, paths: Set[str], *, limit: int = RUNS_SEARCHED
     ) -> Iterator[EarlierEntries]:
         """Yield the results of these files in each earlier run; `paths` may shrink meanwhile.
+
+        None stands for the workspace, before which all runs are.
 
         A leaf that a newer run had for the same path is left out.
         """

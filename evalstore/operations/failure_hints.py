@@ -25,16 +25,26 @@ _CLASS_HINTS = {
 
 _SCRIPT_HINT = (
     "add a line such as \"- {{when: 'words of the message', answer: {answer}}}\" to 'responses' "
-    "in the model's file"
+    "in {file}"
 )
 
 
-def hint_for(kind: str, status: int | None, message: str = "") -> str | None:
-    """Return how to fix a failure of this class; None if there is no general advice."""
-    if message.startswith(NO_MATCH):
+def is_of_script(message: str) -> bool:
+    """Return whether a call failed because no entry of a script answers it."""
+    return message.startswith(NO_MATCH)
+
+
+def hint_for(
+    kind: str, status: int | None, message: str = "", model_file: str | None = None
+) -> str | None:
+    """Return how to fix a failure of this class; None if there is no general advice.
+
+    `model_file` is the path of the file of a scripted model, if it is known.
+    """
+    if is_of_script(message):
         judged = message.startswith(f"{NO_MATCH} {JUDGED}")
         answer = "{pass: true, feedback: ''}" if judged else "'the answer'"
-        return _SCRIPT_HINT.format(answer=answer)
+        return _SCRIPT_HINT.format(answer=answer, file=model_file or "the model's file")
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():

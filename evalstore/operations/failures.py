@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import hashing
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
-from evalstore.operations.failure_hints import hint_for
+from evalstore.operations.failure_hints import hint_for, is_of_script
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.planning.cells import ask_of
-from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.open_project import open_catalogue, open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.store.path_trees import read_tree
@@ -49,11 +49,14 @@ class FailureEntry:
     """The place of the question; None if no recent run and no test file has it."""
     is_resolved: bool = False
     """Whether a later call has brought what this one failed to bring."""
+    model_file: str | None = None
+    """The path of the model's file, if a script lacks an answer."""
 
     @property
     def hint(self) -> str | None:
         """Return how to fix it; None without general advice."""
-        return hint_for(self.failure.kind, self.failure.status, self.failure.message)
+        failure = self.failure
+        return hint_for(failure.kind, failure.status, failure.message, self.model_file)
 
     def document(self) -> Json:
         """Return the failure as JSON."""
@@ -142,13 +145,35 @@ def describe_failures(
         location, store, {question for question in questions.values() if question}
     )
     resolved = _find_resolved(store, failures)
+    files = _files_of_scripts(location, failures)
     return [
         FailureEntry(
-            id, failure, question, places.get(question) if question else None, id in resolved
+            id,
+            failure,
+            question,
+            places.get(question) if question else None,
+            id in resolved,
+            files.get(failure.model or ""),
         )
         for id, failure in failures
         for question in (questions[id],)
     ]
+
+
+def _files_of_scripts(location: Location, failures: Collection[LoggedFailure]) -> Mapping[str, str]:
+    """Return the files of the scripted models that lack an answer, by the names of the models."""
+    if not any(is_of_script(failure.message) for _, failure in failures):
+        return {}
+    try:
+        with open_catalogue(location) as project:
+            files = project.reading.model_files
+            names = {each.name or each.id: each.id for each in project.settings.candidates}
+            return {
+                **files,
+                **{name: files[id] for name, id in names.items() if id in files},
+            }
+    except EvalstoreError:  # the hint says it without the path
+        return {}
 
 
 def _find_resolved(store: Store, failures: Collection[LoggedFailure]) -> set[str]:

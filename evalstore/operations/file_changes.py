@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from evalstore.store.path_trees import read_tree
 from evalstore.values import Case, CaseFile
 
 if TYPE_CHECKING:
+    from evalstore.operations.stored_outcomes import StoredOutcomes
     from evalstore.planning.plan import Plan, PlanItem
     from evalstore.planning.project import Project
     from evalstore.runs import Run
@@ -92,6 +94,17 @@ def find_file_changes(
             if change.file in by_file or change.new or change.asked or change.judged
         ]
     return sorted(changes, key=lambda change: (change.file, change.code))
+
+
+def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:
+    """Return a change with how many of its cases broke and were fixed without a call."""
+    if not change.settled:
+        return change
+    broke, fixed = (
+        {result.row for result in results if result.file == change.file}
+        for results in (outcomes.broke, outcomes.fixed)
+    )
+    return replace(change, broke=len(broke), fixed=len(fixed - broke))
 
 
 def _as_renamed(change: FileChange, old: str) -> FileChange:
@@ -190,11 +203,14 @@ def _also_edited(first: PlanItem, here: list[PlanItem], judged: set[str]) -> tup
 
 def _edits_of_others(first: PlanItem, here: list[PlanItem]) -> Iterator[str]:
     """Yield what was edited in other cases alone: `test of 1 case`."""
-    for part in ("test", "system prompt"):
-        start = f"{part} changed"
-        rows = {item.row for item in here if item.reason.startswith(start)}
-        if rows and part not in first.also and not first.reason.startswith(start):
+    for part, is_of in (("test", _OF_TEST), ("system prompt", _OF_PROMPT)):
+        rows = {item.row for item in here if is_of(item.reason)}
+        if rows and part not in first.also and not is_of(first.reason):
             yield f"{part} of {plural(len(rows), 'case')}"
+
+
+_OF_TEST = re.compile("test changed").match
+_OF_PROMPT = re.compile(r"system prompt (?:[^:]+ )?changed").match
 
 
 def _judged_otherwise(first: PlanItem, here: list[PlanItem], judged: set[str]) -> PlanItem | None:

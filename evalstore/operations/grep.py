@@ -1,7 +1,8 @@
 """Full-text search: `grep`, and the search of the browser.
 
-The index is updated before each search. It is the file `.evalstore/search.db` of this machine,
-or in memory where that cannot be written.
+The index is updated before each search. For a store in SQLite it is the file
+`.evalstore/search.db` of this machine, or in memory where that cannot be written. A store in
+PostgreSQL has it in its own tables: whoever searches first adds what is new, for all.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
+from evalstore.display import plural
 from evalstore.errors import EvalstoreError
 from evalstore.operations.json_output import fields_to_json
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
-from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_texts import KINDS, Kind, load_texts
 from evalstore.store.search_words import find_word_places, has_words, split_words
 
@@ -26,10 +27,9 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.store.search_index import Report, SearchIndex
     from evalstore.values import Json
 
-Report = Callable[[int, int], bool]
-"""Called with the number of indexed texts and of all texts; returns whether to go on."""
 In = Literal["answers", "feedback", "tests"]
 """The kinds of text that can be searched."""
 T = TypeVar("T")
@@ -52,6 +52,9 @@ class Searcher:
         self._location = location
         self._lock = threading.Lock()
         self._kept: SearchIndex | None = None
+        self._has_warned = False
+        self._stamp: str | None = None
+        """That of a store with search tables before its index was updated."""
         self._runs: list[str] = []
         """The recent runs in which texts have been looked for."""
         self._places: dict[tuple[str, tuple[str, ...]], _Place] = {}
@@ -77,7 +80,7 @@ class Searcher:
         def find(store: Store, index: SearchIndex) -> FoundTexts | None:
             documents = index.find_documents(words, KINDS)
             ordered = [it for kind in _ORDER for it in reversed(documents) if it[0] == kind]
-            listed = list(_list_documents(index, ordered[:limit]))
+            listed = _list_documents(index, ordered[:limit])
             placed = self._place(store, listed, lambda: report(0, 0))
             if placed is None:
                 return None
@@ -109,11 +112,11 @@ class Searcher:
                 return None
         try:
             with open_store(self._location) as store:
-                index = self._kept or open_index(self._location)
-                if not index.path:
+                index = self._kept or open_index(self._location, store)
+                if index.in_memory:
                     self._kept = index
                 try:
-                    return search(store, index) if index.update(store, report) else None
+                    return search(store, index) if self._update(index, store, report) else None
                 except EvalstoreError:
                     self._kept = None
                     raise
@@ -123,13 +126,32 @@ class Searcher:
         finally:
             self._lock.release()
 
+    def _update(self, index: SearchIndex, store: Store, report: Report) -> bool:
+        """Update the index; not while nothing is written to a store that has it in itself."""
+        stamp = store.stamp() if store.has_search_tables else None
+        if stamp is not None and stamp == self._stamp:
+            return report(0, 0)
+        if not index.update(store, report):
+            return False
+        self._stamp = stamp
+        if index.missing and not self._has_warned:
+            self._has_warned = True
+            self._location.warn(_lacks(index))
+        return True
 
-def open_index(location: Location) -> SearchIndex:
-    """Return the index of a workspace."""
+
+def open_index(location: Location, store: Store) -> SearchIndex:
+    """Return the index of a store, or else that of the workspace."""
+    if store.has_search_tables:
+        from evalstore.store.search_tables import SearchTables
+
+        return SearchTables(store)
+    from evalstore.store.search_file import SearchFile
+
     workspace = open_workspace(location)
     path = workspace.private / _FILE
     workspace.boundary.require_database(path, workspace.name_of(path))
-    return SearchIndex.open(path)
+    return SearchFile.open(path)
 
 
 # --- grep
@@ -215,10 +237,12 @@ def grep(
         raise _no_word(pattern)
     kinds = [kind for kind in KINDS if not within or _IN[kind] in within]
     with open_store(location) as store:
-        index = open_index(location)
+        index = open_index(location, store)
         try:
             index.update(store, report)
-            listed = list(_list_documents(index, index.find_documents(words, kinds)))
+            if index.missing:
+                location.warn(_lacks(index))
+            listed = _list_documents(index, index.find_documents(words, kinds))
         finally:
             index.close()
         placed = _placed(store, listed, store.find_recent_runs()) or []
@@ -229,6 +253,10 @@ def grep(
             for start in range(0, len(placed), _AT_ONCE)
             for hit, _ in _hits(store, words, placed[start : start + _AT_ONCE])
         ]
+
+
+def _lacks(index: SearchIndex) -> str:
+    return f"the search index lacks {plural(index.missing, 'text')}, which this user may not add"
 
 
 def _no_word(pattern: str) -> EvalstoreError:
@@ -270,18 +298,16 @@ class _Place:
         """Return the name of the case by which it is selected."""
         return f"{self.file}::{self.row}"
 
-    @classmethod
-    def of(cls, index: SearchIndex, kind: Kind, id: str) -> _Place:
-        """Return a place with the sessions of the index."""
-        return cls((id,) if kind == "answers" else tuple(index.sessions_of(id)))
-
 
 _Listed = tuple[Kind, str, _Place]
 
 
-def _list_documents(index: SearchIndex, documents: Iterable[tuple[Kind, str]]) -> Iterator[_Listed]:
-    for kind, id in documents:
-        yield kind, id, _Place.of(index, kind, id)
+def _list_documents(index: SearchIndex, documents: Sequence[tuple[Kind, str]]) -> list[_Listed]:
+    sessions = index.sessions_of([id for kind, id in documents if kind != "answers"])
+    return [
+        (kind, id, _Place((id,) if kind == "answers" else sessions.get(id, ())))
+        for kind, id in documents
+    ]
 
 
 def _placed(

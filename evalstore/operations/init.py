@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from evalstore.operations.next_commands import first_commands
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.store import Store
-from evalstore.workspace.allowed_paths import WorkspaceBoundary
+from evalstore.store.location import DatabaseAddress, is_url, read_address
+from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.workspace.settings import FILE
 
 STARTER = {
@@ -117,6 +119,8 @@ def init(
         _write_all(report, {FILE: BARE.encode()})
     else:
         _write_all(report, {name: text.encode() for name, text in STARTER.items()})
+    if store and is_url(store):
+        _keep_address(report, read_address(store))
     _ignore(report)
     location = Location(directory, store=store, allow_outside=allow_outside)
     workspace = open_workspace(location)
@@ -126,6 +130,18 @@ def init(
     Store.open(place, create=True).close()
     report.next = first_commands(workspace, start or directory)
     return report
+
+
+def _keep_address(report: InitReport, address: DatabaseAddress) -> None:
+    """Write the address of the store into new settings, without a password, and allow it.
+
+    The user has named it on the command line.
+    """
+    path = report.root / FILE
+    if FILE in report.written:
+        text = path.read_text(encoding="utf-8")
+        write_whole(path, f"{text.rstrip()}\n\nstore: {json.dumps(str(address))}\n".encode())
+    AllowedPaths().add(os.path.realpath(report.root), [str(address)])
 
 
 def _read_example() -> dict[str, bytes]:

@@ -215,7 +215,7 @@ def _carry_out(
     def finish(done: Plan, outcome: ExecutionCounts) -> None:
         results.extend(compute_results(done, rule, outcome.sessions, outcome.votes))
 
-    outcome = carry_out_plans(project, survey, [plan], finish, clock.Clock(), options, listener)
+    outcome, _ = carry_out_plans(project, survey, [plan], finish, clock.Clock(), options, listener)
     return outcome, results
 
 

@@ -125,7 +125,7 @@ def differ_evaluators(
     old, new = evaluators(was), evaluators(now)
     for id in dict.fromkeys((*new, *old)):
         if id not in old or id not in new:
-            yield Reason(f"evaluator {id} is {'new' if id in new else 'gone'}")
+            yield Reason(f"new evaluator {id}" if id in new else f"evaluator {id} removed")
         elif old[id] != new[id]:
             reason = describe_evaluator_change(find, old[id], new[id], id)
             yield reason._replace(text=reason.text + (f" ({id})" if len(new) > 1 else ""))

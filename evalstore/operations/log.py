@@ -14,6 +14,7 @@ from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import PromptNames
 from evalstore.operations.run_edits import find_run_edits
+from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
@@ -23,10 +24,18 @@ from evalstore.store.table_columns import RUNS
 from evalstore.values import Json, order_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evalstore.planning.options import Location
     from evalstore.reports.version_diff import Difference
     from evalstore.runs import Run
     from evalstore.store import Store
+
+
+_MOST_RUNS = 10
+"""The most runs whose verdicts are compared with those before."""
+_MOST_RESULTS = 20_000
+"""About the most results of them that are compared, so that the list comes at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,8 @@ class LogEntry:
     with a file, its own edits in full. An edit belongs to the first run that judged it."""
     is_covered: bool = True
     """Whether the run has results of the file, or of the row."""
+    outcome: tuple[int, int] | None = None
+    """How many results broke and were fixed since they were judged before; None: not computed."""
     push: FirstPush | None = None
     """Who pushed the run; None for a run of this machine."""
 
@@ -66,6 +77,7 @@ class LogEntry:
             **({"cases": run.cases._asdict()} if run.cases else {}),
             **({"push": to_json(self.push)} if self.push else {}),
             **({"edits": to_json(self.edits)} if self.edits else {}),
+            **(dict(zip(("broke", "fixed"), self.outcome, strict=True)) if self.outcome else {}),
         }
 
 
@@ -90,9 +102,17 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         if file is None:
             runs = store.find_runs(limit=limit)
             pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
+            edits = find_run_edits(location, store, runs)
+            outcomes = _find_outcomes(location, store, runs)
             entries = [
-                LogEntry(run, order_counts(run.verdicts), edits, push=pushes.get(run.id))
-                for run, edits in zip(runs, find_run_edits(location, store, runs), strict=True)
+                LogEntry(
+                    run,
+                    order_counts(run.verdicts),
+                    edited,
+                    outcome=outcomes.get(run.id),
+                    push=pushes.get(run.id),
+                )
+                for run, edited in zip(runs, edits, strict=True)
             ]
             return Log(entries, store.count_runs())
         workspace = open_workspace(location)
@@ -110,7 +130,7 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
                 order_counts(change.words),
                 change.edits,
                 change.is_covered,
-                pushes.get(change.run.id),
+                push=pushes.get(change.run.id),
             )
             for change in changes
         ]
@@ -119,6 +139,22 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
             files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
             raise no_run_has(workspace, name, files)
         return Log(entries[:limit], len(entries), name, row)
+
+
+def _find_outcomes(
+    location: Location, store: Store, runs: Sequence[Run]
+) -> dict[str, tuple[int, int]]:
+    """Return how many results broke and were fixed in each of the newest of these runs, by id."""
+    folder = open_workspace(location).settings.paths["tests"]
+    outcomes: dict[str, tuple[int, int]] = {}
+    left = _MOST_RESULTS
+    for run in runs[:_MOST_RUNS]:
+        left -= sum(run.verdicts.values())
+        if left < 0:
+            break
+        if changes := find_verdict_changes(store, folder, run):
+            outcomes[run.id] = len(changes.broke), len(changes.fixed)
+    return outcomes
 
 
 def _name_in_runs(location: Location, store: Store, file: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from evalstore.judging.aggregation import combine_votes
 from evalstore.operations.attempts import group_votes, judge_votes
@@ -23,21 +23,36 @@ _FREE = (SCRIPTED, RECORDED)
 """Providers whose answers cost nothing when they have no price."""
 
 
-def measure_results(
-    store: Store,
-    rule: str,
-    batches: Iterable[list[tuple[Result, Case]]],
-    keep: Filter,
-    convert: Callable[[float, int], float],
-) -> Iterator[tuple[MeasuredResult, Case]]:
-    """Yield the selected results with the facts of their answers and judgements."""
-    prices = CostReader(store, convert)
-    for batch in _select(batches, keep):
-        spent = store.find_spent(id for result, _ in batch for id in result.sessions)
+class Calls(Protocol):
+    """Where the facts of answers and judgements come from: a store, or what is read of it."""
+
+    def find_spent(self, sessions: Iterable[str], /) -> Mapping[str, Spent]:
+        """Return the cost and the duration of these sessions, by id."""
+
+    def find_judging_costs(self, evaluations: Iterable[str], /) -> Mapping[str, JudgingCost]:
+        """Return who made these evaluations, when, and what they cost, by id."""
+
+
+class ResultMeter:
+    """Adds the facts of their answers and judgements to results."""
+
+    def __init__(
+        self, store: Store, rule: str, keep: Filter, convert: Callable[[float, int], float]
+    ) -> None:
+        """`rule` combines votes; `convert` makes an amount of the currency of USD at a time."""
+        self._store, self._rule, self._keep = store, rule, keep
+        self._prices = CostReader(store, convert)
+
+    def measure(
+        self, batch: Sequence[tuple[Result, Case]], calls: Calls
+    ) -> Iterator[tuple[MeasuredResult, Case]]:
+        """Yield results, which all count, with the facts of their answers and judgements."""
+        keep, rule, prices = self._keep, self._rule, self._prices
+        spent = calls.find_spent([id for result, _ in batch for id in result.sessions])
         made = [id for result, _ in batch for id in result.evaluations]
-        costs = store.find_judging_costs(made)
+        costs = calls.find_judging_costs(made)
         needs_votes = keep.is_about_votes or any(_count_attempts(*entry) > 1 for entry in batch)
-        judged = store.find_judgements(made) if needs_votes else {}
+        judged = self._store.find_judgements(made) if needs_votes else {}
         answers = {
             id: CallFacts(id, prices.cost_of_answer(spending), spending.seconds)
             for id, spending in spent.items()
@@ -75,7 +90,7 @@ def _count_attempts(result: Result, case: Case) -> int:
     return max(1, result.required_answers // max(1, len(case.tests)))
 
 
-def _select(
+def select_results(
     batches: Iterable[list[tuple[Result, Case]]], keep: Filter
 ) -> Iterator[list[tuple[Result, Case]]]:
     """Yield the results that count, in larger batches."""

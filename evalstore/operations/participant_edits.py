@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from evalstore.operations.judgement_changes import differ_evaluators
-from evalstore.reports.candidate_edits import Candidates, candidates_after, differ_candidates
+from evalstore.reports.candidate_edits import (
+    TEMPERATURE_OF,
+    Candidates,
+    candidates_after,
+    differ_candidates,
+)
 from evalstore.reports.version_diff import Difference
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.project import Project
     from evalstore.reports.version_diff import Find
     from evalstore.runs import Run
     from evalstore.store import Store
@@ -78,10 +87,36 @@ def find_participant_edits(
     """
     history = ParticipantHistory(find)
     edits: dict[str, tuple[Difference, ...]] = {}
-    for run in reversed([*runs, *_runs_before(store, runs)]):
+    for run in reversed([*runs, *(_runs_before(store, runs) if runs else ())]):
         if run.origin is None:
             edits[run.id] = history.step(run, {candidate.id for candidate in run.candidates})
     return [edits.get(run.id, ()) for run in runs]
+
+
+def find_current_edits(
+    project: Project, selection: SelectionOptions, items: Iterable[PlanItem]
+) -> list[Difference]:
+    """Return how candidates and evaluators differ from those before, as a run now would.
+
+    Edits that reasons of the plan's items name are left out.
+    """
+    from evalstore.operations.workspace_results import workspace_as_run  # 'log' plans nothing
+
+    history = ParticipantHistory(project.versions.find)
+    runs = [run for run in _runs_before(project.store, []) if run.origin is None]
+    edits: tuple[Difference, ...] = ()
+    for run in (*reversed(runs), workspace_as_run(project, selection)):
+        edits = history.step(run, {candidate.id for candidate in run.candidates})
+    reasons = {item.reason for item in items}
+    return [edit for edit in edits if not any(_core(edit) in reason for reason in reasons)]
+
+
+def _core(edit: Difference) -> str:
+    """Return what an edit is called in the reasons of a plan."""
+    if edit.subject.startswith(TEMPERATURE_OF):
+        return "model option temperature"
+    _, _, rest = edit.subject.partition(": ")
+    return (rest or edit.subject).split(" (")[0]
 
 
 def is_limited(run: Run) -> bool:
@@ -89,19 +124,32 @@ def is_limited(run: Run) -> bool:
     return "models" in run.selection
 
 
-def find_named_candidates(store: Store, run: Run) -> frozenset[str]:
-    """Return the candidates of a run that only `-m` named: the last run of all lacks them."""
+def find_named_candidates(store: Store, run: Run, current: Collection[str]) -> frozenset[str]:
+    """Return the candidates of a run that only `-m` named.
+
+    They are in neither of the runs of all candidates before and after it; if there is none after
+    it, they are not among the `current` ones of the settings either.
+    """
     if not is_limited(run):
         return frozenset()
-    runs = (earlier for earlier in store.find_recent_runs(before=run) if earlier.origin is None)
-    whole = next((earlier for earlier in runs if not is_limited(earlier)), None)
-    known = {candidate.id for candidate in whole.candidates} if whole else set()
-    return frozenset(candidate.id for candidate in run.candidates) - known
+    before = next(_runs_of_all(store.find_recent_runs(before=run)), None)
+    newer = takewhile(lambda each: each.id != run.id, store.find_recent_runs())
+    after = next(_runs_of_all(reversed([*newer])), None)
+    known = {*_names(before), *(_names(after) if after else current)}
+    return frozenset(_names(run)) - known
+
+
+def _runs_of_all(runs: Iterable[Run]) -> Iterator[Run]:
+    return (run for run in runs if run.origin is None and not is_limited(run))
+
+
+def _names(run: Run | None) -> Iterator[str]:
+    return (candidate.id for candidate in run.candidates) if run else iter(())
 
 
 def _runs_before(store: Store, runs: Sequence[Run]) -> Iterator[Run]:
-    """Yield the runs before these until one that had all candidates."""
-    for run in store.find_recent_runs(before=runs[-1]) if runs else ():
+    """Yield the runs before these, or all without any, until one that had all candidates."""
+    for run in store.find_recent_runs(before=runs[-1] if runs else None):
         yield run
         if run.origin is None and not is_limited(run):
             return

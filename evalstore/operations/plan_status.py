@@ -5,20 +5,24 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from evalstore.operations.file_changes import all_new, find_file_changes
+from evalstore.operations.file_changes import all_new, find_file_changes, with_outcomes
 from evalstore.operations.lost_labels import find_lost_labels
+from evalstore.operations.participant_edits import find_current_edits
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.remote_answers import (
     asks_again,
     find_remote_answers,
+    find_remote_judgements,
     find_unread_remotes,
 )
+from evalstore.operations.scripted_answers import warn_of_edited_scripts
 from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status, other_reasons
+from evalstore.operations.stored_outcomes import StoredOutcomes, find_stored_outcomes
 from evalstore.planning.estimate import count_by_checks, estimate, may_judge_less
 from evalstore.planning.history_filters import stands_until
 from evalstore.planning.open_project import locate_store, open_project, open_workspace
-from evalstore.planning.options import GO_ON
+from evalstore.planning.options import GO_ON, is_partial
 from evalstore.planning.plan import PlanItem
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.reasons import Explainer
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
     from evalstore.planning.reason import Reason
+    from evalstore.runs import Run
 
 
 def compute_status(location: Location, selection: SelectionOptions) -> Status:
@@ -61,13 +66,16 @@ def _remember(project: Project) -> None:
 
 def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> Status:
     """Describe a plan, with the changes since the last run and its cost."""
+    warn_of_edited_scripts(project, selection)
     explainer = Explainer(project)
     asks = explainer.asks(plan)
     judgements = explainer.judgements(plan)
     items = [_ask_item(ask, reason) for ask, reason in asks]
     items += [_judge_item(judgement, reason) for judgement, reason in judgements]
     last = project.store.find_runs(limit=1)
+    edits = find_current_edits(project, selection, items) if last else []
     price = estimate(project, asks, judgements)
+    by_checks = count_by_checks(plan)
     changes = (
         find_file_changes(
             project, plan, items, last[0], explainer.was_run, narrows=selection.narrows
@@ -75,6 +83,14 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         if last
         else all_new(plan)
     )
+    labels = _count_new_labels(project, plan, last[0].ended) if last else 0
+    outcomes = StoredOutcomes()
+    if last and not asks_again(project, selection):
+        is_of_all = bool(edits or labels or _may_count_otherwise(project, last[0]))
+        settled = {change.file for change in changes if change.settled}
+        if is_of_all or settled:
+            outcomes = find_stored_outcomes(project, plan, None if is_of_all else settled)
+            changes = [with_outcomes(change, outcomes) for change in changes]
     return Status(
         items=items,
         ask=plan.ask_count,
@@ -89,15 +105,18 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
         has_recorded=any(cell.candidate.id == RECORDED for cell in plan.cells),
-        by_checks=count_by_checks(plan),
+        by_checks=by_checks,
         may_judge_less=may_judge_less(plan),
         changes=changes,
+        edits=edits,
+        broke=len(outcomes.broke),
+        fixed=len(outcomes.fixed),
         other_reasons=other_reasons(items, changes) if last else [],
         last_run=last[0].id if last else None,
         last_started=last[0].started if last else None,
         warnings=[
             *project.warnings,
-            *(f"{p.place}: {p.message}" for p in project.reading.problems),
+            *(problem.sentence for problem in project.reading.problems),
         ],
         prompts=_prompt_labels(project, plan, items),
         left_asks=plan.left_asks,
@@ -107,7 +126,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         refused=_refusals(project, plan),
         waiting=plan.blocked_judgements,
         waiting_asks=sum(ask.count for ask in plan.waiting_asks),
-        labels=_count_new_labels(project, plan, last[0].ended) if last else 0,
+        labels=labels,
         lost_labels=find_lost_labels(project, last[0], changes) if last else [],
         remotes=()
         if asks_again(project, selection)
@@ -116,11 +135,39 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
             [*(ask for ask, _ in asks), *plan.waiting_asks],
             [*price.answers, *(None for _ in plan.waiting_asks)],
         ),
+        remote_judgements=()
+        if asks_again(project, selection)
+        else find_remote_judgements(project, plan, price.judgements),
         unread_remotes=find_unread_remotes(project, selection)
-        if plan.ask_count or plan.waiting_asks
+        if plan.ask_count
+        or plan.waiting_asks
+        or plan.blocked_judgements
+        or plan.judge_count > by_checks
         else (),
         stands_until=stands_until(plan, project.settings),
     )
+
+
+def _may_count_otherwise(project: Project, last: Run) -> bool:
+    """Return whether other answers, or votes, may count now than in the last run."""
+    settings = project.settings
+    now = {
+        "attempts": settings.attempts,
+        "evaluationsPerEvaluator": settings.evaluations_per_evaluator,
+        "verdict": settings.verdict,
+    }
+    if any(last.settings.get(name, value) != value for name, value in now.items()):
+        return True
+    for run in project.store.find_recent_runs():
+        if _OF_OTHER_ANSWERS & run.selection.keys():
+            return True
+        if not is_partial(run):
+            break
+    return False
+
+
+_OF_OTHER_ANSWERS = {"refresh", "max_age", "maxAge", "attempts"}
+"""Stored options of a run for which other answers count than without them."""
 
 
 def _prompt_labels(

@@ -45,6 +45,9 @@ class ProgressListener:
     def note(self, message: str) -> None:
         """Report a message to the user."""
 
+    def warn(self, message: str) -> None:
+        """Report a warning before any call is made; the report of the run has it, too."""
+
     def agrees(self, question: str) -> bool:
         """Return whether the user confirms; False without a terminal."""
         return False

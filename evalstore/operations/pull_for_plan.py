@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural
 from evalstore.errors import RemoteError
-from evalstore.hashing import subject_of
 from evalstore.operations.baseline import Baseline, choose_runs
 from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.pull import PullReport, count_left_out, note_left
 from evalstore.operations.push import count_kinds
 from evalstore.operations.regressions import has_case_without_verdict
+from evalstore.operations.remote_answers import waiting_subjects
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan, require_sound
@@ -134,7 +134,7 @@ def _pull(
             plan = make_plan(project, selection)
             sessions = pull.find_keyed("sessions", questions_of(plan))
             subjects = {item.subject for item in plan.judgements if item.subject}
-            subjects |= _waiting_subjects(plan)
+            subjects |= {subject.hex() for subject in waiting_subjects(plan)}
             judgements = pull.find_keyed("evaluations", subjects)
             if not sessions and not judgements:
                 break
@@ -210,15 +210,3 @@ def questions_of(plan: Plan) -> set[str]:
     """Return the ids of the questions that a run would ask a model, also once it is trusted."""
     asks = (*plan.asks, *plan.waiting_asks)
     return {ask.question_id for ask in asks if ask.cell.candidate.id != RECORDED}
-
-
-def _waiting_subjects(plan: Plan) -> set[str]:
-    """Return the ids of what checks and models that are not trusted would judge."""
-    if not plan.waiting and not plan.waiting_models:
-        return set()
-    return {
-        subject_of(sessions)
-        for cell in plan.cells
-        if cell.case.evaluation in plan.waiting or any(judge.trust_needed for judge in cell.judges)
-        for sessions in cell.subjects(plan.sessions)
-    }

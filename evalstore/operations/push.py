@@ -119,7 +119,8 @@ def write_missing(
     `verb` is what the message says that was not done. `announce` is called as that of
     `push_records`.
     """
-    header = IndexHeader(name_of_writer(location.directory), now(), ())
+    created = max(now(), 0)  # a clock may be wrong
+    header = IndexHeader(name_of_writer(location.directory), created, ())
     scan = None if allow_keys else SecretScan({**_variables_of_files(location), **os.environ})
     try:
         return push_records(

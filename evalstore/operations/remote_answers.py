@@ -1,4 +1,4 @@
-"""What `pull --for-plan` would save: the answers of a plan that remotes have."""
+"""What `pull --for-plan` would save: the answers and judgements of a plan that remotes have."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.status_report import RemoteAnswers
+from evalstore.hashing import subject_of
+from evalstore.operations.status_report import RemoteAnswers, RemoteJudgements
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
     from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.plan import PlannedAsk
+    from evalstore.planning.plan import Plan, PlannedAsk
     from evalstore.planning.project import Project
     from evalstore.sharing.indexed_records import IndexedRecords
     from evalstore.store import Store
@@ -53,6 +54,65 @@ def find_remote_answers(
     return tuple(found)
 
 
+def find_remote_judgements(
+    project: Project, plan: Plan, prices: Sequence[float | None]
+) -> tuple[RemoteJudgements, ...]:
+    """Return the remotes that may have judgements of stored answers that models would make.
+
+    `prices` are those of one judgement by each. An index names what is judged, but not by what:
+    so these are the most. Nothing is connected to.
+    """
+    if not project.settings.remotes:
+        return ()
+    by_models = [judgement for judgement in plan.judgements if judgement.judge]
+    wanted = [
+        (judgement.subject, judgement.count, price)
+        for judgement, price in zip(by_models, prices, strict=True)
+        if judgement.subject
+    ]
+    waiting = waiting_subjects(plan)
+    subjects = sorted({bytes.fromhex(subject) for subject, _, _ in wanted} | waiting)
+    if not subjects:
+        return ()
+    from evalstore.sharing.known_runs import open_known
+
+    found = []
+    for name in project.settings.remotes:
+        with suppress(EvalstoreError), open_known(project.workspace, name) as cache:
+            if cache is None:
+                continue
+            places = cache.records.find_keys("evaluations", subjects)
+            stored = project.store.find_present("evaluations", places.keys())
+            there = Counter(key for id, key in places.items() if id not in stored)
+            total, costs = 0, list[float | None]()
+            for subject, count, price in wanted:
+                some = min(there[bytes.fromhex(subject)], count)
+                there[bytes.fromhex(subject)] -= some
+                total += some
+                costs += [price if price is None else some * price] if some else []
+            total += min(sum(there[subject] for subject in waiting), plan.blocked_judgements)
+            if total:
+                known = [cost for cost in costs if cost is not None]
+                cost = round(sum(known), 6) if len(known) == len(costs) else None
+                found.append(RemoteJudgements(name, total, cost))
+    return tuple(found)
+
+
+def waiting_subjects(plan: Plan) -> set[bytes]:
+    """Return the ids of the stored answers that checks or models which wait for trust would judge.
+
+    An id is that of the answer, or of the answers that are judged together.
+    """
+    if not plan.waiting and not plan.waiting_models:
+        return set()
+    return {
+        bytes.fromhex(subject_of(sessions))
+        for cell in plan.cells
+        if cell.case.evaluation in plan.waiting or any(judge.trust_needed for judge in cell.judges)
+        for sessions in cell.subjects(plan.sessions)
+    }
+
+
 def find_unread_remotes(project: Project, selection: SelectionOptions) -> tuple[str, ...]:
     """Return the remotes of which nothing is known here, although they may have answers."""
     if not project.settings.remotes or asks_again(project, selection):
@@ -72,11 +132,15 @@ def asks_again(project: Project, selection: SelectionOptions) -> bool:
     return bool(selection.refresh or selection.max_age or project.settings.max_age)
 
 
-def unread_text(remote: str, *, brief: bool = False) -> str:
-    """Return that a remote was not read yet; unless `brief`, with the command that reads it."""
+def unread_text(remote: str, *, asks: bool, brief: bool = False) -> str:
+    """Return that a remote was not read yet; unless `brief`, with the command that reads it.
+
+    `asks` is whether there are answers to ask for, and not only judgements to make.
+    """
     text = f"{remote} was not read yet"
     command = f"'evalstore pull {remote} --for-plan'"
-    return text if brief else f"{text}: {command} copies what it has of these answers"
+    what = "answers" if asks else "judgements"
+    return text if brief else f"{text}: {command} copies what it has of these {what}"
 
 
 def _find(store: Store, indexed: IndexedRecords, questions: set[str]) -> dict[bytes, str]:

@@ -21,12 +21,14 @@ from evalstore.planning.results import compute_results
 if TYPE_CHECKING:
     from evalstore.clock import Clock
     from evalstore.execution.execution_counts import ExecutionCounts
+    from evalstore.execution.shared_work import SharedWork
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_preview import PlanTotals
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import RunOptions
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
+    from evalstore.store.shared_runs import RunShare
 
 _GRACE_SECONDS = 10.0
 _NONCES_AT_ONCE = 256
@@ -46,10 +48,12 @@ def carry_out_plans(
     clock: Clock,
     options: RunOptions,
     listener: ProgressListener,
-) -> ExecutionCounts:
+    shared: SharedWork | None = None,
+) -> tuple[ExecutionCounts, list[RunShare] | None]:
     """Carry out the plans, and call `finish` after each; raises `EvalstoreError`.
 
-    When the run is stopped, `finish` is called for the remaining plans as they are.
+    When the run is stopped, `finish` is called for the remaining plans as they are. Returns also
+    the shares of the other runners of a `shared` run; None if another one will record it.
     """
     settings = project.settings
     endpoints = EndpointPool(project, listener.agrees)
@@ -77,18 +81,23 @@ def carry_out_plans(
         ),
         stops_at=partial(fails, rule=settings.verdict) if options.exit_first else None,
         allows=project.code.allows,
+        shared=shared,
     )
     for note in endpoints.notes:
         listener.note(note)
     listener.start(survey.asks, survey.judgements)
     longest = settings.max_time if options.max_time is None else options.max_time
+    if longest is not None and shared:
+        longest = max(longest - shared.elapsed, 0.0)
     try:
         with _held_while_closing(stopping_signals()) as (hold, held):
-            outcome = asyncio.run(
-                _run_until_stopped(executor, plans, finish, listener, longest, hold)
+            shares = asyncio.run(
+                _run_until_stopped(
+                    executor, plans, finish, listener, longest, hold, is_shared=bool(shared)
+                )
             )
-        outcome.interrupted |= bool(held)
-        return outcome
+        executor.outcome.interrupted |= bool(held)
+        return executor.outcome, shares
     finally:
         listener.stop()
 
@@ -107,8 +116,13 @@ async def _run_until_stopped(
     listener: ProgressListener,
     longest: float | None,
     hold: Callable[[], None],
-) -> ExecutionCounts:
-    """Run until the time limit or SIGINT, then finish calls in flight; another SIGINT ends them."""
+    *,
+    is_shared: bool,
+) -> list[RunShare] | None:
+    """Run until the time limit or SIGINT, then finish calls in flight; another SIGINT ends them.
+
+    Returns the shares of the other runners; None if another one will record the run.
+    """
     loop = asyncio.get_running_loop()
     outcome = executor.outcome
     doing: asyncio.Task[None] | None = None
@@ -146,7 +160,7 @@ async def _run_until_stopped(
                     await doing
                 doing = None
                 finish(plan, outcome)
-    return outcome
+            return await executor.finish_shared() if is_shared else []
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

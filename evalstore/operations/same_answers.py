@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from evalstore.reports.comparison import Pair
     from evalstore.results import Session
@@ -18,16 +18,21 @@ Sessions = tuple[str, ...]
 """The sessions of one side of a pair."""
 
 
-def find_same_answers(store: Store, pairs: Iterable[Pair]) -> frozenset[tuple[Sessions, Sessions]]:
+def find_same_answers(
+    store: Store, pairs: Iterable[Pair], known: Mapping[str, Session] | None = None
+) -> frozenset[tuple[Sessions, Sessions]]:
     """Return the sessions of pairs with the same verdict and, word for word, the same answers.
 
-    Pairs that have the same sessions are left out. In both directions.
+    Pairs that have the same sessions are left out. In both directions. Sessions that are `known`
+    are not read again.
     """
+    known = known or {}
     others = _with_other_sessions(pairs)
     same: set[tuple[Sessions, Sessions]] = set()
     while batch := list(islice(others, _AT_ONCE)):
         ids = dict.fromkeys(id for was, now in batch for id in (*was, *now))
-        texts = {id: _text(session) for id, session in store.find_sessions(ids).items()}
+        read = store.find_sessions(id for id in ids if id not in known)
+        texts = {id: _text(session) for id in ids if (session := known.get(id) or read.get(id))}
         for was, now in batch:
             if all(
                 old in texts and texts[old] == texts.get(new)

@@ -143,11 +143,11 @@ def show_file(
     store: Store,
     revision: str,
     path: str,
-    chosen: Sequence[Result] | None = None,
+    chosen: Mapping[Result, str] | None = None,
 ) -> ShownItem:
     """Return a test file as it was in a run, with its results there, or those that are chosen.
 
-    Raises `RevisionError` if the run lacks it.
+    `chosen` has the id of the run of each. Raises `RevisionError` if the run lacks the file.
     """
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
@@ -155,13 +155,33 @@ def show_file(
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)
     cells = read_file_results(store, run, name)
-    several = several_prompts([result_to_json(result) for result in cells])
-    results = [result_to_json(result) for result in (cells if chosen is None else chosen)]
+    several = several_prompts([result_to_json(result) for result in (*cells, *(chosen or ()))])
+    asked = {(case.row, case.tests, case.evaluation) for case in restore_case_file(content).cases}
+    results = [
+        result_to_json(result)
+        if (id := chosen[result] if chosen else run.id) == run.id
+        else _older_result(result, id, name, is_edited=_asked(result) not in asked)
+        for result in (cells if chosen is None else chosen)
+    ]
     related = {"file": name, "run": run.id, **_related(store, "cases", node, content)}
     item = ShownItem("cases", node, content, {**related, "results": results})
     item.prompts = name_prompts(location, several)
     item.references = name_references(location, _evaluations(item))
     return item
+
+
+def _asked(result: Result) -> tuple[str, tuple[str, ...], str | None]:
+    return result.row, result.tests, result.evaluation
+
+
+def _older_result(result: Result, run: str, file: str, *, is_edited: bool) -> Json:
+    """Return a result that an older run has of a file, under its present path."""
+    return {
+        **result_to_json(result),
+        "file": file,
+        "run": run,
+        **({"edited": True} if is_edited else {}),
+    }
 
 
 def read_file_results(store: Store, run: Run, path: str) -> list[Result]:

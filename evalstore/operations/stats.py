@@ -15,7 +15,7 @@ from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest
 from evalstore.operations.json_output import fields_to_json
-from evalstore.operations.measured_results import measure_results
+from evalstore.operations.measured_results import Calls, ResultMeter, select_results
 from evalstore.operations.prompt_names import name_prompts_of_run
 from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.revision_results import find_results, open_revision
@@ -123,8 +123,7 @@ def read_stats(
     with open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
         collector = StatsCollector(project, run, groupings, query=query, currency=currency)
-        for _ in collector.collect(batches):
-            pass
+        collector.collect(batches)
         return collector.finish(rerolls=revision != WORK)
 
 
@@ -146,24 +145,37 @@ class StatsCollector:
         self._code = currency or (self._query.currency if self._query else None) or "USD"
         self._convert = _converter(project, self._code)
         self._keep = Filter(project, run, self._query)
+        self._meter = ResultMeter(project.store, run.verdict_rule, self._keep, self._convert)
         self._total = GroupTotals()
         self._sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
+        self._groups: dict[tuple[object, ...], list[GroupTotals]] = {}
+        """The groups of results, by all that they are grouped by."""
 
-    def collect(
-        self, batches: Iterable[list[tuple[Result, Case]]]
-    ) -> Iterator[tuple[Result, Case]]:
-        """Yield the results that count once they are added."""
-        measured_results = measure_results(
-            self._project.store, self._run.verdict_rule, batches, self._keep, self._convert
-        )
-        for measured, case in measured_results:
-            self._total.add(measured)
-            for by, totals in zip(self._groupings, self._sums, strict=True):
-                for key in _keys(by, measured.result, case):
-                    if key not in totals:
-                        totals[key] = GroupTotals()
-                    totals[key].add(measured)
-            yield measured.result, case
+    def collect(self, batches: Iterable[list[tuple[Result, Case]]]) -> None:
+        """Add the results that count."""
+        for batch in select_results(batches, self._keep):
+            self._add(batch, self._project.store)
+
+    def collect_read(self, batch: Sequence[tuple[Result, Case]], calls: Calls) -> None:
+        """Add those results that count of a batch whose answers and judgements are read."""
+        self._add([entry for entry in batch if self._keep(*entry)], calls)
+
+    def _add(self, batch: Sequence[tuple[Result, Case]], calls: Calls) -> None:
+        for measured, case in self._meter.measure(batch, calls):
+            result = measured.result
+            place = result.model, result.prompt, result.file, case.tags
+            groups = self._groups.get(place)
+            if groups is None:
+                groups = self._groups[place] = [self._total, *self._groups_of(result, case)]
+            for totals in groups:
+                totals.add(measured)
+
+    def _groups_of(self, result: Result, case: Case) -> Iterator[GroupTotals]:
+        for by, totals in zip(self._groupings, self._sums, strict=True):
+            for key in _keys(by, result, case):
+                if key not in totals:
+                    totals[key] = GroupTotals()
+                yield totals[key]
 
     def finish(self, *, rerolls: bool) -> list[Stats]:
         """Return the statistics, with `rerolls` also those of questions that were asked again.

@@ -24,8 +24,15 @@ from evalstore import __version__
 from evalstore.clock import now, today
 from evalstore.errors import EvalstoreError, hide_passwords
 from evalstore.files.atomic_write import write_whole
-from evalstore.operations.status_report import FileChange, OtherReason, RemoteAnswers, Status
+from evalstore.operations.status_report import (
+    FileChange,
+    OtherReason,
+    RemoteAnswers,
+    RemoteJudgements,
+    Status,
+)
 from evalstore.planning.options import SelectionOptions
+from evalstore.reports.version_diff import Difference
 from evalstore.store.location import StoreLocation, is_url, read_location
 from evalstore.store.stamp import read_stamp
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
@@ -39,7 +46,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [17, __version__]
+_FORMAT = [18, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -48,7 +55,8 @@ _REMEMBERED = (
     *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
     *("may_judge_less", "by_checks", "known_cost", "unpriced"),
-    *("labels", "has_recorded", "lost_labels", "remotes", "unread_remotes"),
+    *("broke", "fixed", "labels", "has_recorded", "lost_labels", "remotes", "unread_remotes"),
+    "remote_judgements",
 )
 """Fields of a status that are stored as they are."""
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
@@ -79,11 +87,19 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         changes = [FileChange(**_with_also(each)) for each in content.pop("changes")]
         reasons = [OtherReason(**_with_also(each)) for each in content.pop("other_reasons")]
         skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
+        edits = [Difference(**edit) for edit in content.pop("edits")]
         content["lost_labels"] = [(file, row) for file, row in content["lost_labels"]]
         content["remotes"] = tuple(RemoteAnswers(*each) for each in content["remotes"])
+        judged = content["remote_judgements"]
+        content["remote_judgements"] = tuple(RemoteJudgements(*each) for each in judged)
         content["unread_remotes"] = tuple(content["unread_remotes"])
         status = Status(
-            items=[], changes=changes, other_reasons=reasons, skipped=skipped, **content
+            items=[],
+            changes=changes,
+            edits=edits,
+            other_reasons=reasons,
+            skipped=skipped,
+            **content,
         )
         return status if now() < status.stands_until else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EvalstoreError):
@@ -249,6 +265,7 @@ class StatusCache:
             "whole": not status.items,
             "status": {
                 "changes": [asdict(change) for change in status.changes],
+                "edits": [asdict(edit) for edit in status.edits],
                 "other_reasons": [asdict(reason) for reason in status.other_reasons],
                 **{name: getattr(status, name) for name in _REMEMBERED},
             },

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evalstore.errors import Problem
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
+    from evalstore.reports.version_diff import Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ class FileChange:
     """The number of edited cases whose answers and judgements are all stored."""
     failing: int = 0
     """How many of these cases fail."""
+    broke: int = 0
+    """How many of them passed in the newest run that judged them, and do not now."""
+    fixed: int = 0
+    """How many of them did not pass then, and do now."""
     waiting: int = 0
     """The number of new and edited cases for which this plan does nothing yet."""
     added: int = 0
@@ -96,13 +101,25 @@ class RemoteAnswers(NamedTuple):
     before they are read, so their price is not in `cost`."""
 
 
+class RemoteJudgements(NamedTuple):
+    """Judgements of stored answers that a run would pay for, and that a remote may have."""
+
+    remote: str
+    judgements: int
+    """At most; which of them count is not known before they are read. With those that wait for
+    files to be trusted."""
+    cost: float | None
+    """USD that making them would cost; None when a price is not known."""
+
+
 @dataclass
 class Status:
     """The result of `status`."""
 
     JSON_FIELDS = (
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
-        *("cost", "last_run", "changes", "items", "remotes", "unread_remotes"),
+        *("cost", "last_run", "changes", "edits", "broke", "fixed"),
+        *("items", "remotes", "remote_judgements", "unread_remotes"),
     )
     items: list[PlanItem]
     """The items of the plan; may be missing when only the numbers were requested."""
@@ -130,6 +147,12 @@ class Status:
     unpriced: list[str] = field(default_factory=list)
     """The models whose price is not known."""
     changes: list[FileChange] = field(default_factory=list)
+    edits: list[Difference] = field(default_factory=list)
+    """How candidates and evaluators differ from the last run, where no item's reason says so."""
+    broke: int = 0
+    """How many results passed in the newest run that judged them and, by what is stored, do not."""
+    fixed: int = 0
+    """How many did not pass then and, by what is stored, do."""
     other_reasons: list[OtherReason] = field(default_factory=list)
     """Reasons for items of files that are not among the changes, the most frequent first."""
     last_run: str | None = field(default=None, metadata={"json_name": "run"})
@@ -156,10 +179,14 @@ class Status:
     """Errors of test files that are left out."""
     remotes: tuple[RemoteAnswers, ...] = field(default=(), metadata={"json_optional": True})
     """The remotes that have some of the answers, as far as they were last read."""
+    remote_judgements: tuple[RemoteJudgements, ...] = field(
+        default=(), metadata={"json_name": "remoteJudgements", "json_optional": True}
+    )
+    """The remotes that may have some of the judgements of stored answers, likewise."""
     unread_remotes: tuple[str, ...] = field(
         default=(), metadata={"json_name": "unreadRemotes", "json_optional": True}
     )
-    """The remotes that were never read, if there are answers to ask for."""
+    """The remotes that were never read, if there are answers or judgements to pay for."""
     stands_until: float = math.inf
     """When the first answer becomes too old, in microseconds since 1970."""
 

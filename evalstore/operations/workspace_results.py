@@ -43,9 +43,12 @@ def iterate_workspace(project: Project) -> Iterator[list[tuple[Result, Case]]]:
         yield [(as_result(result), result.cell.case) for result in results]
 
 
-def workspace_as_run(project: Project) -> Run:
-    """Return a run with the results of the workspace; its id is `workspace`, it is not stored."""
-    now, every = time.time_ns() // 1000, SelectionOptions()
+def workspace_as_run(project: Project, selection: SelectionOptions | None = None) -> Run:
+    """Return a run with the results of the workspace; its id is `workspace`, it is not stored.
+
+    With a selection it has only the candidates and evaluators that this names, if any.
+    """
+    now, every = time.time_ns() // 1000, selection or SelectionOptions()
     return Run(
         id=WORKSPACE,
         started=now,
@@ -65,4 +68,5 @@ def workspace_as_run(project: Project) -> Run:
             RunEvaluator(judge.id, judge.evaluator) for judge in project.judges(every)
         ),
         settings={"verdict": project.settings.verdict},
+        selection={"models": list(every.models)} if every.models else {},
     )

@@ -37,6 +37,8 @@ class Estimate(NamedTuple):
     """The models whose price neither a list nor a stored answer or judgement tells."""
     answers: tuple[float | None, ...]
     """USD of one answer for each of the asks; None when its price is not known."""
+    judgements: tuple[float | None, ...]
+    """The same of one judgement for each of those by models."""
 
 
 def estimate(
@@ -78,6 +80,7 @@ def estimate(
     total, guessed, count = 0.0, 0, 0
     unpriced: dict[str, None] = {}
     answers: list[float | None] = []
+    judged: list[float | None] = []
     usual_asked, usual_judged = _find_usual(project, asks, by_models)
     for ask, reason in asks:
         price = project.price_of(ask.cell.candidate.id)
@@ -103,6 +106,7 @@ def estimate(
             usual = usual_judged.get(judgement.judge.evaluator)
             if usual is None:
                 unpriced[judgement.judge.id] = None
+            judged.append(usual)
             total += judgement.count * (usual or 0.0)
             continue
         usage = measured.get(judgement.judge.evaluator)
@@ -114,9 +118,11 @@ def estimate(
                 judgement.cell.case.evaluation or "", 0
             )
             usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), _VERDICT)
+        judged.append(price.cost(usage).usd)
         total += judgement.count * price.cost(usage).usd
     known, guess = round(total, 6), round(guessed / count) if count else None
-    return Estimate(None if unpriced else known, guess, known, tuple(unpriced), tuple(answers))
+    usd = None if unpriced else known
+    return Estimate(usd, guess, known, tuple(unpriced), tuple(answers), tuple(judged))
 
 
 def _find_usual(

@@ -42,10 +42,6 @@ _Users = Callable[[str], Collection[str]]
 """From the name of a prompt to the test files that use it."""
 
 
-def _no_users(_prompt: str) -> Collection[str]:
-    return ()
-
-
 def find_targets(
     location: Location,
     workspace: WorkspaceFolder,
@@ -56,16 +52,22 @@ def find_targets(
 ) -> tuple[Target, ...]:
     """Return the targets of paths relative to the current folder, the workspace or its tests.
 
-    `tests` are all test files; `files` has the cases of those without errors. `prompts` has the
-    versions of each prompt by its name. Raises `EvalstoreError` for a path without test files, and
-    `NothingSelectedError` for an unknown row.
+    The path of a prompt stands for the test files that use it. `tests` are all test files; `files`
+    has the cases of those without errors, and `prompts` the versions of each prompt by its name.
+    Raises `EvalstoreError` for a path without test files, and `NothingSelectedError` for an unknown
+    row.
     """
 
     def users(prompt: str) -> list[str]:
         ids = {*prompts.get(prompt, ())}
-        return [path for path in files if any(ids & {*case.prompts} for case in files[path].cases)]
+        return [
+            path
+            for path, file in files.items()
+            if any(ids & {*case.prompts, *case.judge_prompts} for case in file.cases)
+        ]
 
-    return tuple(_find(location, workspace, tests, files, path, users) for path in paths)
+    found = (_find(location, workspace, tests, files, path, users) for path in paths)
+    return tuple(target for targets in found for target in targets)
 
 
 def split_case(text: str) -> tuple[str, str | None]:
@@ -93,7 +95,7 @@ def place_paths(
     def place(text: str) -> str:
         target = _named_in(location, workspace, tests, text)
         if target is None:
-            return text
+            return name_file(location, workspace, text)
         return target.path if target.row is None else f"{target.path}::{target.row}"
 
     return tuple(map(place, paths))
@@ -106,31 +108,31 @@ def _find(
     files: Mapping[str, CaseFile],
     text: str,
     users: _Users,
-) -> Target:
+) -> list[Target]:
     target = _named_in(location, workspace, tests, text)
     if target is not None:
-        return _with_row(target, tests, files, text)
+        return [_with_row(target, tests, files, text)]
     path, _ = split_case(text)
-    hint = _file_hint(workspace, name_file(location, workspace, path), tests, users)
+    file = name_file(location, workspace, path)
+    prompt = name_prompt_file(workspace, file)
+    if prompt and (used := sorted(users(prompt))):
+        return [Target(name) for name in used]
+    hint = _file_hint(workspace, file, tests)
     raise EvalstoreError(f"there is no test file '{path}'", hint=hint)
 
 
-def _file_hint(
-    workspace: WorkspaceFolder,
-    file: str,
-    tests: Collection[str],
-    users: _Users = _no_users,
-) -> str:
-    """Return a hint about a file that is none of `tests`: what it is, or which one is meant.
+def name_prompt_file(workspace: WorkspaceFolder, file: str) -> str | None:
+    """Return the name of the prompt in a file, relative to the workspace; None if it has none."""
+    path, folder = workspace.root / file, workspace.folder("prompts")
+    if not path.is_file() or not path.is_relative_to(folder):
+        return None
+    return path.relative_to(folder).with_suffix("").as_posix()
 
-    `users` returns the test files that use a prompt.
-    """
+
+def _file_hint(workspace: WorkspaceFolder, file: str, tests: Collection[str]) -> str:
+    """Return a hint about a file that is none of `tests`: what it is, or which one is meant."""
     path = workspace.root / file
     kind = _kind_of(workspace, path) if path.is_file() and file not in tests else None
-    if kind == _KINDS["prompts"]:
-        name = path.relative_to(workspace.folder("prompts")).with_suffix("").as_posix()
-        if listed := _listed(sorted(users(name))):
-            return f"'{file}' is a prompt: its edits are shown in the test files with it: {listed}"
     if kind:
         return f"'{file}' is {kind}: name a test file that uses it; its edits are shown there"
     return suggest_file(file, tests)

@@ -116,7 +116,8 @@ class QuestionReasons:
             number = cell.prompt_number
             before = case.prompts[number] if number < len(case.prompts) else None
             replaced = None if before in self._earlier.prompts_of(cell.case) else before
-            return describe_prompt_change(self._find, replaced, cell.prompt, relative)
+            name = self._edited_prompt(replaced, cell.prompt)
+            return describe_prompt_change(self._find, replaced, cell.prompt, relative, name)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
                 return None
@@ -134,6 +135,11 @@ class QuestionReasons:
             was, now = str(model.temperature), str(cell.candidate.temperature)
             return Reason(f"model option temperature {was} -> {now}", was, now, relative)
         return None
+
+    def _edited_prompt(self, was: str | None, now: str | None) -> str | None:
+        """Return the name of an edited system prompt; None if another one took its place."""
+        name = self._earlier.project.name_of_version
+        return name("prompt", now) if was and now and not name("prompt", was) else None
 
     def _also_edited(self, cell: Cell, number: int, known: KnownCase) -> tuple[str, ...]:
         """Return the parts of the case that differ from a relative beside the first difference."""

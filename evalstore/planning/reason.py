@@ -48,19 +48,24 @@ class Reason(NamedTuple):
 
 
 def describe_prompt_change(
-    find: Find, replaced: str | None, prompt: str | None, relative: str | None = None
+    find: Find,
+    replaced: str | None,
+    prompt: str | None,
+    relative: str | None = None,
+    name: str | None = None,
 ) -> Reason:
     """Return why a case with other system prompts is shown with this one of its prompts.
 
     `replaced` is the one in its place that the case no longer has; without it, the prompt is new,
-    and no edit of another one.
+    and no edit of another one. `name` is that of the prompt.
     """
     if prompt is None:
         return Reason("without a system prompt now", relative=relative)
     if replaced is None:
         return Reason(NEW_PROMPT, relative=relative)
     differences = differ_prompts(find("prompt", replaced) or {}, find("prompt", prompt) or {})
-    return reason_of(differences, "system prompt changed", relative)
+    subject = f"system prompt {name} changed" if name else "system prompt changed"
+    return reason_of(differences, subject, relative)
 
 
 def describe_evaluator_change(find: Find, was: Json, now: Json, id: str = "") -> Reason:

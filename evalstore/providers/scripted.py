@@ -84,7 +84,8 @@ def _start_of(text: str) -> str:
     marked = {match["label"]: match for match in _JUDGED.finditer(text)}
     judged = marked.get("response") or marked.get("conversation")
     name = f"{JUDGED} {judged['label']} " if judged else ""
-    return f"{name}'{clean(judged['text'] if judged else text)[:_SHOWN]}'"
+    whole = clean(judged["text"] if judged else text)
+    return f"{name}'{whole[:_SHOWN]}{'…' if len(whole) > _SHOWN else ''}'"
 
 
 def as_reply(entry: ScriptEntry, request: Request) -> Reply:

@@ -11,6 +11,8 @@ from evalstore.reports.version_diff import Difference, Find, differ_models
 if TYPE_CHECKING:
     from evalstore.runs import Run, RunCandidate
 
+TEMPERATURE_OF = "temperature of "
+"""Begins the difference between two temperatures of a candidate."""
 Candidates = Mapping[str, "RunCandidate"]
 """The candidates of a run by display id."""
 
@@ -54,7 +56,7 @@ def differ_candidate(was: RunCandidate, now: RunCandidate, find: Find) -> Iterat
             yield replace(difference, subject=f"{now.id}: {difference.subject}")
     if was.temperature != now.temperature:
         values = (_number(each.temperature) for each in (was, now))
-        yield Difference(f"temperature of {now.id}", *values)
+        yield Difference(f"{TEMPERATURE_OF}{now.id}", *values)
 
 
 def new_candidate(id: str) -> str:

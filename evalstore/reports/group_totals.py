@@ -211,16 +211,17 @@ class _Facts:
         self._cost = 0.0
 
     def add(self, facts: Sequence[CallFacts]) -> None:
-        for fact in facts:
-            if fact.id in self.seen:
+        seen = self.seen
+        for id, cost, seconds in facts:
+            if id in seen:
                 continue
-            self.seen.add(fact.id)
-            if fact.cost is None:
+            seen.add(id)
+            if cost is None:
                 self.unpriced += 1
             else:
-                self._cost += fact.cost
-            if fact.seconds is not None:
-                self.seconds += fact.seconds
+                self._cost += cost
+            if seconds is not None:
+                self.seconds += seconds
                 self.timed += 1
 
     @property

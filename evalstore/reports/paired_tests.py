@@ -104,7 +104,11 @@ class RateChange:
         if self.low is None or self.high is None:
             return f"{100 * self.difference:+.1f} points"
         if self.method == "cluster-t" and (self.low <= -1 or self.high >= 1):
-            return f"{100 * self.difference:+.1f} points (too few files for an interval)"
+            end = "-100" if self.low <= -1 else "+100"
+            return (
+                f"{100 * self.difference:+.1f} points "
+                f"(no interval: over {self.files:,} files it would go beyond {end})"
+            )
         return (
             f"{100 * self.difference:+.1f} points "
             f"(95% interval {100 * self.low:+.1f} to {100 * self.high:+.1f})"

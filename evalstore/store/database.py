@@ -82,6 +82,11 @@ class Database:
         """Return whether transactions cross a network, so that they may take long."""
         return self._driver.is_remote
 
+    @property
+    def has_search_tables(self) -> bool:
+        """Return whether the words of texts are indexed in the database, and not in a file."""
+        return self._driver.has_search_tables
+
     # --- transactions
 
     def _reading(self) -> AbstractContextManager[Connection]:

@@ -42,11 +42,17 @@ class Dialect:
     """The feedback of a judgement as two columns: itself, or the content that has it."""
     newest_first: str
     """The order in which the rows of a table were stored, newest first."""
+    for_update: str
+    """The end of a query whose rows others cannot change until the transaction ends."""
+    skip_locked: str
+    """The end of a query that skips rows that another transaction changes."""
+    clock: str
+    """The time by the clock of the database, in microseconds since 1970."""
     joined_ids: str
     """The columns of a query for `as_joined`: the number of the ids, and the ids as one text."""
 
 
-class Rows(Protocol):
+class ResultRows(Protocol):
     """The result of a statement."""
 
     @property
@@ -70,10 +76,16 @@ class Connection(Protocol):
     def dialect(self) -> Dialect:
         """Return the expressions of its database."""
 
-    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Rows:
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> ResultRows:
         """Execute a statement; its result may be held in memory."""
 
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Rows:
+    def change_in(self, statement: str, values: Sequence[Any], *before: Any) -> None:
+        """Execute a statement that changes rows and ends with `IN`, for these values.
+
+        `before` are its other parameters.
+        """
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> ResultRows:
         """Execute a statement once for each row of parameters."""
 
     def stream(self, statement: str, parameters: Sequence[Any] = (), /) -> Iterator[Any]:
@@ -101,6 +113,8 @@ class Driver(Protocol):
     """Objects in the schema that evalstore has not created, and objects that are missing."""
     is_remote: bool
     """Whether a transaction may take long because it crosses a network."""
+    has_search_tables: bool
+    """Whether the words of texts are indexed in the database, and not in a file."""
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Return a connection that reads; each statement sees what is committed."""

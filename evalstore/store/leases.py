@@ -9,6 +9,7 @@ keeps its leases: its calls may have been answered, and it reads the answers whe
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import secrets
@@ -21,7 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.table_columns import LEASES
+from evalstore.store.table_columns import LEASES, RUNNER_ACCOUNTS, RUNNERS
+from evalstore.store.taken_work import free_work, settle_dead_share
 
 if TYPE_CHECKING:
     from evalstore.store.database import Database
@@ -55,7 +57,10 @@ class Leases:
         self.runner = LeaseHolder(
             secrets.token_hex(16), _machine_id(), os.getpid(), _start_time(os.getpid()), 0
         )
+        self.accounts: frozenset[str] = frozenset()
+        """The accounts with limits a minute whose calls this run makes."""
         self._joined = False
+        self._last_contact = monotonic()
         self._seen: dict[str, tuple[int, float]] = {}
         """The id of another runner -> its beat, and when this beat was first seen."""
         self.others: dict[str, LeaseHolder] = {}
@@ -69,7 +74,6 @@ class Leases:
         Without `wait`, `StoreLockedError` is raised at once while another program writes.
         """
         holders, self.others = self._store.write(partial(self._claim, keys), wait=wait)
-        self._joined = True
         taken = {key: runner for key, runner in holders.items() if runner != self.runner.id}
         self.stopped = {
             key: holder
@@ -82,32 +86,58 @@ class Leases:
         self, keys: Collection[str], connection: Connection
     ) -> tuple[dict[str, str], dict[str, LeaseHolder]]:
         """Take the free leases; returns the holder of each key, and the other live holders."""
-        self._join(connection)
+        self._note_contact()
+        self.join(connection)
         insert_free_leases(connection, self.runner.id, keys)
         holders = _find_holders(connection, keys)
         others = set(holders.values()) - {self.runner.id}
-        alive = self._remove_dead(connection, others)
+        alive = self.remove_dead(connection, others)
         if freed := [key for key, runner in holders.items() if runner in others - alive.keys()]:
             insert_free_leases(connection, self.runner.id, freed)
             holders |= _find_holders(connection, freed)
             # Another runner may have been faster.
-            alive |= self._remove_dead(connection, {holders[key] for key in freed} - others)
+            alive |= self.remove_dead(connection, {holders[key] for key in freed} - others)
         return holders, alive
 
-    def _join(self, connection: Connection) -> None:
+    def join(self, connection: Connection) -> None:
         """Add this runner; the first time also remove dead runners."""
         if not self._joined:
             rows = connection.execute("SELECT id FROM runners").fetchall()
-            self._remove_dead(connection, {as_digits(row[0]) for row in rows})
+            self.remove_dead(connection, {as_digits(row[0]) for row in rows})
         # Each time, because another process that considered this one dead may have removed it.
-        id, *rest = self.runner
-        connection.execute(
-            "INSERT INTO runners (id, place, pid, born, beat) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT DO NOTHING",
-            (as_bytes(id), *rest),
-        )
+        connection.insert(RUNNERS, [(as_bytes(self.runner.id), *self.runner[1:])])
+        if self.accounts:
+            accounts = json.dumps(sorted(self.accounts))
+            connection.insert(RUNNER_ACCOUNTS, [(as_bytes(self.runner.id), accounts)])
+        self._joined = True
 
-    def _remove_dead(self, connection: Connection, runners: set[str]) -> dict[str, LeaseHolder]:
+    def has_others(self) -> bool:
+        """Return whether other live runners are at work."""
+
+        def write(connection: Connection) -> bool:
+            self.join(connection)
+            rows = connection.execute("SELECT id FROM runners").fetchall()
+            return bool(self.remove_dead(connection, {as_digits(row[0]) for row in rows}))
+
+        return self._store.write(write)
+
+    def are_awaited(self, connection: Connection, runners: set[str]) -> bool:
+        """Return whether one of these runners goes on, or was found dead just now."""
+        self._note_contact()
+        alive = self.remove_dead(connection, runners)
+        stopped = [holder for holder in alive.values() if self._silence(holder) >= HUNG_SECONDS]
+        return len(stopped) < len(runners)
+
+    def find_alive(self, runners: Collection[str]) -> set[str]:
+        """Return those of these runners that are alive, without this one."""
+
+        def write(connection: Connection) -> set[str]:
+            self._note_contact()
+            return set(self.remove_dead(connection, set(runners)))
+
+        return self._store.write(write)
+
+    def remove_dead(self, connection: Connection, runners: set[str]) -> dict[str, LeaseHolder]:
         """Remove the dead of these runners with their leases; returns the live ones by id."""
         alive: dict[str, LeaseHolder] = {}
         runners = runners - {self.runner.id}
@@ -144,14 +174,56 @@ class Leases:
         holders = self._store.write(lambda connection: _find_holders(connection, [key]))
         return holders.get(key) == self.runner.id
 
-    def beat(self) -> None:
-        """Increment the beat, which shows that this runner is alive."""
+    def beat(self) -> bool:
+        """Increment the beat, which shows that this runner is alive.
+
+        Returns False if others have considered it dead in the meantime.
+        """
         if not self._joined:
-            return
+            return True
         self.runner = self.runner._replace(beat=self.runner.beat + 1)
         statement = "UPDATE runners SET beat = ? WHERE id = ?"
         values = (self.runner.beat, as_bytes(self.runner.id))
-        self._store.write(lambda connection: connection.execute(statement, values))
+
+        def write(connection: Connection) -> bool:
+            self._note_contact()
+            is_known = connection.execute(statement, values).rowcount > 0
+            if not is_known:
+                self.join(connection)
+            return is_known
+
+        return self._store.write(write)
+
+    def count_sharers(self) -> dict[str, int]:
+        """Return how many live runners use each account of this run, itself included."""
+        query = (
+            "SELECT runners.id, place, pid, born, beat, accounts FROM runners "
+            "JOIN runner_accounts ON runner_accounts.id = runners.id"
+        )
+
+        def write(connection: Connection) -> dict[str, int]:
+            self._note_contact()
+            self.join(connection)
+            counts = dict.fromkeys(self.accounts, 1)
+            for id, place, pid, born, beat, accounts in connection.execute(query).fetchall():
+                runner = LeaseHolder(as_digits(id), place, pid, born, beat)
+                if runner.id == self.runner.id or not self._is_alive(runner):
+                    continue
+                for account in self.accounts.intersection(json.loads(accounts)):
+                    counts[account] += 1
+            return counts
+
+        return self._store.write(write)
+
+    def _note_contact(self) -> None:
+        """Note that the store is reached; after a long time without, others get their time anew.
+
+        While this process slept, or the server was away, their beats could not be seen.
+        """
+        now = self._monotonic()
+        if now - self._last_contact > SILENT_SECONDS / 2:
+            self._seen.clear()
+        self._last_contact = now
 
     def leave(self) -> None:
         """Release all leases."""
@@ -194,7 +266,10 @@ def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> N
 
 def _remove(connection: Connection, runner: str) -> None:
     connection.execute("DELETE FROM leases WHERE runner = ?", (as_bytes(runner),))
-    connection.execute("DELETE FROM runners WHERE id = ?", (as_bytes(runner),))
+    free_work(connection, runner)
+    settle_dead_share(connection, runner)
+    for table in (RUNNER_ACCOUNTS, RUNNERS):
+        connection.execute(f"DELETE FROM {table.name} WHERE id = ?", (as_bytes(runner),))
 
 
 def _machine_id() -> str:

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.deserialize import Shared, restore_case, share_tuples
@@ -23,6 +23,7 @@ from evalstore.values import VERDICTS, Case, Json, Verdict
 if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.store.kept_results import Cells, KeptResults
     from evalstore.values import Json
 
 _FILES_AT_ONCE = 50
@@ -181,8 +182,41 @@ def iterate_entries(
 
     `entries` are the entries of a result tree.
     """
+    if store.kept is None:
+        yield from _restore_entries(store, entries)
+    else:
+        yield from _keep_entries(store, store.kept, entries)
+
+
+def _restore_entries(store: Store, entries: Mapping[str, str]) -> Iterator[Cells]:
     for batch in _iterate_cells(store, entries):
         yield [(restore_cell(path, case, cell), case) for path, case, cell in batch]
+
+
+def _keep_entries(store: Store, kept: KeptResults, entries: Mapping[str, str]) -> Iterator[Cells]:
+    """Yield the results, those that are kept from memory, and keep the others."""
+    paths = iter(sorted(entries))
+    while batch := list(islice(paths, _FILES_AT_ONCE)):
+        files = [(path, kept.cells(path, entries[path])) for path in batch]
+        for is_known, group in groupby(files, lambda file: file[1] is not None):
+            if is_known:
+                yield [cell for _, cells in group for cell in cells or ()]
+            else:
+                yield from _keep_fresh(store, kept, {path: entries[path] for path, _ in group})
+
+
+def _keep_fresh(store: Store, kept: KeptResults, entries: Mapping[str, str]) -> Iterator[Cells]:
+    fresh: dict[str, Cells] = {path: [] for path in entries}
+    count = 0
+    for batch in _restore_entries(store, entries):
+        count += len(batch)
+        if count > kept.room:
+            fresh.clear()  # the rest would not fit, either
+        for cell in batch if fresh else ():
+            fresh[cell[0].file].append(cell)
+        yield batch
+    for path, cells in fresh.items():
+        kept.add_cells(path, entries[path], cells)
 
 
 def _iterate_cells(
@@ -246,4 +280,5 @@ def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
 
 def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:
     """Return the different feedback texts of a cell, one line each."""
-    return "\n".join(dict.fromkeys(feedback[id] for id in votes if feedback.get(id)))
+    texts = [feedback[id] for id in votes if feedback.get(id)]
+    return "\n".join(dict.fromkeys(texts)) if len(texts) > 1 else "".join(texts)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from evalstore.store.contents import decode_row
 from evalstore.store.database import select_each
+from evalstore.store.driver import Connection
 from evalstore.store.store import Store
 from evalstore.values import Json
 
@@ -20,9 +21,14 @@ TABLES = dict(zip(KINDS, ("tests", "evaluation_versions", "sessions", "evaluatio
 
 def load_searched(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
     """Return the contents of those of these documents that the store has."""
-    query = f"SELECT id, content FROM {TABLES[kind]} WHERE id IN"
     with store._reading() as connection:
-        return dict(decode_row(TABLES[kind], *row) for row in select_each(connection, query, ids))
+        return read_searched(connection, kind, ids)
+
+
+def read_searched(connection: Connection, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
+    """Return the same from a connection."""
+    query = f"SELECT id, content FROM {TABLES[kind]} WHERE id IN"
+    return dict(decode_row(TABLES[kind], *row) for row in select_each(connection, query, ids))
 
 
 def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:

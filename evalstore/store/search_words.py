@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 _APART = re.compile(
     "(["
@@ -38,10 +39,62 @@ def fold_words(text: str) -> str:
 
 def make_phrases(words: Sequence[str]) -> Iterator[str]:
     """Yield each word as a phrase of FTS5, in quotation marks, where no character is special."""
+    for text, is_prefix in _each_phrase(words):
+        yield f'"{text}"' + "*" * is_prefix
+
+
+class Phrase(NamedTuple):
+    """Words that stand side by side."""
+
+    words: Sequence[str]
+    """Empty when there are only accents: nothing matches."""
+    is_prefix: bool
+    """Whether the last word may be the beginning of one."""
+
+
+def list_phrases(words: Sequence[str]) -> list[Phrase]:
+    """Return the same phrases as `make_phrases`, in words as `list_words` returns them."""
+    return [Phrase(list_words(text), is_prefix) for text, is_prefix in _each_phrase(words)]
+
+
+def _each_phrase(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
     real = [word for word in words if any(map(_is_of_word, word))]
     for number, word in enumerate(real, 1):
         phrase = " ".join(fold_words(word).replace('"', " ").split())
-        yield f'"{phrase}"' + "*" * (number == len(real) and _is_of_word(phrase[-1]))
+        yield phrase, number == len(real) and _is_of_word(phrase[-1])
+
+
+class _Folding(dict[int, str]):
+    """Characters as they are in the words of a database that does not split texts itself.
+
+    They are the words of `unicode61` in FTS5: without the accents of Latin letters, and without
+    marks for accents.
+    """
+
+    def __missing__(self, code: int) -> str:
+        folded = _fold(chr(code))
+        if code < _KEPT:
+            self[code] = folded
+        return folded
+
+
+_FOLDING = _Folding()
+_KEPT = 0x10000
+"""Characters below are kept, once they are folded."""
+
+
+def _fold(character: str) -> str:
+    if "\u0300" <= character <= "\u036f":
+        return ""
+    if not (_is_of_word(character) or "\U0001f3fb" <= character <= "\U0001f3ff"):
+        return " "
+    base = unicodedata.normalize("NFD", character)[0]
+    return base.lower() if base.isascii() else character
+
+
+def list_words(text: str) -> list[str]:
+    """Return the words of a text in their order, as a database can compare them."""
+    return fold_words(text).translate(_FOLDING).split()
 
 
 def _is_of_word(character: str) -> bool:

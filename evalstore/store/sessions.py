@@ -16,13 +16,14 @@ from evalstore.store.contents import (
     require,
     require_number,
 )
-from evalstore.store.costs import Spent, make_spent, read_feedback, select_people
+from evalstore.store.costs import Spent, read_feedback, select_people
 from evalstore.store.database import append, select_each
 from evalstore.store.driver import Connection
 from evalstore.store.failures import failure_rows
 from evalstore.store.ids import as_digits
 from evalstore.store.leases import delete_leases, take_leases
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
+from evalstore.store.taken_work import delete_work, write_counts
 from evalstore.store.tree_nodes import NodeQueries
 from evalstore.values import Json, Reply
 
@@ -44,6 +45,13 @@ class StoredAnswer(NamedTuple):
     spent: Spent
 
 
+class PricedSession(NamedTuple):
+    """A session with the cost and the duration of all its turns."""
+
+    session: Session
+    spent: Spent
+
+
 class LeaseChange(NamedTuple):
     """Leases that a runner takes or releases in the transaction of its facts."""
 
@@ -51,6 +59,10 @@ class LeaseChange(NamedTuple):
     taken: Sequence[str] = ()
     """Keys that no other runner can hold, because their subject is stored with these leases."""
     released: Sequence[str] = ()
+    counts: str | None = None
+    """What the runner has done of a shared run, with these facts, as JSON."""
+    is_offered: bool = False
+    """Whether the released keys may be among the offered items, which are then deleted."""
 
 
 class SessionQueries(NodeQueries):
@@ -79,6 +91,10 @@ class SessionQueries(NodeQueries):
             if leases:
                 take_leases(connection, leases.runner, leases.taken)
                 delete_leases(connection, leases.runner, leases.released)
+                if leases.counts is not None:
+                    write_counts(connection, leases.runner, leases.counts)
+                if leases.is_offered:
+                    delete_work(connection, leases.released)
             for table, rows in rows_by_table:
                 if rows:
                     append(connection, table, rows)
@@ -146,6 +162,16 @@ class SessionQueries(NodeQueries):
         """Return sessions by id; those the store does not have are left out."""
         return {
             id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
+        }
+
+    def find_priced_sessions(self, ids: Iterable[str]) -> dict[str, PricedSession]:
+        """Return sessions by id, each with what it has cost.
+
+        Those the store does not have are left out.
+        """
+        return {
+            id: PricedSession(deserialize.restore_session(content), _spent(id, content))
+            for id, content in self._decode(SESSIONS, ids)
         }
 
     def find_answers(self, ids: Iterable[str]) -> dict[str, StoredAnswer]:
@@ -229,17 +255,19 @@ class SessionQueries(NodeQueries):
 
 
 def _answer(id: str, content: Json) -> StoredAnswer:
-    turns = content["turns"]
-    known = [turn["latency"] for turn in turns if "latency" in turn]
-    cost = content.get("cost")
-    spent = make_spent(
-        id,
-        content["started"],
-        content["model"],
-        None if cost is None else cost["usd"],
-        sum(known) if known else None,
+    return StoredAnswer(deserialize.restore_reply(content["turns"][-1]), _spent(id, content))
+
+
+def _spent(id: str, content: Json) -> Spent:
+    """Return what a session has cost; its content is valid already."""
+    turns, cost = content["turns"], content.get("cost")
+    seconds = turns[0].get("latency")
+    if len(turns) > 1:
+        known = [turn["latency"] for turn in turns if "latency" in turn]
+        seconds = require_number(sum(known), "sessions", id) if known else None
+    return Spent(
+        content["started"], content["model"], None if cost is None else cost["usd"], seconds
     )
-    return StoredAnswer(deserialize.restore_reply(turns[-1]), spent)
 
 
 def _session_rows(sessions: Mapping[str, tuple[Session, str]]) -> dict[str, dict[str, Any]]:

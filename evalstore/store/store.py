@@ -16,6 +16,7 @@ from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.records import RecordQueries
 from evalstore.store.runs import RunQueries
 from evalstore.store.sessions import SessionQueries
+from evalstore.store.shared_runs import SharedRunQueries
 from evalstore.store.table_columns import EVENTS, FAILURES, SESSIONS, TABLES, VERSIONS
 from evalstore.store.versions import VersionQueries
 from evalstore.values import Json
@@ -29,7 +30,15 @@ class Stored(NamedTuple):
     content: Json
 
 
-class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQueries, RecordQueries):
+class Store(
+    VersionQueries,
+    SessionQueries,
+    RunQueries,
+    SharedRunQueries,
+    FailureQueries,
+    CostQueries,
+    RecordQueries,
+):
     """An open store."""
 
     def find_prefix(self, prefix: str, most: int = 20) -> list[tuple[str, str]]:

@@ -33,6 +33,7 @@ class TableColumns:
 
 
 _ID, _TEXT, _WHOLE = "BLOB NOT NULL", "TEXT NOT NULL", "BIGINT NOT NULL"
+_REAL = "FLOAT NOT NULL"
 _VERSION = {"id": _ID, "content": _TEXT}
 _OF_VERSION = frozenset({"id"})
 
@@ -71,6 +72,32 @@ RUNNERS = TableColumns(
     _OF_VERSION,
 )
 LEASES = TableColumns("leases", {"id": _ID, "runner": _ID}, _OF_VERSION | {"runner"}, ("runner",))
+RUNNER_ACCOUNTS = TableColumns("runner_accounts", {"id": _ID, "accounts": _TEXT}, _OF_VERSION)
+SHARED_RUNS = TableColumns(
+    "shared_runs",
+    {"id": _ID, "description": _TEXT, "started": _WHOLE, "cost_limit": "FLOAT"},
+    _OF_VERSION,
+)
+RUN_SHARES = TableColumns(
+    "run_shares",
+    {
+        "id": _ID,
+        "run": _ID,
+        "reserved": "FLOAT NOT NULL",
+        "spent": "FLOAT NOT NULL",
+        "counts": _TEXT,
+    },
+    _OF_VERSION | {"run"},
+    ("run",),
+)
+WORK = TableColumns(
+    "work",
+    {"id": _ID, "batch": _ID, "account": _TEXT, "place": _WHOLE, "runner": "BLOB"},
+    _OF_VERSION | {"batch", "runner"},
+    ("batch", "runner"),
+)
+COORDINATION = (RUNNERS, LEASES, RUNNER_ACCOUNTS, SHARED_RUNS, RUN_SHARES, WORK)
+"""The tables of runs in progress, whose rows are changed and deleted."""
 
 VERSIONS: dict[str, TableColumns] = {
     "file": FILES,
@@ -98,9 +125,9 @@ EVENTS: dict[str, TableColumns] = {
 TABLES: dict[str, TableColumns] = {
     table.name: table for table in (*VERSIONS.values(), *EVENTS.values())
 }
-"""The tables with permanent contents, by name: all except those of leases and runners."""
+"""The tables with permanent contents, by name: all except those of runs in progress."""
 
-MIGRATION = "0003"
+MIGRATION = "0004"
 """The migration of a store with these tables."""
 _MIGRATIONS = (
     "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
@@ -110,7 +137,7 @@ STATEMENTS: dict[str, tuple[str, str]] = {
     _MIGRATIONS: ("table", "alembic_version"),
     **{
         statement: made
-        for table in (*TABLES.values(), RUNNERS, LEASES)
+        for table in (*TABLES.values(), *COORDINATION)
         for statement, made in table.statements().items()
     },
 }

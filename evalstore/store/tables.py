@@ -136,4 +136,57 @@ class LeaseRow(SQLModel, table=True):
     runner: str = Field(sa_type=Id, index=True)
 
 
+class RunnerAccountsRow(SQLModel, table=True):
+    """The accounts whose calls a runner makes: their limits are shared by all runners of them."""
+
+    __tablename__ = "runner_accounts"
+    id: str = Field(primary_key=True, sa_type=Id)
+    """The id of the runner."""
+    accounts: str = Field(sa_type=Text)
+    """The digests of their names, as a JSON list."""
+
+
+class SharedRunRow(SQLModel, table=True):
+    """Runs in progress that other programs can join; a row is deleted when its run is recorded."""
+
+    __tablename__ = "shared_runs"
+    id: str = Field(primary_key=True, sa_type=Id)
+    description: str = Field(sa_type=Text)
+    """The settings, the snapshot and the selection of the run, as JSON."""
+    started: int = Field(sa_type=BigInteger)
+    """When it started, by the clock of the database, in microseconds since 1970."""
+    cost_limit: float | None = Field(default=None, sa_type=Float)
+    """The most that all its runners together may spend, in USD."""
+
+
+class RunShareRow(SQLModel, table=True):
+    """What each runner of a shared run has done of it."""
+
+    __tablename__ = "run_shares"
+    id: str = Field(primary_key=True, sa_type=Id)
+    """The id of the runner."""
+    run: str = Field(sa_type=Id, index=True)
+    reserved: float = Field(sa_type=Float)
+    """The most that its calls in flight may cost, in USD."""
+    spent: float = Field(sa_type=Float)
+    """What its calls have cost, in USD."""
+    counts: str = Field(sa_type=Text)
+    """What it has asked and judged, as JSON."""
+
+
+class WorkRow(SQLModel, table=True):
+    """Items of plans that several runners carry out; a row is deleted when its item is done."""
+
+    __tablename__ = "work"
+    id: str = Field(primary_key=True, sa_type=Id)
+    """The id of a question, or the key of a judgement."""
+    batch: str = Field(sa_type=Id, index=True)
+    """Identifies the part of a plan that is carried out together."""
+    account: str = Field(sa_type=Text)
+    place: int = Field(sa_type=BigInteger)
+    """Its place in the plan."""
+    runner: str | None = Field(default=None, sa_type=Id, index=True)
+    """The runner that has taken it."""
+
+
 METADATA: MetaData = SQLModel.metadata

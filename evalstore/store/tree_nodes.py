@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from evalstore import hashing
@@ -16,12 +17,25 @@ from evalstore.store.case_files import (
 from evalstore.store.contents import decode_content, iterate_members, missing, require, verify
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
+from evalstore.store.kept_results import KeptResults
 from evalstore.store.table_columns import NODES, TableColumns
 from evalstore.values import CaseFile, Json
 
 
 class NodeQueries(Database):
     """The queries for trees."""
+
+    kept: KeptResults | None = None
+    """What is not read again; set while a command reads the same results repeatedly."""
+
+    @contextmanager
+    def keeping_results(self) -> Iterator[None]:
+        """Keep the results that are read from now on, so that they are decoded only once."""
+        before, self.kept = self.kept, self.kept or KeptResults()
+        try:
+            yield
+        finally:
+            self.kept = before
 
     def load_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Return leaves of snapshots by id; raises `StoreError` when one is missing."""
@@ -30,7 +44,15 @@ class NodeQueries(Database):
 
     def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Return leaves of snapshots by id; those the store does not have are left out."""
-        return restore_case_files(dict(self._decode(NODES, ids, "cases")), self.load_cases)
+        if self.kept is None:
+            return restore_case_files(dict(self._decode(NODES, ids, "cases")), self.load_cases)
+        unique_ids = list(dict.fromkeys(ids))
+        known = self.kept.files(unique_ids)
+        others = dict(self._decode(NODES, [id for id in unique_ids if id not in known], "cases"))
+        fresh = restore_case_files(others, self.load_cases)
+        for id, file in fresh.items():
+            self.kept.add_file(id, file)
+        return known | fresh
 
     def load_cases(self, ids: Iterable[str]) -> dict[str, Json]:
         """Return nodes of cases by id, as JSON; raises `StoreError` when one is missing."""

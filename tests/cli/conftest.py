@@ -12,6 +12,7 @@ from unittest import mock
 
 import pytest
 
+from evalstore.cli import output
 from evalstore.cli.main import main
 from evalstore.providers.base import ProviderError
 from evalstore.values import Reply, Request, Usage
@@ -102,6 +103,7 @@ def evalstore(capsys: pytest.CaptureFixture[str]) -> Evalstore:
     """Run one command."""
 
     def run(*argv: str) -> Ran:
+        output._warned.clear()  # a process shows each warning once
         exit_code = main(argv)
         printed = capsys.readouterr()
         return Ran(exit_code, normalise(printed.out), normalise(printed.err))

@@ -420,7 +420,7 @@ def test_an_edit_since_the_shown_run_is_told_with_the_reason_of_the_status(
     prompted: Evalstore, documents: Any
 ) -> None:
     tree(Path(), {"prompts/kind.md": "Be very kind.\n"})
-    reason = "system prompt changed: text line 1: Be kind. -> Be very kind."
+    reason = "system prompt kind changed: text line 1: Be kind. -> Be very kind."
     assert reason in prompted("status").stdout
     line = f"a run would ask it again: {reason}\n"
     assert line in prompted("show", "tests/t.md", "--prompt", "kind").stdout

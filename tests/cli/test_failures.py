@@ -207,7 +207,7 @@ def test_the_hint_for_an_incomplete_script_names_the_line_to_add(
         "id: scripted/judge\nprovider: scripted\nresponses:\n  - {when: never, answer: x}\n"
     )
     evalstore("run")
-    line = "\"- {when: 'words of the message', answer: %s}\" to 'responses' in the model's file\n"
+    line = "\"- {when: 'words of the message', answer: %s}\" to 'responses' in models/%s.yaml\n"
     assert evalstore("log", "--failures", "--oneline") == Ran(
         0,
         "<short>  <when>  scripted/judge (as evaluator)  tests/weather.md [city=Rome]  "
@@ -215,9 +215,9 @@ def test_the_hint_for_an_incomplete_script_names_the_line_to_add(
         "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  unsupported, 1 try  "
         "no response in the script matches 'How is Oslo?'\n",
         "hint: unsupported: add a line such as "
-        + line % "{pass: true, feedback: ''}"
+        + line % ("{pass: true, feedback: ''}", "judge")
         + "hint: unsupported: add a line such as "
-        + line % "'the answer'",
+        + line % ("'the answer'", "one"),
     )
 
 

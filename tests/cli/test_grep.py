@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,19 +16,35 @@ from evalstore.planning.options import Location
 from evalstore.results import Result
 from evalstore.store import Store
 from evalstore.store.results import iterate_entries
+from evalstore.store.search_index import Report
+from evalstore.store.search_tables import SearchTables
 from evalstore.values import Case
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore, Ran
 from tests.cli.test_documents import schema_of
 from tests.cli.test_run import edit
+from tests.postgresql_server import PostgreSQLServer
 
 ASKED = "# 👤\n\nQuestion?\n\n---\n\n~~~checks\n- {contains: nowhere, not: true}\n~~~\n"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the database of the store, which is searched in another way in each."""
+    if request.param == "postgresql":
+        server: PostgreSQLServer = request.getfixturevalue("postgresql_server")
+        monkeypatch.setenv("EVALSTORE_STORE", server.url())
+    return str(request.param)
+
+
+in_each_database = pytest.mark.usefixtures("database")
 
 
 def hits(document: Any) -> list[tuple[str, str, str]]:
     return [(hit["kind"], hit["row"], hit["context"]) for hit in document["hits"]]
 
 
+@in_each_database
 def test_words_are_found_with_their_place(
     workspace: Path, documents: Any, evalstore: Evalstore
 ) -> None:
@@ -47,6 +64,7 @@ def test_words_are_found_with_their_place(
     assert tests.startswith("tests/weather.md\n  instructions <short>  [city=Oslo]  scripted/one\n")
 
 
+@in_each_database
 def test_all_words_must_be_in_a_text_and_the_last_may_be_a_beginning(
     workspace: Path, documents: Any
 ) -> None:
@@ -59,6 +77,7 @@ def test_all_words_must_be_in_a_text_and_the_last_may_be_a_beginning(
     assert hits(documents("grep", '"there cold"')) == []
 
 
+@in_each_database
 @pytest.mark.parametrize(
     ("answer", "pattern", "marked"),
     [
@@ -98,6 +117,7 @@ def test_what_has_no_word_is_refused(workspace: Path, evalstore: Evalstore, patt
     )
 
 
+@in_each_database
 def test_a_long_text_is_shown_around_the_words(echo: Echo, documents: Any) -> None:
     echo.reply = lambda _text: "before " * 50 + "needle " + "after " * 50
     tree(Path.cwd(), {"tests/one.md": ASKED})
@@ -145,6 +165,7 @@ def test_a_store_that_comes_back_older_is_searched_as_it_is(
     assert len(documents("grep", "cold")["hits"]) == 2
 
 
+@in_each_database
 def test_the_document_has_its_shape(workspace: Path, documents: Any) -> None:
     documents("run")
     for pattern in ("oslo", "cold", "warm", "nothing"):
@@ -152,6 +173,7 @@ def test_the_document_has_its_shape(workspace: Path, documents: Any) -> None:
         jsonschema.Draft202012Validator(schema_of(["grep"])).validate(document)
 
 
+@in_each_database
 def test_options_of_other_greps(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
     """Case is ignored anyway; `-k` selects cases as elsewhere, `-l` names files."""
     documents("run")
@@ -163,6 +185,7 @@ def test_options_of_other_greps(workspace: Path, evalstore: Evalstore, documents
     assert evalstore("grep", "warm", "-k", "and").exit_code == 2
 
 
+@in_each_database
 def test_results_are_read_once_also_when_many_runs_have_them(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +204,7 @@ def test_results_are_read_once_also_when_many_runs_have_them(
     hits = evalstore("grep", "cold", "--in", "answers").stdout
     assert hits.startswith("tests/weather.md")
     assert read == ["tests/weather.md"] * 2
-    searcher = grep.Searcher(Location(workspace))
+    searcher = grep.Searcher(Location(workspace, store=os.environ.get("EVALSTORE_STORE")))
     texts = searcher.find("cold", 200, lambda _done, _all: True)
     assert len(read) == 4
     assert searcher.find("cold", 200, lambda _done, _all: True) == texts
@@ -189,3 +212,55 @@ def test_results_are_read_once_also_when_many_runs_have_them(
     evalstore("run", "--refresh")
     assert searcher.find("cold", 200, lambda _done, _all: True) == texts
     assert len(read) == 7
+
+
+def test_while_nothing_is_written_the_index_is_not_compared_with_the_store(
+    workspace: Path,
+    evalstore: Evalstore,
+    postgresql_server: PostgreSQLServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = postgresql_server.url()
+    evalstore("--store", url, "run")
+    searcher = grep.Searcher(Location(workspace, store=url))
+    updated: list[bool] = []
+
+    def update(index: SearchTables, store: Store, report: Report) -> bool:
+        updated.append(real_update(index, store, report))
+        return updated[-1]
+
+    real_update = SearchTables.update
+    monkeypatch.setattr(SearchTables, "update", update)
+    for _ in range(4):  # the first one writes the index itself
+        assert len(searcher.search(("cold",), lambda _done, _all: True) or ()) == 1
+    assert updated == [True, True]
+    edit(workspace / "tests/weather.md", "How is", "Cold in")
+    evalstore("--store", url, "run")
+    assert len(searcher.search(("cold",), lambda _done, _all: True) or ()) == 3
+
+
+def test_who_may_only_read_a_store_is_told_what_is_not_searched(
+    workspace: Path,
+    evalstore: Evalstore,
+    postgresql_server: PostgreSQLServer,
+) -> None:
+    url = postgresql_server.url()
+    reading = f"{url}&options=-c%20default_transaction_read_only%3Don"
+    evalstore("--store", url, "run")
+    ran = evalstore("--store", reading, "grep", "cold")
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert "the search index lacks" in ran.stderr
+    before = evalstore("--store", url, "grep", "cold")
+    assert before.exit_code == 0
+    assert evalstore("--store", reading, "grep", "cold") == before
+    edit(workspace / "tests/weather.md", "How is", "Cold in")
+    evalstore("--store", url, "run")
+    ran = evalstore("--store", reading, "grep", "cold")
+    assert ran.stderr == "warning: the search index lacks 6 texts, which this user may not add\n"
+    assert ran.stdout == before.stdout
+    warnings: list[str] = []
+    searcher = grep.Searcher(Location(workspace, store=reading, warn=warnings.append))
+    for word in ("cold", "warm"):
+        assert searcher.search((word,), lambda _done, _all: True) is not None
+    assert warnings == ["the search index lacks 6 texts, which this user may not add"]
+    assert "Cold in Rome" in evalstore("--store", url, "grep", "cold").stdout

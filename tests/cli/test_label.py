@@ -357,3 +357,18 @@ def test_status_names_the_labels_that_an_edit_makes_void(
     assert line in evalstore("status").stdout  # from the cache
     evalstore("run")
     assert "no longer" not in evalstore("status").stdout
+
+
+def test_diff_says_that_the_earlier_feedback_is_of_a_label_that_no_longer_counts(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    evalstore("label", "tests/weather.md::Oslo", "pass", "-m", "It is warm enough.")
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "must be warm", "must be warm, please")
+    evalstore("run", "-q")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert "        was (label, which no longer counts): It is warm enough.\n" in shown
+    assert "        now: It is cold there.\n" in shown
+    first = evalstore("diff", "@~2", "@~1").stdout
+    assert "no longer counts" not in first

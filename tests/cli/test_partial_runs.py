@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from evalstore.operations import log
 from tests.builders import tree
 from tests.cli.conftest import WEATHER, WEATHER_WORKSPACE, Evalstore
 
@@ -71,3 +73,138 @@ def test_results_of_a_system_prompt_that_is_new_or_gone_are_in_the_comparison(
     diff = evalstore("diff", "@~1", "@", "--stat").stdout
     assert counts in diff
     assert "2 unchanged" in diff
+
+
+# --- show
+
+
+@pytest.fixture
+def two_candidates(workspace: Path, evalstore: Evalstore) -> Path:
+    """A workspace whose newest run has only one of two candidates."""
+    two = WEATHER_WORKSPACE["models/one.yaml"].replace("scripted/one", "scripted/two")
+    tree(workspace, {"evalstore.yaml": SETTINGS, "models/two.yaml": two})
+    evalstore("run", "-q", "-m", "scripted/one", "-m", "scripted/two", "--fail-on", "none")
+    evalstore("run", "-q", "-m", "scripted/two", "--fail-on", "none")
+    return workspace
+
+
+def test_show_finds_a_candidate_that_the_newest_run_left_out(
+    two_candidates: Path, evalstore: Evalstore
+) -> None:
+    shown = evalstore("show", "tests/weather.md::Oslo", "-m", "scripted/one")
+    assert shown.exit_code == 0
+    assert "fail  tests/weather.md [city=Oslo]  scripted/one\n" in shown.stdout
+    assert "other results of this case:\n    fail  scripted/two" in shown.stdout
+
+
+def test_show_finds_a_named_candidate_that_a_run_of_all_lacked(
+    two_candidates: Path, evalstore: Evalstore
+) -> None:
+    tree(two_candidates, {"evalstore.yaml": SETTINGS.replace(", scripted/two", "")})
+    evalstore("run", "-q", "--fail-on", "none")
+    shown = evalstore("show", "tests/weather.md::Oslo", "-m", "scripted/two")
+    assert "fail  tests/weather.md [city=Oslo]  scripted/two" in shown.stdout
+    assert "scripted/two" not in evalstore("show", "tests/weather.md").stdout
+
+
+def test_show_lists_the_rows_that_the_newest_run_left_out(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run", "-q")
+    first = documents("log")["runs"][0]["run"]
+    evalstore("run", "-q", "tests/weather.md::Rome")
+    shown = evalstore("show", "tests/weather.md")
+    assert "fail  tests/weather.md [city=Oslo]  scripted/one  <short>  (run <short>)\n" in (
+        shown.stdout
+    )
+    assert "pass  tests/weather.md [city=Rome]  scripted/one  <short>\n" in shown.stdout
+    assert "show <short>:tests/weather.md::city=Oslo -m scripted/one" in shown.stderr
+    results = documents("show", "tests/weather.md")["related"]["results"]
+    assert {result["row"]: result.get("run") for result in results} == {
+        "city=Oslo": first,
+        "city=Rome": None,
+    }
+    at_the_run = evalstore("show", "@:tests/weather.md").stdout
+    assert "[city=Rome]" in at_the_run
+    assert "[city=Oslo]" not in at_the_run
+
+
+def test_an_older_result_says_that_its_row_was_edited_since(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": WEATHER.replace("How is", "How warm is")})
+    evalstore("run", "-q", "tests/weather.md::Rome")
+    shown = evalstore("show", "tests/weather.md").stdout
+    assert "[city=Oslo]  scripted/one  <short>  (run <short>, edited since)\n" in shown
+
+
+def test_a_row_that_is_gone_is_not_listed(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": WEATHER.replace("[Oslo, Rome]", "[Rome, Bari]")})
+    evalstore("run", "-q", "tests/weather.md::Bari")
+    shown = evalstore("show", "tests/weather.md").stdout
+    assert "[city=Rome]  scripted/one  <short>  (run <short>)\n" in shown
+    assert "Oslo" not in shown
+
+
+def test_a_run_of_all_cases_ends_the_search(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    test = WEATHER.replace("---\n", "---\nsystemPrompts: [brief]\n", 1)
+    tree(workspace, {"prompts/brief.md": "Be brief.\n", "tests/weather.md": test})
+    evalstore("run", "-q")
+    shown = evalstore("show", "tests/weather.md").stdout
+    assert shown.count("scripted/one") == 2
+    assert "(run " not in shown
+
+
+# --- diff
+
+
+def test_a_candidate_of_the_settings_that_a_run_was_the_first_to_name_is_new(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    two = WEATHER_WORKSPACE["models/one.yaml"].replace("scripted/one", "scripted/two")
+    tree(workspace, {"evalstore.yaml": SETTINGS, "models/two.yaml": two})
+    evalstore("run", "-q", "-m", "scripted/two", "tests/weather.md::Oslo")
+    assert "new candidate scripted/two" in evalstore("log", "--oneline").stdout
+    new = "1 new (1 failed; new candidate scripted/two)"
+    assert new in evalstore("diff", "@~1", "@").stdout
+    assert "new candidate" in evalstore("report", "--markdown", "--compare", "@~1").stdout
+    evalstore("run", "-q", "--fail-on", "none")
+    tree(workspace, {"evalstore.yaml": WEATHER_WORKSPACE["evalstore.yaml"]})
+    evalstore("run", "-q")
+    assert new in evalstore("diff", "@~3", "@~2").stdout
+
+
+# --- log
+
+
+def test_the_log_says_in_which_runs_something_broke(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run", "-q")
+    harsh = "responses:\n  - {when: short, answer: {pass: false, feedback: No.}}\n"
+    judge = WEATHER_WORKSPACE["models/judge.yaml"].replace("responses:\n", harsh)
+    edited = WEATHER.replace("must be warm", "must be short")
+    tree(workspace, {"models/judge.yaml": judge, "tests/weather.md": edited})
+    evalstore("run", "-q", "tests/weather.md::Oslo")
+    evalstore("run", "-q", "tests/weather.md::Rome")
+    tree(workspace, {"tests/weather.md": WEATHER})
+    evalstore("run", "-q")
+    verdicts = [line.split("  ")[2] for line in evalstore("log", "--oneline").stdout.splitlines()]
+    assert verdicts == ["1 pass, 1 fail (1 fixed)", "1 fail (1 broke)", "1 fail", "1 pass, 1 fail"]
+    counts = [(run.get("broke"), run.get("fixed")) for run in documents("log")["runs"]]
+    assert counts == [(0, 1), (1, 0), (0, 0), (None, None)]
+
+
+def test_the_log_compares_as_many_results_as_come_at_once(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": WEATHER.replace("must be warm", "must be any")})
+    evalstore("run", "-q")
+    assert " fixed)" in evalstore("log").stdout
+    monkeypatch.setattr(log, "_MOST_RESULTS", 1)
+    assert " fixed)" not in evalstore("log").stdout

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.builders import tree
-from tests.cli.conftest import Echo
+from tests.cli.conftest import ONE as ONE_MODEL
+from tests.cli.conftest import WEATHER, Echo, Evalstore
 from tests.cli.test_run import edit
 
 CHECK = "\n---\n\n~~~checks\n- {allEqual: , scope: case}\n~~~\n"
@@ -135,3 +136,18 @@ def test_a_judgement_that_is_made_in_another_way_says_so(workspace: Path, docume
     assert {item["reason"] for item in actual} == {
         "judged by: checks, models -> checks, models, always"
     }
+
+
+def test_counts_of_judgements_that_failed_checks_may_save_are_upper_bounds(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    checked = WEATHER + "\n~~~checks\n- contains: Warm\n~~~\n"
+    tree(workspace, {"tests/weather.md": checked})
+    evalstore("run", "-q")
+    second = ONE_MODEL.replace("provider: scripted", "provider: scripted\nextraIdentifier: v2")
+    tree(workspace, {"models/one.yaml": second})
+    status = evalstore("status").stdout
+    assert "    up to 4 judgements in tests/weather.md: new answer\n" in status
+    assert "make 2 judgements by checks and up to 2 by models" in status
+    explained = evalstore("status", "--explain").stdout
+    assert "Would judge (2 by checks and up to 2 by models):\n" in explained

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from evalstore.operations.progress import ProgressListener
+from evalstore.operations.run import run
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore
 
@@ -148,6 +151,26 @@ def test_a_column_named_like_the_row_is_warned_of_where_the_row_stands(
     for command in ("check", "run"):
         assert (warning.partition("\n")[0] in evalstore(command).stderr) is warns
     assert (warning in evalstore("check").stderr) is warns
+
+
+@pytest.mark.parametrize("command", ["status", "-q status", "run -n", "run -q"])
+def test_a_warning_has_its_hint_everywhere(echo: Echo, evalstore: Evalstore, command: str) -> None:
+    write(lines({"item": "lamp", "q": "a"}), test=TEST.replace("{{ ideal }}", "a {{item}}"))
+    warning = "'item' is the whole row here, and the dataset has a column 'item', too; write '{{ "
+    assert evalstore(*command.split()).stderr.count(warning) == 1
+
+
+def test_a_warning_comes_before_anything_is_asked(echo: Echo, evalstore: Evalstore) -> None:
+    write(lines({"item": "lamp", "q": "a"}), test=TEST.replace("{{ ideal }}", "a {{item}}"))
+    asked: list[int] = []
+
+    class Listener(ProgressListener):
+        def warn(self, message: str) -> None:
+            asked.append(len(echo.asked))
+
+    run(Location(Path()), SelectionOptions(), RunOptions(yes=True), Listener())
+    assert asked == [0]
+    assert echo.asked
 
 
 # --- data that cannot be read -------------------------------------------------------------

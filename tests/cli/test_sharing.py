@@ -7,10 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from evalstore.display import money
 from evalstore.operations import first_pushes
 from evalstore.operations.views.cases import list_runs
 from evalstore.operations.views.dashboard import read_dashboard
@@ -98,10 +101,24 @@ def test_a_run_is_pushed_and_pulled(
     assert evalstore("fetch", "--allow-outside").stdout == (
         f"would pull {COPIED} from origin (../w/shared)\n"
     )
+    assert evalstore("fetch", "--dry-run").stdout == evalstore("fetch").stdout
     pulled = json.loads(evalstore("pull", "--json").stdout)
     assert pulled["records"] == {"runs": 1, "answers": 2, "judgements": 2, "versions": 12}
     assert "Nothing to do" in evalstore("status").stdout
     assert evalstore("log").stdout == evalstore("-C", str(shared), "log").stdout
+
+
+def test_a_clock_before_1970_hinders_nobody(
+    shared: Path, clone: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time_ns", lambda: -(10**18))
+        assert evalstore("push").stdout.startswith(f"pushed {COPIED}")
+        assert evalstore("bundle", "create", "all.bundle").stdout.startswith(f"wrote {COPIED}")
+    monkeypatch.chdir(clone)
+    assert evalstore("bundle", "verify", str(shared / "all.bundle")).exit_code == 0
+    assert evalstore("pull", "--allow-outside").stdout.startswith(f"pulled {COPIED}")
+    assert evalstore("remote", "show").stdout.splitlines()[-1].startswith("1970-01-01T00:00:00Z")
 
 
 def test_rows_wait_for_what_the_remote_lacks(
@@ -651,3 +668,67 @@ def test_status_says_which_answers_a_remote_has(
     shutil.move(shared / "away", shared / "shared")
     evalstore(*here[:-1], "pull", "--for-plan")
     assert "remotes" not in json.loads(evalstore(*here, "--json").stdout)
+
+
+def test_status_says_which_judgements_a_remote_may_have(
+    shared: Path, clone: Path, evalstore: Evalstore
+) -> None:
+    shutil.copytree(shared / ".evalstore", clone / ".evalstore")
+    for folder in (shared, clone):
+        edit(folder / "tests/weather.md", "warm", "mild")
+    evalstore("run", *QUIET)
+    evalstore("push")
+    here = ("-C", str(clone), "--allow-outside", "status")
+    unread = (
+        "origin was not read yet: 'evalstore pull origin --for-plan' copies what it has of these "
+        "judgements"
+    )
+    for _ in range(2):  # the second is cached
+        assert evalstore(*here).stdout.splitlines()[-1] == unread
+    copied = shutil.copytree(clone, clone.parent / "copied")
+    ran = [evalstore("-C", str(copied), "run", "--fail-on", "none").stderr for _ in range(2)]
+    assert [text.splitlines().count(unread) for text in ran] == [1, 0]  # then nothing is judged
+    evalstore(*here[:-1], "fetch")
+    may = (
+        "origin may have 2 of the 2 judgements: 'evalstore pull origin --for-plan' copies what "
+        "counts"
+    )
+    for _ in range(2):
+        assert evalstore(*here).stdout.splitlines()[-1] == may
+    lines = dashboard_lines(read_dashboard(Location(clone)), (), 100, 4)
+    assert [line.text for line in lines][1].endswith("; origin may have 2 of the 2 judgements")
+    with (clone / "models/judge.yaml").open("a") as file:
+        file.write("costs: [{costPerPromptToken: 0.5, costPerCompletionToken: 0.5}]\n")
+    document = json.loads(evalstore(*here, "--json").stdout)
+    assert document["remoteJudgements"] == [
+        {"remote": "origin", "judgements": 2, "cost": document["cost"]}
+    ]
+    assert document["cost"] > 1
+    saves = f"saves up to {money(document['cost'])}"
+    assert evalstore(*here).stdout.splitlines()[-1] == may.replace("copies what counts", saves)
+    evalstore(*here[:-1], "pull", "--for-plan")
+    assert "Nothing to do" in evalstore(*here).stdout
+
+
+def test_status_names_remotes_for_judgements_that_wait_for_trust(
+    shared: Path, clone: Path, evalstore: Evalstore
+) -> None:
+    test = "# 👤\n\nOslo?\n\n---\n\n~~~checks\n- python: {file: ok.py, function: judge}\n~~~\n"
+    for folder in (shared, clone):
+        code = {"tests/python.md": test, "tests/ok.py": "def judge(text):\n    return True\n"}
+        tree(folder, code)
+    evalstore("run", *QUIET)  # its check waits
+    shutil.copytree(shared / ".evalstore", clone / ".evalstore")
+    evalstore("trust", "tests/ok.py")
+    evalstore("run", *QUIET)
+    evalstore("push")
+    here = ("-C", str(clone), "--allow-outside")
+    command = "'evalstore pull origin --for-plan' copies what"
+    unread = f"origin was not read yet: {command} it has of these judgements"
+    with mock.patch.dict(os.environ, EVALSTORE_TRUST_FILE=str(clone.parent / "nothing")):
+        assert evalstore(*here, "status").stdout.splitlines()[-1] == unread
+        evalstore(*here, "fetch")
+        may = f"origin may have 1 of the 1 judgement: {command} counts"
+        assert evalstore(*here, "status").stdout.splitlines()[-1] == may
+        evalstore(*here, "pull", "--for-plan")
+        assert "Nothing to do" in evalstore(*here, "status").stdout

@@ -27,10 +27,12 @@ OPTIONAL = {
     *(f"{name}.cases[].promptName" for name in ("run", "judge")),
     *("show.related", "show.failedChecks", "show.history", "show.others", "show.push"),
     "show.planned",
+    *("log.runs[].broke", "log.runs[].fixed"),
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
     *(
         "ls runs.runs[].gitCommit",
         "remote show.lastExcludedTags",
+        "status.remoteJudgements",
         "status.remotes",
         "status.unreadRemotes",
     ),
@@ -223,7 +225,9 @@ def test_every_field_is_printed(
     edit(workspace / "tests/weather.md", "How is", "And how is")
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
     (workspace / "tests/tooled.md").unlink()
+    edit(workspace / "evalstore.yaml", "candidates:", "verdict: all\ncandidates:")
     show("status")
+    edit(workspace / "evalstore.yaml", "verdict: all\n", "")
     show("diff", "--answers")
     run = show("run", "--yes")
     edit(workspace / "models/judge.yaml", "responses:\n", BROKEN_JUDGE)
@@ -315,8 +319,18 @@ def _import(workspace: Path, show: Callable[..., Any]) -> None:
 def _share(workspace: Path, show: Callable[..., Any]) -> None:
     show("remote", "add", "origin", "shared")
     show("run", "-n", "--store", "empty.db")  # the remote was not read yet
+    path = workspace / ".evalstore/store.db"
+    with sqlite3.connect(path) as store, sqlite3.connect(workspace / "answered.db") as answered:
+        store.backup(answered)
+    tests = {path: path.read_text() for path in (workspace / "tests").glob("*.md")}
+    for test, text in tests.items():
+        test.write_text(f"{text.rstrip()}\nNothing else.\n")
+    show("run", "--fail-on", "none")
     with mock.patch("platform.node", return_value="elsewhere"):
         show("push")
+    show("run", "-n", "--store", "answered.db")  # the remote may have its judgements
+    for test, text in tests.items():
+        test.write_text(text)
     (workspace / ".evalstore/pushed-as.json").unlink()  # by somebody else, as it seems then
     for command in ("log", "show"):
         show(command)

@@ -416,6 +416,6 @@ def test_status_says_that_other_cases_of_a_file_were_edited_otherwise(
     edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
     edit(workspace / "tests/d.csv", "cold", "very cold")
     assert (
-        "M.  tests/t.md  2 cases asked again: system prompt changed: text line 1: "
+        "M.  tests/t.md  2 cases asked again: system prompt brief changed: text line 1: "
         "Be brief. -> Be very brief.; also changed: test of 1 case\n"
     ) in evalstore("status").stdout

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from evalstore.cli import output
+from tests.cli.conftest import Evalstore
 
 COMMAND = "\"evalstore show 'tests/refund.md::time=six weeks' -m large\""
 HINT = f"(use {COMMAND} to see why the first one failed)"
@@ -30,3 +32,25 @@ def test_only_a_terminal_wraps(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
     output.talk(HINT)
     assert capsys.readouterr().err.count("\n") == 1 + is_terminal
+
+
+def test_the_lines_of_a_wrapped_hint_have_its_indent() -> None:
+    assert output.wrap_sentence("  (use it to see", 10) == ["  (use it", "  to see"]
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_what_status_and_run_say_at_the_end_fits_the_terminal(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    status = evalstore("status").stdout
+    assert "A run would ask for 2 answers and make 2 judgements" in " ".join(status.split())
+    assert '(use "evalstore run" to do it' in status
+    ran = evalstore("run").stdout
+    words = "complete: 2 new answers, 0 reused, 2 new judgements, $0.06"
+    assert words in " ".join(ran.split())
+    assert "run <short> " in ran
+    for line in (status + ran).splitlines():
+        assert len(line) <= columns
+    monkeypatch.delenv("COLUMNS")
+    assert "\n(1 candidate)" not in evalstore("status").stdout

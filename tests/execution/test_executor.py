@@ -1044,7 +1044,7 @@ def test_work_that_was_taken_over_while_we_slept_is_not_done_again(lab: Lab) -> 
     async def act_later(request: Request) -> Reply:
         if len(lab.asked) == 3:
             # The first run sleeps; another takes it for dead and does everything.
-            first.sharing._last_awake -= 1000
+            first.sharing.presence._last_beat -= 1000
             with lab.store.writing() as connection:
                 connection.execute("DELETE FROM leases")
                 connection.execute("DELETE FROM runners")
@@ -1072,7 +1072,7 @@ def sleeping_at(lab: Lab, when: Callable[[], bool]) -> tuple[Executor, Callable[
     async def sleep() -> bool:
         if happened or not when():
             return False
-        first.sharing._last_awake -= 1000
+        first.sharing.presence._last_beat -= 1000
         with lab.store.writing() as connection:
             connection.execute("DELETE FROM leases")
             connection.execute("DELETE FROM runners")
@@ -1121,7 +1121,7 @@ def test_an_answer_that_came_while_we_slept_is_judged_when_nobody_else_has_one(l
     executor = lab.executor()
 
     def act(_request: Request, _count: int) -> Reply:
-        executor.sharing._last_awake -= 1000
+        executor.sharing.presence._last_beat -= 1000
         return Reply("answer")
 
     lab.act = act
@@ -1161,7 +1161,7 @@ def test_after_a_sleep_that_nobody_used_everything_goes_on(lab: Lab) -> None:
 
     def act(_request: Request, _count: int) -> Reply:
         if len(lab.asked) == 3:
-            executor.sharing._last_awake -= 1000
+            executor.sharing.presence._last_beat -= 1000
         return Reply("answer")
 
     lab.act = act

@@ -167,7 +167,11 @@ def test_compare_names_another_run(root: Path) -> None:
     assert call(root, "run", "--fail-on", "none") == 0
     assert "nothing broke or was fixed" in summary_of(report(root, "@", "--compare", "@~2"))
     assert "2 unchanged" in summary_of(report(root, "@", "--compare", "@~2"))
-    assert "2 with the same answer, 0 unchanged" in summary_of(report(root))
+    assert "2 with the same answer" in summary_of(report(root))
+
+
+def test_a_run_is_compared_with_the_workspace(root: Path) -> None:
+    assert "2 unchanged" in summary_of(report(root, "@", "--compare", "@work"))
 
 
 # --- runs that are not complete

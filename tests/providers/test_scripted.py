@@ -80,7 +80,7 @@ def test_a_question_the_script_does_not_know_is_not_asked_again() -> None:
     problem = failure(scripted({"when": "dog", "answer": "x"}), "My cat\x1b[31m " + "purrs " * 50)
     assert problem.message == (
         "no response in the script matches "
-        "'My cat\\x1b[31m purrs purrs purrs purrs purrs purrs purrs pur'"
+        "'My cat\\x1b[31m purrs purrs purrs purrs purrs purrs purrs pur…'"
     )
     assert (problem.kind, problem.retry, problem.stops_model) == ("unsupported", False, False)
 

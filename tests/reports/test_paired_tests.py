@@ -288,8 +288,14 @@ def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
         ([], ""),
         ([FileSum(9, -3)], "-33.3 points"),
         (CLUSTERED, "+20.0 points (95% interval -15.4 to +55.4)"),
-        ([FileSum(4, -2), FileSum(4, 1)], "-12.5 points (too few files for an interval)"),
-        ([FileSum(5, -1), FileSum(5, 0)], "-10.0 points (too few files for an interval)"),
+        (
+            [FileSum(4, -2), FileSum(4, 1)],
+            "-12.5 points (no interval: over 2 files it would go beyond -100)",
+        ),
+        (
+            [FileSum(4, 2), FileSum(4, -1)],
+            "+12.5 points (no interval: over 2 files it would go beyond -100)",
+        ),
     ],
 )
 def test_the_difference_in_points(files: list[FileSum], points: str) -> None:

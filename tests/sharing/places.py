@@ -26,14 +26,22 @@ ODD = "o d*d[x]\"q'\\#é"
 """A folder whose name has all that means something in a pattern, a URL or a command."""
 _SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")
 _S3_SERVER = """\
-import logging, sys
-from moto.server import ThreadedMotoServer
+import logging
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+storage = DomainDispatcherApplication(create_backend_app)
+
+def application(request, start_response):
+    # Google's protocol is that of S3 with another condition for a new object.
+    if request.get("HTTP_X_GOOG_IF_GENERATION_MATCH") == "0":
+        request["HTTP_IF_NONE_MATCH"] = "*"
+    return storage(request, start_response)
+
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
-server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-server.start()
-print(server.get_host_and_port()[1], flush=True)
-sys.stdin.read()
-server.stop()
+server = make_server("127.0.0.1", 0, application, threaded=True)
+print(server.server_port, flush=True)
+server.serve_forever()
 """
 
 
@@ -52,17 +60,21 @@ def sftp_files(root: Path, *options: str) -> SftpFiles:
 
 @contextmanager
 def s3_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A server with the protocol of S3, with the bucket `bucket`, set in the environment."""
+    """A server with the protocol of S3, with the bucket `bucket`, set in the environment.
+
+    It is set as that of Google Cloud Storage, too: the emulators of it that can be installed have
+    no XML interface to write with, which obstore uses.
+    """
     for name in ("moto", "flask", "flask_cors", "boto3"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} of tools/readers-requirements.txt is not installed")
     command = [sys.executable, "-c", _S3_SERVER]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = f"http://127.0.0.1:{int(process.stdout.readline())}"
         with urlopen(Request(f"{url}/bucket", method="PUT")):
             set_s3(monkeypatch, url)
+            set_gs(monkeypatch, url)
         yield url
         process.kill()
 
@@ -74,6 +86,13 @@ def set_s3(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "the-key-id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-secret-key")
+
+
+def set_gs(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Set the variables that obstore reads for Google Cloud Storage."""
+    monkeypatch.setenv("GOOGLE_BASE_URL", url)
+    monkeypatch.setenv("GOOGLE_BEARER_TOKEN", "the-token")
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
 
 
 def s3_files(address: str, patience: float = 60.0) -> BucketFiles:
@@ -88,7 +107,7 @@ def place_of(kind: str, root: Path) -> RecordPlace:
     if kind == "sftp":
         sftp_command()
         return lambda: sftp_files(root / ODD)
-    if kind in ("s3", "az"):
+    if kind in ("s3", "gs", "az"):
         # The bucket is that of all tests of a process.
         return lambda: s3_files(f"{kind}://bucket/o%20d*d/é/{root.name}")
     from obstore.store import LocalStore, MemoryStore

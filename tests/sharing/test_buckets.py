@@ -26,9 +26,11 @@ DENIED = (
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RawServer]:
-    """A server that obstore takes for S3."""
+    """A server that obstore takes for S3 and for Google Cloud Storage."""
     with raw_http_server.running() as running:
-        places.set_s3(monkeypatch, f"http://127.0.0.1:{running.server_address[1]}")
+        url = f"http://127.0.0.1:{running.server_address[1]}"
+        places.set_s3(monkeypatch, url)
+        places.set_gs(monkeypatch, url)
         yield running
 
 
@@ -42,27 +44,35 @@ ACTIONS: dict[str, Callable[[RemoteFiles], object]] = {
 }
 
 
-def refusal(action: str) -> RemoteError:
+def refusal(action: str, scheme: str = "s3") -> RemoteError:
     """How an action fails."""
     with pytest.raises(RemoteError) as caught:
-        ACTIONS[action](places.s3_files("s3://b/x"))
+        ACTIONS[action](places.s3_files(f"{scheme}://b/x"))
     return caught.value
 
 
 @pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(
+    ("scheme", "variables"),
+    [
+        ("s3", "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"),
+        ("gs", "GOOGLE_APPLICATION_CREDENTIALS"),
+    ],
+)
 def test_a_refusal_is_explained_without_what_the_server_says(
-    server: RawServer, action: str
+    server: RawServer, action: str, scheme: str, variables: str
 ) -> None:
     server.answer = response(DENIED, status=403)
-    error = refusal(action)
-    assert str(error) == "access to the remote 's3://b/x' was denied"
+    error = refusal(action, scheme)
+    assert str(error) == f"access to the remote '{scheme}://b/x' was denied"
     assert error.hint == (
-        "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; they need the rights to "
+        f"check {variables}; they need the rights to "
         "list, read and write objects, and 'evalstore remote gc' also to delete them"
     )
     shown = "".join(traceback.format_exception(error))
     assert "the-key-id" not in shown
     assert "the-secret-key" not in shown
+    assert "the-token" not in shown
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tests.sharing import places, stores
 from tests.sharing.azurite import azure_server
 from tests.sharing.places import RecordPlace
 
-SERVERS = [pytest.param(name, marks=pytest.mark.extended) for name in ("s3", "az")]
+SERVERS = [pytest.param(name, marks=pytest.mark.extended) for name in ("s3", "gs", "az")]
 KINDS = ("folder", "memory", "local", "sftp", *SERVERS)
 PACK = f"packs/ab/{'a' * 64}.pack"
 
@@ -33,6 +33,11 @@ def s3() -> Iterator[None]:
     """A server with the protocol of S3."""
     with pytest.MonkeyPatch.context() as patch, places.s3_server(patch):
         yield
+
+
+@pytest.fixture(scope="module")
+def gs(s3: None) -> None:
+    """The same server, with Google's condition for a new object."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +51,7 @@ def az(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> RecordPlace:
     """An empty place, which may not exist yet."""
-    if request.param in ("s3", "az"):
+    if request.param in ("s3", "gs", "az"):
         request.getfixturevalue(request.param)
     return places.place_of(request.param, tmp_path)
 
@@ -278,11 +283,12 @@ def test_a_folder_above_the_remote_is_not_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_bucket_that_does_not_exist_is_reported(s3: None) -> None:
-    for message in use(places.s3_files("s3://nobody/x")):
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
+def test_a_bucket_that_does_not_exist_is_reported(s3: None, scheme: str) -> None:
+    for message in use(places.s3_files(f"{scheme}://nobody/x")):
         assert message == (
-            "the remote 's3://nobody/x' cannot be used: there is no such bucket | make the bucket "
-            "first, or correct the address of the remote"
+            f"the remote '{scheme}://nobody/x' cannot be used: there is no such bucket | make the "
+            "bucket first, or correct the address of the remote"
         )
 
 

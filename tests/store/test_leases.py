@@ -17,7 +17,7 @@ import pytest
 from evalstore.errors import StoreLockedError
 from evalstore.store import Store
 from evalstore.store import leases as module
-from evalstore.store.leases import HUNG_SECONDS, SILENT_SECONDS, Leases
+from evalstore.store.leases import BEAT_SECONDS, HUNG_SECONDS, SILENT_SECONDS, Leases
 
 A, B, C = ("a" * 32, "b" * 32, "c" * 32)
 
@@ -28,6 +28,14 @@ class Clock:
 
     def __call__(self) -> float:
         return self.seconds
+
+
+def pass_time(clock: Clock, until: float, runner: Leases) -> None:
+    """Let time pass for a runner that beats."""
+    while clock.seconds + BEAT_SECONDS < until:
+        clock.seconds += BEAT_SECONDS
+        runner.beat()
+    clock.seconds = until
 
 
 def elsewhere(leases: Leases, place: str = "another machine") -> Leases:
@@ -83,9 +91,9 @@ def test_a_runner_elsewhere_is_dead_after_a_silence(store: Store) -> None:
     other, ours = elsewhere(Leases(store)), Leases(store, monotonic=clock)
     other.claim([A])
     assert ours.claim([A]) == set()
-    clock.seconds = SILENT_SECONDS - 0.1
+    pass_time(clock, SILENT_SECONDS - 0.1, ours)
     assert ours.claim([A]) == set()
-    clock.seconds = SILENT_SECONDS + 0.1
+    pass_time(clock, SILENT_SECONDS + 0.1, ours)
     assert ours.claim([A]) == {A}
 
 
@@ -100,12 +108,50 @@ def test_a_runner_elsewhere_that_beats_lives_however_long(store: Store) -> None:
     assert ours.claim([A]) == set()
 
 
+def test_one_that_was_silent_itself_gives_the_others_their_time_anew(store: Store) -> None:
+    clock = Clock()
+    other, ours = elsewhere(Leases(store)), Leases(store, monotonic=clock)
+    other.claim([A])
+    assert ours.claim([A]) == set()
+    clock.seconds += 10 * SILENT_SECONDS  # asleep, or without a connection to the server
+    assert ours.claim([A]) == set()
+    pass_time(clock, clock.seconds + SILENT_SECONDS + 0.1, ours)
+    assert ours.claim([A]) == {A}
+
+
+def test_a_runner_that_was_considered_dead_is_told_so_and_goes_on(store: Store) -> None:
+    clock = Clock()
+    other, ours = elsewhere(Leases(store)), Leases(store, monotonic=clock)
+    other.claim([A])
+    assert other.beat()
+    ours.claim([A])
+    pass_time(clock, SILENT_SECONDS + 1, ours)
+    ours.claim([A])
+    assert not other.beat()
+    assert other.beat()
+    assert not other.has(A)
+
+
+def test_live_runners_are_counted_for_each_of_their_accounts(store: Store) -> None:
+    clock = Clock()
+    ours, second, third = Leases(store, monotonic=clock), Leases(store), elsewhere(Leases(store))
+    ours.accounts, second.accounts = frozenset({"a", "b"}), frozenset({"b", "c"})
+    third.accounts = frozenset({"b"})
+    for runner in (second, third):
+        runner.claim([])
+    assert ours.count_sharers() == {"a": 1, "b": 3}
+    pass_time(clock, SILENT_SECONDS + 1, ours)
+    assert ours.count_sharers() == {"a": 1, "b": 2}
+    second.leave()
+    assert ours.count_sharers() == {"a": 1, "b": 1}
+
+
 def test_a_process_that_hangs_is_given_up(store: Store) -> None:
     clock = Clock()
     other, ours = Leases(store), Leases(store, monotonic=clock)
     other.claim([A])
     assert ours.claim([A]) == set()
-    clock.seconds = HUNG_SECONDS + 1
+    pass_time(clock, HUNG_SECONDS + 1, ours)
     assert ours.claim([A]) == {A}
 
 
@@ -120,7 +166,7 @@ def test_a_process_that_is_stopped_keeps_its_leases(store: Store) -> None:
         os.kill(sleeper.pid, signal.SIGSTOP)
         os.waitpid(sleeper.pid, os.WUNTRACED)
         assert (ours.claim([A, B]), ours.stopped) == ({B}, {})  # it may go on soon
-        clock.seconds = HUNG_SECONDS + 1
+        pass_time(clock, HUNG_SECONDS + 1, ours)
         assert ours.claim([A, B]) == {B}
         assert ours.stopped == {A: other.runner}
         os.kill(sleeper.pid, signal.SIGCONT)
@@ -137,7 +183,7 @@ def test_one_that_was_given_up_takes_nothing_away_when_it_ends(store: Store) -> 
     other, ours = elsewhere(Leases(store)), Leases(store, monotonic=clock)
     other.claim([A])
     ours.claim([A])
-    clock.seconds = SILENT_SECONDS + 1
+    pass_time(clock, SILENT_SECONDS + 1, ours)
     ours.claim([A])
     assert other.claim([A, B]) == {B}  # it was not dead after all
     assert Leases(store).claim([B]) == set()
@@ -268,7 +314,7 @@ def test_a_silence_as_long_as_the_limit_is_too_long(
         elsewhere(other, place)
     other.claim([A])
     assert ours.claim([A]) == set()
-    clock.seconds = seconds
+    pass_time(clock, seconds, ours)
     assert ours.claim([A]) == {A}
 
 

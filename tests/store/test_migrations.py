@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, migrations
 from evalstore.store.fsck import check_store
-from evalstore.store.table_columns import EVENTS, LEASES, RUNNERS, TABLES, VERSIONS
+from evalstore.store.table_columns import COORDINATION, EVENTS, TABLES, VERSIONS
 from evalstore.store.tables import METADATA, Id
 from tests.store.sessions import fill
 
@@ -65,7 +65,7 @@ def test_readers_and_a_writer_of_a_new_store_work_side_by_side(path: Path) -> No
 
 def test_the_columns_of_the_statements_are_those_declared() -> None:
     dialect = create_engine("sqlite://").dialect
-    ours = {table.name: table for table in (*TABLES.values(), RUNNERS, LEASES)}
+    ours = {table.name: table for table in (*TABLES.values(), *COORDINATION)}
     assert ours.keys() == METADATA.tables.keys()
     for name, declared in METADATA.tables.items():
         table = ours[name]
@@ -259,7 +259,7 @@ def test_a_new_store_has_all_migrations_and_no_copy(path: Path) -> None:
 
 def test_a_store_of_the_first_version_is_migrated(older: Path) -> None:
     with closing(sqlite3.connect(older)) as store:
-        store.executescript("DROP TABLE runners; DROP TABLE leases")
+        store.executescript("; ".join(f"DROP TABLE {table.name}" for table in COORDINATION))
         store.execute("UPDATE alembic_version SET version_num = '0001'")
         store.commit()
     Store.open(older).close()

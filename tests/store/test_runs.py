@@ -63,5 +63,6 @@ def test_how_far_back_runs_are_searched_is_reported_once() -> None:
         "operations/views/newer_results.py",
         "operations/views/verdict_history.py",
     }
+    log = {"operations/log.py"}  # it marks what broke in the newest runs, as its help says
     report = {"html_report/case_history.py", "html_report/summary.py"}
-    assert listed == {"store/runs.py", "operations/rerolls.py"} | browser | report
+    assert listed == {"store/runs.py", "operations/rerolls.py"} | browser | log | report

@@ -12,7 +12,7 @@ import pytest
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.search_index import SearchIndex
+from evalstore.store.search_file import SearchFile
 from evalstore.store.sqlite import connection
 from evalstore.store.sqlite.inspection import inspect_store
 from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
@@ -206,9 +206,9 @@ def test_a_value_that_is_too_large_is_an_error(
 
 def test_a_trigger_in_the_search_index_makes_it_anew(filled: Path, tmp_path: Path) -> None:
     index = tmp_path / "search.db"
-    SearchIndex.open(index).close()
+    SearchFile.open(index).close()
     change(index, "CREATE TRIGGER t AFTER INSERT ON documents BEGIN SELECT RAISE(ABORT, 'no'); END")
-    with closing(Store.open(filled)) as store, closing(SearchIndex.open(index)) as opened:
+    with closing(Store.open(filled)) as store, closing(SearchFile.open(index)) as opened:
         assert opened.update(store)
         assert opened.path == str(index)
     with closing(sqlite3.connect(index)) as raw:

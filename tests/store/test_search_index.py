@@ -5,15 +5,19 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from evalstore.results import Session
-from evalstore.store import Store
-from evalstore.store import search_index as module
+from evalstore.store import Store, search_file, search_tables
 from evalstore.store.location import read_location
+from evalstore.store.search_file import SearchFile
 from evalstore.store.search_index import SearchIndex
+from evalstore.store.search_tables import SearchTables
+from evalstore.store.search_texts import KINDS
 from evalstore.store.search_words import find_word_places, split_words
 from evalstore.values import Question, Reply, ToolCall
 from tests.store.sessions import a_test, an_evaluation, session_row
@@ -34,26 +38,46 @@ def add(store: Store, *texts: str, started: int = 1) -> list[str]:
     return ids
 
 
+def open_index(store: Store, folder: Path) -> SearchIndex:
+    """Return the index that a search uses."""
+    if store.has_search_tables:
+        return SearchTables(store)
+    return SearchFile.open(folder / "search.db")
+
+
+@pytest.fixture
+def index(store: Store, tmp_path: Path) -> Iterator[SearchIndex]:
+    """Return a new index of each database."""
+    with closing(open_index(store, tmp_path)) as opened:
+        yield opened
+
+
 def find(index: SearchIndex, text: str) -> frozenset[str]:
     return index.find_sessions(split_words(text))
 
 
-def test_words_are_found_in_all_that_belongs_to_an_answer(store: Store, tmp_path: Path) -> None:
+def test_words_are_found_in_all_that_belongs_to_an_answer(store: Store, index: SearchIndex) -> None:
     [(test, content)] = a_test("How is Oslo?").items()
     store.ensure_versions({test: content})
     turns = (Reply("first turn"), Reply(None, (ToolCall("look_up", {"place": "Bergen"}),)))
     id, session, text = session_row(Session(Question(test, None, MODEL, 0), turns, 1, nonce="n"))
     judged = an_evaluation(id, feedback="It is too cold.")
     store.record({id: (session, text)}, {judged[0]: (judged[1], judged[2])})
-    index = SearchIndex.open(tmp_path / "search.db")
     index.update(store)
     for words in ("oslo", "first", "look_up", "bergen", "too cold", "oslo bergen cold", "bER"):
         assert find(index, words) == {id}, words
     assert find(index, "bergen nowhere") == find(index, "") == find(index, '"') == frozenset()
+    documents = index.find_documents(("o",), KINDS)
+    assert documents == [("tests", test)]
+    assert index.find_documents(("too", "cold"), ("feedback",)) == [("feedback", judged[0])]
+    assert index.find_documents(("too", "cold"), ("answers",)) == []
+    assert index.sessions_of([judged[0], test]) == {test: (id,), judged[0]: (id,)}
+    assert index.sessions_of(["9" * 32]) == {}
 
 
-def test_only_what_is_new_is_taken_in_whenever_it_was_made(store: Store, tmp_path: Path) -> None:
-    index = SearchIndex.open(tmp_path / "search.db")
+def test_only_what_is_new_is_taken_in_whenever_it_was_made(
+    store: Store, index: SearchIndex
+) -> None:
     taken: list[tuple[int, int]] = []
 
     def report(done: int, total: int) -> bool:
@@ -70,11 +94,11 @@ def test_only_what_is_new_is_taken_in_whenever_it_was_made(store: Store, tmp_pat
 
 
 def test_what_was_stopped_goes_on_where_it_was(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_BATCH", 2)
+    for module in (search_file, search_tables):
+        monkeypatch.setattr(module, "_BATCH", 2)
     ids = add(store, *(f"number{n}" for n in range(7)))
-    index = SearchIndex.open(tmp_path / "search.db")
     assert not index.update(store, lambda done, _total: done < 4)
     known = [n for n in range(7) if find(index, f"number{n}")]
     assert len(known) == 4
@@ -84,9 +108,9 @@ def test_what_was_stopped_goes_on_where_it_was(
 
 
 def _update(folder: str, location: str) -> None:
-    module._BATCH = 7
+    search_file._BATCH = search_tables._BATCH = 7
     store = Store.open(read_location(location))
-    SearchIndex.open(Path(folder) / "search.db").update(store)
+    open_index(store, Path(folder)).update(store)
 
 
 def test_two_processes_make_one_index(store: Store, tmp_path: Path) -> None:
@@ -100,41 +124,44 @@ def test_two_processes_make_one_index(store: Store, tmp_path: Path) -> None:
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0]
-    index = SearchIndex.open(tmp_path / "search.db")
+    index = open_index(store, tmp_path)
     assert find(index, "number") == set(ids)
-    words = sqlite3.connect(tmp_path / "search.db")
-    assert words.execute("SELECT count(*) FROM words_docsize").fetchone() == (200,)
-    words.close()
+    assert len(index.find_documents(("number",), KINDS)) == 200
+    if isinstance(index, SearchFile):
+        (row,) = index._connection.execute("SELECT count(*) FROM words_docsize").fetchall()
+        assert row == (200,)
 
 
-def test_an_index_of_another_format_is_made_anew(store: Store, tmp_path: Path) -> None:
-    (id,) = add(store, "one")
+def test_an_index_of_another_format_is_made_anew(file_store: Store, tmp_path: Path) -> None:
+    (id,) = add(file_store, "one")
     path = tmp_path / "search.db"
-    SearchIndex.open(path).update(store)
+    SearchFile.open(path).update(file_store)
     old = sqlite3.connect(path)
     old.execute("PRAGMA user_version = 99")
     old.close()
-    index = SearchIndex.open(path)
+    index = SearchFile.open(path)
     assert find(index, "one") == frozenset()
-    index.update(store)
+    index.update(file_store)
     assert find(index, "one") == {id}
 
 
-def test_where_nothing_can_be_written_the_index_is_in_memory(store: Store, tmp_path: Path) -> None:
-    (id,) = add(store, "one")
+def test_where_nothing_can_be_written_the_index_is_in_memory(
+    file_store: Store, tmp_path: Path
+) -> None:
+    (id,) = add(file_store, "one")
     (tmp_path / "no folder").write_text("")
-    index = SearchIndex.open(tmp_path / "no folder" / "search.db")
-    index.update(store)
+    index = SearchFile.open(tmp_path / "no folder" / "search.db")
+    index.update(file_store)
     assert (index.path, set(find(index, "one"))) == ("", {id})
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_is_read_only_stays_as_it_is(store: Store, tmp_path: Path) -> None:
-    (id,) = add(store, "one")
+def test_a_folder_that_is_read_only_stays_as_it_is(file_store: Store, tmp_path: Path) -> None:
+    (id,) = add(file_store, "one")
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o500)
-    index = SearchIndex.open(folder / "search.db")
-    index.update(store)
+    index = SearchFile.open(folder / "search.db")
+    index.update(file_store)
     assert (index.path, set(find(index, "one"))) == ("", {id})
     assert not list(folder.iterdir())
 

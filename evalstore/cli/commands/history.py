@@ -206,8 +206,9 @@ def log(
     """List runs, newest first, or the history of one test.
 
     A run says which tests, system prompts, candidates and evaluators changed since the runs before
-    it. With FILE: the runs that first judged an edit of it, with the edits, and those in which only
-    its verdicts changed; the verdicts are those of the file. With FILE::ROW: the same of a row.
+    it, and the newest ones how many results broke and were fixed. With FILE: the runs that first
+    judged an edit of it, with the edits, and those in which only its verdicts changed; the verdicts
+    are those of the file. With FILE::ROW: the same of a row.
     With --failures: failed calls and how to fix them; with FILE, those of its cases. With --graph:
     the runs that others pushed to a remote have lanes of their own.
     """
@@ -288,7 +289,8 @@ def show(
     `REV:path` shows a test file in a run: its verdicts, what it asked and how it was judged.
     `FILE::ROW` shows why a case passed or failed, where the answer differs from what was
     expected, and since when; `REV:FILE::ROW` shows it in a run, and `@work:FILE::ROW` in the
-    workspace. `FILE` is its only case, or all of them in the newest run that has verdicts.
+    workspace. `FILE` is its only case, or all of them. Without REV, each result comes from the
+    newest run that has it.
     """
     from evalstore.cli.render.show import print_shown
     from evalstore.operations.views import shown_item

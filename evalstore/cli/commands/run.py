@@ -96,6 +96,8 @@ class Mode(NamedTuple):
     remote: str | None = None
     """Where answers are looked up before they are asked for, and shared afterwards."""
     json: bool = False
+    join: str | None = None
+    """The run in progress to take part in."""
 
     @property
     def extent(self) -> Extent:
@@ -126,6 +128,16 @@ MODE: options.Table = {
     "json": options.JSON,
 }
 """The options of `run` and `judge` that choose what is done and shown."""
+MODE_OF_RUN: options.Table = {
+    **MODE,
+    "join": option(
+        "--join",
+        help.EXECUTION,
+        "Take part in the run RUN of the store that is in progress ('@': the newest). Needs the "
+        "keys and --store, but no workspace.",
+        metavar="RUN",
+    ),
+}
 
 
 @app.command()
@@ -184,21 +196,30 @@ def status(
         raise typer.Exit(USAGE)
 
 
-_OF_RUN = {"run_options": OptionGroup(RunOptions, RUN), "mode": OptionGroup(Mode, MODE)}
+_RUN_OPTIONS = OptionGroup(RunOptions, RUN)
 
 
 @app.command()
-@options.grouped(selection=options.selection(), **_OF_RUN)
+@options.grouped(
+    selection=options.selection(), run_options=_RUN_OPTIONS, mode=OptionGroup(Mode, MODE_OF_RUN)
+)
 def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     """Ask and judge what is new, and print the results.
 
     Exit code 1: the gate failed; 3: something is missing or undecided, and running again may help.
     """
+    if mode.join is not None:
+        _join(mode.join, selection, run_options, mode)
+        return
     _carry_out(selection, run_options, mode)
 
 
 @app.command()
-@options.grouped(selection=OptionGroup(SelectionOptions, options.SELECTION_OF_JUDGE), **_OF_RUN)
+@options.grouped(
+    selection=OptionGroup(SelectionOptions, options.SELECTION_OF_JUDGE),
+    run_options=_RUN_OPTIONS,
+    mode=OptionGroup(Mode, MODE),
+)
 def judge(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     """Judge stored answers without a verdict; ask nothing."""
     _carry_out(selection, replace(run_options, judge_only=True), mode)
@@ -254,6 +275,26 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
             exit_code = _push(mode.remote, exit_code)
     if exit_code:
         raise typer.Exit(exit_code)
+
+
+def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mode) -> None:
+    """Take part in a run in progress, whose options were chosen where it was begun."""
+    from evalstore.cli.progress import TerminalProgress
+    from evalstore.cli.render.run import join_line
+    from evalstore.operations.join import join_run
+
+    own = RunOptions(concurrency=options.concurrency)
+    if selection != SelectionOptions() or options != own or mode != Mode(join=name, json=mode.json):
+        raise EvalstoreError(
+            "'--join' takes part in a run as it was begun: only '--concurrency' and '--json' go "
+            "with it",
+            hint="leave out the other options",
+        )
+    report = join_run(here(), name, own, TerminalProgress(Globals.progress))
+    if mode.json:
+        output.document(report)
+    else:
+        output.line(join_line(report))
 
 
 def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None:

@@ -160,7 +160,13 @@ def pull(
 
 
 @app.command()
-def fetch(remote: Remote = None, json: options.Json = False) -> None:
+def fetch(
+    remote: Remote = None,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Changes nothing: fetch never copies results.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
     """Say what a pull would copy, without copying it.
 
     Exit code 6: the remote is damaged, or it or the store cannot be used.

@@ -32,7 +32,7 @@ from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from evalstore.operations.diff_result import Diff
     from evalstore.operations.failures import FailureEntry, FailureLog
@@ -245,5 +245,10 @@ def _entry_lines(log: Log, entry: LogEntry, now: int) -> Iterator[str]:
 
 
 def _verdicts(entry: LogEntry) -> str:
-    counts = entry.verdicts.items()
+    verdicts = _painted(entry.verdicts.items())
+    changed = _painted(zip(("broke", "fixed"), entry.outcome or (), strict=False))
+    return f"{verdicts} ({changed})" if changed else verdicts
+
+
+def _painted(counts: Iterable[tuple[str, int]]) -> str:
     return ", ".join(output.paint(f"{count} {word}", word) for word, count in counts if count)

@@ -8,6 +8,7 @@ from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
 from evalstore.cli.render.status import case_place, print_untrusted
 from evalstore.cli.render.table import BESIDE_PLACE, Table, print_table, shorten_places
+from evalstore.display import money, plural
 from evalstore.operations.cost_text import spending_text
 from evalstore.operations.views.case_reference import show_command
 from evalstore.operations.views.run_text import (
@@ -24,41 +25,58 @@ from evalstore.operations.views.status_text import (
 )
 
 if TYPE_CHECKING:
+    from evalstore.operations.join import JoinReport
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.views.run_results import Extent
     from evalstore.operations.views.run_text import RunSummary
+
+
+def join_line(report: JoinReport) -> str:
+    """Return what this program has done of a run that it has joined."""
+    done = (
+        f"this runner: {plural(report.asked, 'answer')}, "
+        f"{plural(report.judged, 'judgement')}, {money(report.cost)}"
+    )
+    if report.failed:
+        done += f", {plural(report.failed, 'failure')}"
+    if report.run is None:
+        return f"{done}; other runners continue the run"
+    return f"{done}; run {report.run[:8]} {report.status}"
 
 
 def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:
     """Print what a run changed, its verdicts, its summary and the gate."""
     summary = summarise_report(report)
     for warning in report.warnings:
-        output.talk(f"warning: {output.safe(warning)}")
+        output.warn(warning)
     print_changes(report)
     _print_results(report, extent)
     _print_models(report)
-    print_lines([verdict_line(summary, {})])
+    print_lines([verdict_line(summary, {})], output.table_width())
     by_count = sorted(report.failures.items(), key=lambda failure: -failure[1])
-    print_lines(failure_line(message, count, {}) for message, count in by_count)
+    failed = (failure_line(message, count, {}) for message, count in by_count)
+    print_lines(failed, output.table_width())
     print_untrusted(report.untrusted)
     if report.failures:
         output.talk('(use "evalstore log --failures" to see where, and how to fix them)')
     if report.skipped:
-        output.line(f'{skipped_text(report.skipped)} ("evalstore status" lists them)')
+        output.sentence(f'{skipped_text(report.skipped)} ("evalstore status" lists them)')
     output.left_out(report.left_out)
     _print_spending(report)
-    output.line(summary_text(summary))
+    output.sentence(summary_text(summary))
     if report.stopped_at_failure:
-        output.line("stopped at the first failure (-x); the next run continues from there")
+        output.sentence("stopped at the first failure (-x); the next run continues from there")
     _print_end(report, summary, threshold)
     if report.is_refresh and report.asked and report.changes is not None:
-        output.line("the next plain run counts the older answers again; --max-age leaves them out")
+        output.sentence(
+            "the next plain run counts the older answers again; --max-age leaves them out"
+        )
 
 
 def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) -> None:
     """Print why the run was stopped, or whether the gate passed."""
     if stopped := list(stop_lines(summary)):
-        print_lines(stopped)
+        print_lines(stopped, output.table_width())
         if summary.is_refresh:
             output.talk("(use --max-age instead of --refresh to keep it)")
     elif report.gate == "failed":
@@ -98,7 +116,7 @@ def print_changes(report: RunReport, *, is_data: bool = True) -> None:
     if changes is None or not changes.is_any:
         return
     if is_data:
-        print_lines([changes_line(changes)])
+        print_lines([changes_line(changes)], output.table_width())
     else:
         output.talk(changes_line(changes).text)
     runs = f"{output.short(changes.since)} {output.short(report.run)}"

@@ -93,18 +93,30 @@ def _print_results(item: ShownItem) -> None:
         for result in shown
     ]
     models = [output.safe(result["model"]) for result in shown]
+    older = [_older_run(result) for result in shown]
     beside = max(map(output.columns_of, models)) + BESIDE_PLACE
+    beside += max(output.columns_of(text) + 2 * bool(text) for text in older)
     places = shorten_places(places, beside)
     widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
-    for result, word, place, model in zip(shown, words, places, models, strict=True):
+    rows = zip(shown, words, places, models, older, strict=True)
+    for result, word, place, model, run in rows:
         _columns(
             output.paint(output.pad(word, widths[0]), word),
             output.pad(place, widths[1]),
             output.pad(model, widths[2]),
             " ".join(map(output.short, result["sessions"])),
+            output.faint(run) if run else "",
         )
     if len(results) > len(shown):
         output.line(f"… {len(results) - len(shown)} more (-v lists all)")
+
+
+def _older_run(result: Json) -> str:
+    """Return which older run a result of a file is from; empty for one of the shown run."""
+    if "run" not in result:
+        return ""
+    edited = ", edited since" if result.get("edited") else ""
+    return f"(run {output.short(result['run'])}{edited})"
 
 
 def _by_urgency(item: ShownItem) -> list[Json]:
@@ -120,7 +132,7 @@ def _suggest_failure(item: ShownItem) -> None:
     failed = results and results[0]["verdict"] in VERDICTS and results[0]["verdict"] != "pass"
     if not failed or not results[0]["sessions"]:
         return
-    first, run = results[0], item.related.get("run")
+    first, run = results[0], results[0].get("run", item.related.get("run"))
     place = f"{output.short(run) if run else '@work'}:{first['file']}::{first['row']}"
     words = ["evalstore", "show", place, "-m", first["model"]]
     if name := item.prompts.get(first["prompt"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
@@ -13,11 +13,15 @@ from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.status_text import (
     KIND_TITLES,
     change_text,
+    edit_lines,
+    kind_count_text,
     labels_text,
     left_text,
     lost_labels_text,
     nothing_text,
+    outcome_text,
     plan_text,
+    reason_count_text,
     reason_text,
     reason_value_lines,
     remote_texts,
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
 
+T = TypeVar("T")
 _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
 _REASONS = 5
@@ -49,11 +54,11 @@ def print_status(
 ) -> None:
     """Print what `status` and `run -n` report; `options` are those that select the cases."""
     for warning in (*status.refused, *status.warnings):
-        output.talk(f"warning: {output.safe(warning)}")
+        output.warn(warning)
     output.left_out(status.left_out)
     if status.last_run is None:
         output.line("No run yet.")
-    elif status.changes:
+    elif status.changes or status.edits:
         _print_changes(status)
     if status.other_reasons and not explain:
         _print_other_reasons(status)
@@ -63,43 +68,50 @@ def print_status(
     if is_explained:
         _print_items(status)
     is_listed = is_explained or status.other_reasons
-    if status.changes or status.skipped or is_listed or status.last_run is None:
+    if status.changes or status.edits or status.skipped or is_listed or status.last_run is None:
         output.line()
+    if outcome := outcome_text(status):
+        output.sentence(f'{outcome} (use "evalstore diff" to list them)')
     if lost := lost_labels_text(status):
-        output.line(lost)
+        output.sentence(lost)
     if labels := labels_text(status):
-        output.line(
+        output.sentence(
             f'{labels} (use "evalstore run" to record {"it" if status.labels == 1 else "them"})'
         )
     if left := left_text(status):
-        output.line(left)
+        output.sentence(left)
     if status.untrusted:
-        output.line(waiting_text(status))
+        output.sentence(waiting_text(status))
         print_untrusted(status.untrusted)
     if not status.is_any:
-        output.line(nothing_text(status))
+        output.sentence(nothing_text(status))
         _print_remotes(status)
         return
-    output.line(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
+    output.sentence(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
     if not explain:
         run, explained = (
             f"evalstore {command} {options}".rstrip() for command in ("run", "status --explain")
         )
-        separator = ")\n  (use " if options else ", "  # the line gets long
-        output.line(f'  (use "{run}" to do it{separator}"{explained}" to list it with reasons)')
+        hint = f'"{explained}" to list it with reasons)'
+        if options:  # the line gets long
+            output.sentence(f'  (use "{run}" to do it)')
+            output.sentence(f"  (use {hint}")
+        else:
+            output.sentence(f'  (use "{run}" to do it, {hint}')
     _print_remotes(status)
 
 
 def _print_remotes(status: Status) -> None:
     for text in remote_texts(status):
-        output.line(text)
+        output.sentence(text)
 
 
 def _print_changes(status: Status) -> None:
     when = output.ago(status.last_started or 0, time.time_ns() // 1000)
-    output.line(f"Changed since run {output.short(status.last_run or '')} ({when}):")
-    output.line('  (use "evalstore diff -- FILE" to see how)')
-    width = max(output.columns_of(change.file) for change in status.changes)
+    output.sentence(f"Changed since run {output.short(status.last_run or '')} ({when}):")
+    file = " -- FILE" if status.changes else ""
+    output.sentence(f'  (use "evalstore diff{file}" to see how)')
+    width = max((output.columns_of(change.file) for change in status.changes), default=0)
     shared = shared_edits(status.changes)
     for change in status.changes:
         _print_wrapped(
@@ -109,6 +121,9 @@ def _print_changes(status: Status) -> None:
         _print_values(change, 12)
     if shared:
         _print_wrapped(shared_text(shared))
+    for edit in status.edits:
+        columns = None if output.verbose else output.width()
+        print_lines(edit_lines(edit, width=columns, indent=4), output.table_width())
     if hint := row_id_hint(status):
         output.talk(f"({hint})")
 
@@ -116,13 +131,12 @@ def _print_changes(status: Status) -> None:
 def _print_other_reasons(status: Status) -> None:
     """Print why something is pending in test files that have not changed since the last run."""
     reasons = status.other_reasons
-    output.line(f"In test files unchanged since run {output.short(status.last_run or '')}:")
-    shown = reasons if output.verbose else reasons[:_REASONS]
+    output.sentence(f"In test files unchanged since run {output.short(status.last_run or '')}:")
+    shown = _cut(reasons, _REASONS)
     for each in shown:
-        word = "judgement" if each.kind == "judge" else "answer"
         place = each.file if each.files == 1 else f"{each.files:,} files"
         _print_wrapped(
-            f"{output.plural(each.count, word)} in {output.safe(place)}: "
+            f"{reason_count_text(status, each)} in {output.safe(place)}: "
             f"{output.safe(reason_text(each))}"
         )
         _print_values(each, 8)
@@ -132,8 +146,8 @@ def _print_other_reasons(status: Status) -> None:
 
 def _print_skipped(status: Status) -> None:
     output.line()
-    output.line(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
-    shown = status.skipped if output.verbose else status.skipped[:_SHOWN]
+    output.sentence(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
+    shown = _cut(status.skipped, _SHOWN)
     lacks = [f"{output.safe(model)} has no {capability}" for _, _, model, capability in shown]
     places = [output.safe(case_name(file, row)) for file, row, *_ in shown]
     for name, lack in zip(
@@ -165,13 +179,13 @@ def _print_items(status: Status) -> None:
         items = summed(item for item in status.items if item.kind == kind)
         if items:
             output.line()
-            output.line(f"{title} ({sum(item.count for item in items)}):")
+            output.line(f"{title} ({kind_count_text(status, kind, items)}):")
             _print_items_of_kind(items, status.prompts)
             _print_cut(len(items))
 
 
 def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | None, str]]) -> None:
-    shown = items if output.verbose else items[:_SHOWN]
+    shown = _cut(items, _SHOWN)
     places = [case_place(item.file, item.row, item.prompt, prompts) for item in shown]
     models = [" by ".join(filter(None, (item.model, item.evaluator))) for item in shown]
     model_width = max(map(output.columns_of, models))
@@ -192,8 +206,13 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
         output.line(f"    {shared_text(shared)}")
 
 
+def _cut(items: list[T], most: int) -> list[T]:
+    """Return the first items, or all with `-v` and where a line would stand for a single one."""
+    return items if output.verbose or len(items) <= most + 1 else items[:most]
+
+
 def _print_cut(count: int) -> None:
-    if count > _SHOWN and not output.verbose:
+    if count > _SHOWN + 1 and not output.verbose:
         output.line(f"    … {count - _SHOWN} more (-v lists all)")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.exports.columns import COLUMNS, SCHEMA_VERSION
+from evalstore.operations.exports.columns import COLUMNS, SCHEMA_VERSION, Row
 
 if TYPE_CHECKING:
     from evalstore.operations.exports.rows import Export
@@ -37,19 +38,18 @@ def read_table(export: Export) -> Any:
     schema = _make_schema()
     batches = []
     while rows := _take_group(export):
-        batches.append(arrow.RecordBatch.from_pylist(rows, schema))
+        batches.append(_make_batch(rows, schema))
     return arrow.Table.from_batches(batches, schema)
 
 
 def write_parquet(export: Export, file: ByteWriter) -> None:
     """Write the rows in groups, so that few of them are in memory."""
-    import pyarrow as arrow
     from pyarrow import parquet
 
     schema = _make_schema()
     with parquet.ParquetWriter(file, schema) as writer:
         while rows := _take_group(export):
-            writer.write_batch(arrow.RecordBatch.from_pylist(rows, schema))
+            writer.write_batch(_make_batch(rows, schema))
 
 
 def _make_schema() -> Any:
@@ -65,6 +65,17 @@ def _make_schema() -> Any:
     return arrow.schema(
         [(column.name, types[column.type]) for column in COLUMNS],
         metadata={"evalstore.schemaVersion": str(SCHEMA_VERSION)},
+    )
+
+
+def _make_batch(rows: Sequence[Row], schema: Any) -> Any:
+    """Return rows as a `pyarrow.RecordBatch`; they have all columns, in their order."""
+    import pyarrow as arrow
+
+    columns = zip(*(row.values() for row in rows), strict=True)
+    return arrow.RecordBatch.from_arrays(
+        [arrow.array(values, field.type) for values, field in zip(columns, schema, strict=True)],
+        schema=schema,
     )
 
 

@@ -69,6 +69,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
         names = name_prompts_of_cases(project, (case for _, case in batch))
         for cell, case in batch:
             spendings = [spent[id] for id in cell.sessions if id in spent]
+            judged = [judgements[id] for id in cell.evaluations if id in judgements]
             answer = answers.get(cell.sessions[0]) if cell.sessions else None
             yield {
                 "schemaVersion": SCHEMA_VERSION,
@@ -87,13 +88,9 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
                 "attempts": cell.required_answers,
                 "answers": len(cell.sessions),
                 "judgements": len(cell.evaluations),
-                "cost": _sum_costs(map(prices.cost_of_answer, spendings)),
-                "judgingCost": _sum_costs(
-                    prices.cost_of_judgement(judgements[id])
-                    for id in cell.evaluations
-                    if id in judgements
-                ),
-                "latency": _mean(spending.seconds for spending in spendings),
+                "cost": _sum_costs([prices.cost_of_answer(spending) for spending in spendings]),
+                "judgingCost": _sum_costs([prices.cost_of_judgement(each) for each in judged]),
+                "latency": _mean([spending.seconds for spending in spendings]),
                 "test": cell.test,
                 "evaluation": cell.evaluation,
                 "sessions": list(cell.sessions),

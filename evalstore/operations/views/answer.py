@@ -360,6 +360,9 @@ def session_facts(session: Session, *, is_free: bool = False) -> SessionFacts:
     usages = [turn.usage for turn in session.turns]
 
     def total(name: str) -> int | None:
+        if len(usages) == 1:
+            only: int | None = getattr(usages[0], name)
+            return only
         counted = [getattr(usage, name) for usage in usages if getattr(usage, name) is not None]
         return sum(counted) if counted else None
 

@@ -5,7 +5,7 @@ The results of a batch need one query for each kind of content. No model is call
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,12 +32,15 @@ from evalstore.operations.views.judgements import JudgementView, evaluator_names
 from evalstore.operations.views.result_changes import JudgedResult
 from evalstore.planning.version_reader import VersionReader
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.store.costs import JudgingCost
 
 if TYPE_CHECKING:
     from evalstore.operations.attempts import Attempt
     from evalstore.planning.project import Project
     from evalstore.results import Evaluation, Result
     from evalstore.runs import Run
+    from evalstore.store.costs import Spent
+    from evalstore.store.sessions import PricedSession
     from evalstore.values import Case, Json
 
 
@@ -78,9 +81,11 @@ class AnswerReader:
         self._names: dict[str, tuple[str, bool]] = {}
         self._free: dict[str, bool] = {}
         """By model version: whether its answers cost nothing."""
+        self._sessions: Mapping[str, PricedSession] = {}
+        self._judgements: Mapping[str, Evaluation] = {}
 
-    def read(self, results: Sequence[tuple[Result, Case]]) -> Iterator[ResultView]:
-        """Yield the results of a batch with their answers; their versions are read ahead."""
+    def load(self, results: Sequence[tuple[Result, Case]]) -> None:
+        """Read the answers, judgements and versions of a batch, in the place of the last one's."""
         cases = {id(case): case for _, case in results}.values()
         self._versions.read_ahead(
             [
@@ -89,17 +94,35 @@ class AnswerReader:
                 *(("evaluation", case.evaluation) for case in cases),
             ]
         )
-        sessions = self._store.find_sessions(
+        self._sessions = self._store.find_priced_sessions(
             key for result, _ in results for key in result.sessions
         )
-        judgements = self._store.find_evaluations(
+        self._judgements = self._store.find_evaluations(
             key for result, _ in results for key in result.evaluations
         )
-        models = {session.question.model for session in sessions.values()} - self._free.keys()
+        models = {priced.spent.model for priced in self._sessions.values()} - self._free.keys()
         for key, content in self._store.load_contents("model", models).items():
             self._free[key] = content.get("provider") == SCRIPTED
-        evaluators = {judgement.evaluator for judgement in judgements.values()}
+        evaluators = {judgement.evaluator for judgement in self._judgements.values()}
         self._names |= evaluator_names(self._store, evaluators - self._names.keys())
+
+    def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
+        """Return the cost and the duration of those of these sessions that are loaded, by id."""
+        loaded = self._sessions
+        return {key: loaded[key].spent for key in sessions if key in loaded}
+
+    def find_judging_costs(self, evaluations: Iterable[str]) -> dict[str, JudgingCost]:
+        """Return who made those of these evaluations that are loaded, when, and for how much."""
+        loaded = self._judgements
+        return {
+            key: JudgingCost(made.started, made.evaluator, made.cost.usd if made.cost else None)
+            for key in evaluations
+            if (made := loaded.get(key))
+        }
+
+    def read(self, results: Sequence[tuple[Result, Case]]) -> Iterator[ResultView]:
+        """Yield the results of the batch that is loaded, with their answers."""
+        sessions, judgements = self._sessions, self._judgements
         attempts = find_attempts(
             self._store,
             [
@@ -124,7 +147,8 @@ class AnswerReader:
                         ),
                     )
                     for key in result.sessions
-                    if (session := sessions.get(key))
+                    if (priced := sessions.get(key))
+                    for session in (priced.session,)
                 ),
                 tuple(
                     judgement_view(

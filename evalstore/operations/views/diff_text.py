@@ -81,8 +81,12 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
         spans.append(StyledSpan(f"{same_answer_text(len(comparison.same_answer))}, "))
     whose = (StyledSpan(f"{safe(diff.models[1])}: "),) if diff.models else ()
     pending = sum(1 for pair in comparison.unchanged if diff.models and pair.is_pending)
-    unchanged = f"{len(comparison.unchanged) - pending:,} {change_name(diff, 'unchanged')}{hint}"
-    yield StyledLine((*whose, *spans, StyledSpan(unchanged)))
+    count = len(comparison.unchanged) - pending
+    if count or not comparison.same_answer:  # nothing beside those with the same answer reads oddly
+        spans.append(StyledSpan(f"{count:,} {change_name(diff, 'unchanged')}{hint}"))
+    else:
+        spans[-1] = spans[-1]._replace(text=spans[-1].text.removesuffix(", ") + hint)
+    yield StyledLine((*whose, *spans))
     if pending:
         verb = "is" if pending == 1 else "are"
         yield from text_lines(
@@ -203,7 +207,9 @@ def side_lines(
 
     What both sides have in common is said once. Of a side that a person labelled, only the note of
     the label is shown, and of several attempts the feedback on the one that shows the change.
+    A label that no longer counts, as it judged another version, is called so.
     """
+    is_lost = _has_lost_label(diff, pair)
     sides = zip(side_names(diff), (pair.was, pair.now), diff.shown_judgements(pair), strict=True)
     said: dict[tuple[str, str], list[str]] = {}
     for name, side, judgements in sides:
@@ -211,6 +217,8 @@ def side_lines(
             continue
         score = "" if side.score is None else f" (score {side.score:.2g})"
         labels = [id for id in judgements if id in diff.labels]
+        if is_lost and side is pair.was:
+            score += " (label, which no longer counts)"
         texts = dict.fromkeys(
             feedback[id] for id in labels or judgements if feedback.get(id)
         ) or dict.fromkeys(["(no note)"] if labels else [])
@@ -225,3 +233,13 @@ def side_lines(
         yield StyledLine((StyledSpan(f"{label}: "), *first.spans), indent)
         for line in others:
             yield StyledLine(line.spans, indent + len(label) + 2)
+
+
+def _has_lost_label(diff: Diff, pair: Pair) -> bool:
+    """Return whether only the first side of a pair is labelled, for another version of the case."""
+    was, now = pair.was, pair.now
+    if was is None or now is None or diff.models:
+        return False
+    before, after = diff.shown_judgements(pair)
+    is_labelled = not diff.labels.isdisjoint(before) and diff.labels.isdisjoint(after)
+    return is_labelled and (was.tests, was.evaluation) != (now.tests, now.evaluation)

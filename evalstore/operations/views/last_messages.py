@@ -30,7 +30,8 @@ def read_last_messages(contents: Mapping[str, Json]) -> dict[str, str]:
     """Return the last user message of each of these test versions, by id."""
     messages: dict[str, str] = {}
     for id, content in contents.items():
-        for message in deserialize.restore_messages(content.get("messages", ())):
-            if message.role == "user" and not message.filled:
-                messages[id] = text_of(message.parts)
+        for message in reversed(content.get("messages", ())):
+            if message["role"] == "user" and not message.get("filled"):
+                messages[id] = text_of(deserialize.restore_parts(message.get("content", ())))
+                break
     return messages

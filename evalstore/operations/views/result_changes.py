@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.display import plural
+from evalstore.display import plural, short
 from evalstore.operations.judgement_changes import differ_evaluators, judgement_changes
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.views.test_parts import describe_parts, load_test_parts
 from evalstore.planning.version_reader import VersionReader
+from evalstore.reports.answer_pairs import counts_older
 from evalstore.reports.candidate_edits import differ_candidate
 from evalstore.reports.comparison import OTHER_JUDGEMENT, Pair
 from evalstore.reports.word_diff import ChangedLine, diff_lines
@@ -151,13 +152,21 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
     else:
         before, after = _first_difference(old, new)
         hunks = tuple(map(tuple, diff_lines(before, after, _CONTEXT))) if old and new else ()
-        yield ResultChange(_other_answers(len(old), len(new)), hunks)
+        is_older = counts_older(Pair(was.result, now.result), sessions)
+        words = _older_answers(was.run) if is_older else _other_answers(len(old), len(new))
+        yield ResultChange(words, hunks)
     if label := _label(store, was, now):
         yield ResultChange(label)
     models = [{reply.resolved_model for reply in side} - {None} for side in replies]
     if all(models) and models[0].isdisjoint(models[1]):
         names = [", ".join(sorted(map(str, side))) for side in models]
         yield ResultChange(f"the provider answered with {names[1]}, before {names[0]}")
+
+
+def _older_answers(run: Run) -> str:
+    """Return that answers count which are older than those of a run, and why."""
+    words = "same question, and an older stored answer counts"
+    return f"{words}: run {short(run.id)} had asked again" if "refresh" in run.selection else words
 
 
 def _other_answers(was: int, now: int) -> str:

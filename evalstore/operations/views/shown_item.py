@@ -30,7 +30,7 @@ def describe_shown(
 
     `@work` means the current workspace, and `[REV:]FILE::ROW` a case with the explanation of its
     verdict: of the candidate and the system prompt that are named. `FILE` is its case, or if it
-    has several the file in the newest run that has results of it.
+    has several the file with each result of the newest run that has it.
 
     Raises `RevisionError`.
     """
@@ -165,15 +165,17 @@ def _explain_case(
         try:
             return explained_case.explain_case(location, reference, model, prompt)
         except explained_case.SeveralCasesError as error:
-            if error.run is None and not is_chosen:
+            if error.newest is None and not is_chosen:
                 raise
             left = error.select(location, model, prompt or reference.prompt)
-            if error.run is None:
+            if error.newest is None:
                 from evalstore.operations.show_workspace import show_workspace_file
 
                 return show_workspace_file(location, error.file, left)
+            newest = error.newest
+            runs = {result: newest.runs[result].id for result in left}
             with open_store(location) as store:
-                return show_file(location, store, error.run.id, error.file, left)
+                return show_file(location, store, newest.run.id, newest.file, runs)
     if is_chosen:
         raise EvalstoreError(
             "'--model' and '--prompt' select among the results of a case",

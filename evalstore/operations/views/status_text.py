@@ -48,6 +48,23 @@ def work_text(status: Status, *, brief: bool = False) -> str:
     return f"{answers} and make {most if brief else judgements_text(status)}"
 
 
+def kind_count_text(status: Status, kind: str, items: Sequence[PlanItem]) -> str:
+    """Return how many items of a kind there are: `28`, or `14 by checks and up to 14 by models`."""
+    total = sum(item.count for item in items)
+    if kind != "judge" or not status.may_judge_less:
+        return f"{total:,}"
+    by_checks = sum(item.count for item in items if item.evaluator == "checks")
+    by_models = f"up to {total - by_checks:,}"
+    return f"{by_checks:,} by checks and {by_models} by models" if by_checks else by_models
+
+
+def reason_count_text(status: Status, reason: OtherReason) -> str:
+    """Return how many items have a reason: `2 answers`, or `up to 12 judgements`."""
+    if reason.kind != "judge":
+        return plural(reason.count, "answer")
+    return planned_judgements(reason.count, 0, may_be_less=status.may_judge_less)
+
+
 def judgements_text(status: Status) -> str:
     """Return `6 judgements by checks and up to 4 by models`, or `4 judgements`."""
     return planned_judgements(status.judge, status.by_checks, may_be_less=status.may_judge_less)
@@ -89,6 +106,8 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
         return waiting_text(status).rstrip(":")
     if status.labels:
         return unrecorded_text(status)
+    if outcome := outcome_text(status):
+        return outcome
     return left_text(status).rstrip(".") or "nothing to do"
 
 
@@ -103,11 +122,12 @@ def plan_text(status: Status) -> str:
 def remote_texts(status: Status, *, brief: bool = False) -> list[str]:
     """Return for each remote with some of the answers how many, and what a pull would save.
 
-    With `brief` only how many: `origin has 60 of the 68 answers`. Remotes that were never read
-    are named, too.
+    With `brief` only how many: `origin has 60 of the 68 answers`. Then the judgements of stored
+    answers that it may have. Remotes that were never read are named, too.
     """
-    unread = [unread_text(remote, brief=brief) for remote in status.unread_remotes]
-    return _known_texts(status, brief=brief) + unread
+    asks = bool(status.ask or status.waiting_asks)
+    unread = [unread_text(remote, asks=asks, brief=brief) for remote in status.unread_remotes]
+    return _known_texts(status, brief=brief) + _judged_texts(status, brief=brief) + unread
 
 
 def _least(known: RemoteAnswers) -> str:
@@ -126,6 +146,18 @@ def _known_texts(status: Status, *, brief: bool) -> list[str]:
         + (f"saves {_least(each)} {money(each.cost)}" if each.cost else "copies them")
         for each, text in zip(status.remotes, _known_texts(status, brief=True), strict=True)
     ]
+
+
+def _judged_texts(status: Status, *, brief: bool) -> list[str]:
+    total = plural(status.judge - status.by_checks + status.waiting, "judgement")
+    texts = []
+    for each in status.remote_judgements:
+        text = f"{each.remote} may have {each.judgements:,} of the {total}"
+        saves = f"saves up to {money(each.cost)}" if each.cost else "copies what counts"
+        texts.append(
+            text if brief else f"{text}: 'evalstore pull {each.remote} --for-plan' {saves}"
+        )
+    return texts
 
 
 def _candidates_text(status: Status) -> str:
@@ -164,6 +196,22 @@ def labels_text(status: Status) -> str:
 def unrecorded_text(status: Status) -> str:
     """Return `1 label to record`."""
     return f"{plural(status.labels, 'label')} to record"
+
+
+def outcome_text(status: Status) -> str:
+    """Return how many results what is stored breaks and fixes.
+
+    It is empty if there are none, and if the changed files say it all.
+    """
+    in_files = [
+        sum(getattr(change, word) for change in status.changes) for word in ("broke", "fixed")
+    ]
+    causes = status.edits or status.labels
+    if not causes and status.broke <= in_files[0] and status.fixed <= in_files[1]:
+        return ""
+    counts = ((status.broke, "broke"), (status.fixed, "fixed"))
+    listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    return f"Since the last run, by what is stored: {listed}" if listed else ""
 
 
 def lost_labels_text(status: Status) -> str:
@@ -256,9 +304,20 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
 def settled_text(change: FileChange) -> str:
     """Return what became of edited cases that need nothing, and which of them fail."""
     text = "reverted to a stored version" if change.reverted else "answered and judged already"
-    if not change.failing:
-        return text
-    return f"{text} (now {'fails' if change.settled == 1 else f'{change.failing:,} fail'})"
+    now = _outcome_text(change)
+    return f"{text} ({now})" if now else text
+
+
+def _outcome_text(change: FileChange) -> str:
+    """Return `2 fixed, 1 broke, 3 still fail`, or of a single case `now fails`."""
+    failing = max(0, change.failing - change.broke)
+    fails = f"{'still ' * change.reverted}fail{'s' * (failing == 1)}"
+    if change.settled == 1:
+        if change.broke:
+            return "now fails"
+        return fails if failing else "now passes" if change.fixed else ""
+    counts = ((change.fixed, "fixed"), (change.broke, "broke"), (failing, fails))
+    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
 
 
 def reason_text(item: FileChange | OtherReason | PlanItem, shared: tuple[str, ...] = ()) -> str:

@@ -252,12 +252,20 @@ def explain_stored_result(
     *,
     session: str | None = None,
     view: AnswerView | None = None,
+    folder: str | None = None,
+    cells: Sequence[Result] | None = None,
 ) -> VerdictExplanation:
-    """Explain a result of a run; `view` is the page of its answer, if it has been read."""
-    folder = open_workspace(location).settings.paths["tests"]
+    """Explain a result of a run; `view` is the page of its answer, if it has been read.
+
+    `folder` is that of the test files, if it is known. `cells` are all results of its case; None:
+    those in the run.
+    """
+    folder = folder or open_workspace(location).settings.paths["tests"]
     history = find_history(store, folder, result, run)
     view = view or _read_view(location, store, result, run.id, session, history)
-    cells = [cell for cell in read_results(store, run, only=result.file) if cell.row == result.row]
+    if cells is None:
+        in_run = read_results(store, run, only=result.file)
+        cells = [cell for cell in in_run if cell.row == result.row]
     names = _prompt_names(location, cells)
     return VerdictExplanation(
         result=result,

@@ -64,6 +64,9 @@ POSTGRESQL = Dialect(
         "CASE WHEN strpos(content, '\\u0000') > 0 THEN content END"
     ),
     newest_first="started DESC",
+    for_update="FOR UPDATE",
+    skip_locked="FOR UPDATE SKIP LOCKED",
+    clock="(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint",
     joined_ids="count(*), string_agg(id, ''::bytea ORDER BY id)",
 )
 
@@ -182,6 +185,10 @@ class PostgreSQLConnection:
         """Return the rows of a query that ends with `IN`, for these values."""
         query = f"{statement.removesuffix('IN')}= ANY(?) {rest}"
         return self.execute(query, (list(values),)).fetchall()
+
+    def change_in(self, statement: str, values: Sequence[Any], *before: Any) -> None:
+        """Execute a statement that changes rows and ends with `IN`, for these values."""
+        self.execute(f"{statement.removesuffix('IN')}= ANY(?)", (*before, list(values)))
 
     def count(self, query: str, *parameters: Any) -> int:
         """Return the number that a query with one row and one column returns."""

@@ -15,7 +15,7 @@ from evalstore.store import migrations
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
 from evalstore.store.postgresql.schema import COMPUTED, FUNCTIONS, statements
 from evalstore.store.schema_objects import UnexpectedObject
-from evalstore.store.table_columns import LEASES, RUNNERS, TABLES
+from evalstore.store.table_columns import COORDINATION, TABLES
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
@@ -127,7 +127,7 @@ def find_unexpected(
 ) -> list[UnexpectedObject]:
     """Return the differences of a schema from that of the newest migration."""
     unexpected: list[UnexpectedObject] = []
-    tables = {table.name: table for table in (*TABLES.values(), RUNNERS, LEASES)}
+    tables = {table.name: table for table in (*TABLES.values(), *COORDINATION)}
     missing = set(tables)
     for name, kind, columns, triggers, rules, is_filtered in connection.execute(
         _OBJECTS, (address.schema,)

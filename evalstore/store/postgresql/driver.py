@@ -56,6 +56,7 @@ class PostgreSQLDriver:
     """An open database whose tables are those of this program."""
 
     is_remote = True
+    has_search_tables = True
 
     def __init__(self, address: DatabaseAddress, patience: float) -> None:
         """`patience` is how many seconds a server that goes away is waited for."""

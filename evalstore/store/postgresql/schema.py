@@ -7,10 +7,9 @@ them, because there a field of a JSON text is read faster than it is fetched.
 from __future__ import annotations
 
 from evalstore.store.table_columns import (
+    COORDINATION,
     EVALUATIONS,
-    LEASES,
     MIGRATION,
-    RUNNERS,
     SESSIONS,
     TABLES,
     TableColumns,
@@ -83,10 +82,39 @@ def table_statements(table: TableColumns) -> list[str]:
 
 def statements() -> list[str]:
     """Return the statements that create an empty store in the schema that is searched."""
-    tables = (*TABLES.values(), RUNNERS, LEASES)
     return [
         *FUNCTIONS,
-        *(statement for table in tables for statement in table_statements(table)),
+        *(
+            statement
+            for table in (*TABLES.values(), *COORDINATION)
+            for statement in table_statements(table)
+        ),
+        *search_statements(),
         _VERSION,
         f"INSERT INTO alembic_version VALUES ('{MIGRATION}')",
+    ]
+
+
+SEARCH_TEXTS, SEARCH_LINKS = "search_texts", "search_links"
+SEARCH_COLUMNS = {
+    SEARCH_TEXTS: ("number", "id", "part", "kind", "words"),
+    SEARCH_LINKS: ("text", "session"),
+}
+"""The tables of the search index, whose rows are computed from others, with their columns."""
+WORDS = "array_to_tsvector(string_to_array(words, ' '))"
+"""The words of a row, as they are indexed: they are split already, so nothing is parsed."""
+
+
+def search_statements() -> list[str]:
+    """Return the statements that create the tables of the search index.
+
+    A text with many words has several rows. They are in the order in which they were added.
+    """
+    return [
+        f"CREATE TABLE {SEARCH_TEXTS} ( number bigint GENERATED ALWAYS AS IDENTITY, "
+        "id bytea NOT NULL, part integer NOT NULL, kind smallint NOT NULL, "
+        'words text COLLATE "C" NOT NULL, PRIMARY KEY (id, part) )',
+        f"CREATE INDEX ix_{SEARCH_TEXTS}_words ON {SEARCH_TEXTS} USING gin ({WORDS})",
+        f"CREATE TABLE {SEARCH_LINKS} ( text bytea NOT NULL, session bytea NOT NULL, "
+        "PRIMARY KEY (text, session) )",
     ]

@@ -48,6 +48,9 @@ SQLITE = Dialect(
         "CASE WHEN instr(content, '\\u0000') > 0 THEN content END"
     ),
     newest_first="rowid DESC",
+    for_update="",
+    skip_locked="",  # there is one writer at a time
+    clock="CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER)",
     joined_ids=JOINED_IDS,
 )
 
@@ -65,6 +68,10 @@ class SQLiteConnection(sqlite3.Connection):
         """Return the rows of a query that ends with `IN`, for these values."""
         places = ", ".join(["?"] * len(values))
         return self.execute(f"{statement} ({places}) {rest}", values).fetchall()
+
+    def change_in(self, statement: str, values: Sequence[Any], *before: Any) -> None:
+        """Execute a statement that changes rows and ends with `IN`, for these values."""
+        self.executemany(f"{statement} (?)", [(*before, value) for value in values])
 
     def insert(self, table: TableColumns, rows: Sequence[Sequence[Any]]) -> int:
         """Insert rows, in the order of their columns, except those whose id is in the table."""

@@ -32,6 +32,7 @@ class SQLiteDriver:
     """An open SQLite file whose tables are those of this program."""
 
     is_remote = False
+    has_search_tables = False
 
     def __init__(self, pool: Pool, path: Path, busy: int) -> None:
         """`busy` is how many milliseconds to wait for other writers."""

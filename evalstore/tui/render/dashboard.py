@@ -137,10 +137,11 @@ def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
 
 
 def _edited_spans(status: Status, room: int) -> tuple[StyledSpan, ...]:
-    if not status.changes:
+    if not (status.changes or status.edits):
         return (StyledSpan("no test file since the last run" if status.last_run else ""),)
     names = ", ".join(change.file for change in status.changes)
-    text = f"{plural(len(status.changes), 'test file')}: {names}"
+    files = [f"{plural(len(status.changes), 'test file')}: {names}"] if names else []
+    text = "; ".join([*files, *map(str, status.edits)])
     return (StyledSpan(clip(text, room)),)
 
 

@@ -18,6 +18,7 @@ from evalstore.operations.views.run_text import (
 )
 from evalstore.operations.views.status_text import (
     KIND_TITLES,
+    kind_count_text,
     labels_text,
     left_text,
     nothing_text,
@@ -80,7 +81,8 @@ def plan_lines(request: RunRequest, preview: PlanPreview, width: int = 0) -> Ite
         items = [item for item in status.items if item.kind == kind]
         if items:
             yield BLANK
-            yield from _kind_lines(title, items, width)
+            count = kind_count_text(status, kind, items)
+            yield from _kind_lines(f"{title} ({count})", items, width)
     yield from _removed_lines(request, status)
     if any(result.verdict for result in request.before):
         yield BLANK
@@ -110,9 +112,7 @@ def _kind_lines(title: str, items: list[PlanItem], width: int) -> Iterator[Style
         first.setdefault(reason, item)
     names = ", ".join(f"{safe(name)} {count:,}" for name, count in models.most_common())
     by = "by " if items[0].kind == "judge" else ""
-    yield StyledLine(
-        (StyledSpan(f"{title} ({models.total():,})  ", "heading"), StyledSpan(f"{by}{names}"))
-    )
+    yield StyledLine((StyledSpan(f"{title}  ", "heading"), StyledSpan(f"{by}{names}")))
     for reason, count in reasons.most_common(_REASONS):
         number = f"{count:>5,}x  "
         for line in text_lines(f"{number}{reason}", indent=2):

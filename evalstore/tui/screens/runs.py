@@ -62,7 +62,8 @@ Nothing has been run yet.
 _HELP = """\
 The state of the workspace above all runs, the newest first: the pass rate that stored answers give
 it now, with its 95 % interval; pending work and its price; cases that broke in the last runs and
-were not fixed since; the pass rates of the runs of all cases, from 0 to 100 %.
+were not fixed since; the pass rates of the runs of all cases, from 0 to 100 %. Of cases that broke
+for which there is no room, {history.compare} on the run of that time lists all.
 
 A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
 by their signs), the price and the message, or what was edited since the run before. A run that is

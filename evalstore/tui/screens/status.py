@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from evalstore.display import plural, safe, widest
+from evalstore.display import planned_judgements, plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
 from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.edit_place import EditPlace
@@ -17,6 +17,7 @@ from evalstore.operations.views.status_text import (
     change_text,
     labels_text,
     nothing_text,
+    outcome_text,
     pending_text,
     reason_text,
     unrecorded_text,
@@ -310,16 +311,26 @@ def _summary(status: Status) -> str:
 def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
     from evalstore.operations.status_report import summed
 
-    if status.changes and status.last_run:
+    if (status.changes or status.edits) and status.last_run:
         last = f"run {(status.last_run or '')[:8]} ({when(status.last_started or 0)})"
         yield _Title("changed", f"since {last}")
         yield from status.changes
+        for edit in status.edits:
+            yield _Title("", str(edit))
     for kind, name in (("ask", "ask"), ("record", "take"), ("judge", "judge")):
         items = [item for item in status.items if item.kind == kind]
         if items:
-            unit = "recorded answer" if kind == "record" else _UNITS[kind]
-            yield _Title(name, plural(sum(item.count for item in items), unit))
+            count = sum(item.count for item in items)
+            if kind == "judge":
+                by_checks = sum(item.count for item in items if item.evaluator == "checks")
+                less = status.may_judge_less
+                text = planned_judgements(count, by_checks if less else 0, may_be_less=less)
+            else:
+                text = plural(count, "recorded answer" if kind == "record" else "answer")
+            yield _Title(name, text)
             yield from summed(items)
+    if outcome := outcome_text(status):
+        yield _Title("record", outcome)
     if status.labels:
         yield _Title("record", labels_text(status))
     rest = [line.spans[0].text for line in left_lines(status) if line.spans]
@@ -331,7 +342,6 @@ def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
 
 _ON_ANSWERS = ("label", "unlabel", "judge_again", "copy_answer")
 """Actions on answers, which the lines of this page do not have."""
-_UNITS = {"ask": "answer", "judge": "judgement"}
 
 
 _EDIT_HINT = "\n\n{case.edit} in the cases edits a test; {history.status} then shows what it means."

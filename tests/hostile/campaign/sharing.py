@@ -30,7 +30,7 @@ COMMANDS = (
     ("pull", "--for-plan"),
     ("fetch",),
     ("remote", "show"),
-    ("remote", "gc", "--grace", "0d"),
+    ("remote", "gc", "--grace", "0.001s"),
     ("run", "--remote", "origin", "--fail-on", "none"),
 )
 MODEL = "id: one\nprovider: scripted\nresponses: [{answer: Fine.}]\n"

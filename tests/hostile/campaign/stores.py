@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.store import migrations
+from evalstore.store.table_columns import COORDINATION
 from tests.hostile.campaign.trial import Trial
-from tests.laws.fakes import read_rows
 
 Rows = dict[tuple[str, bytes], tuple[Any, ...]]
-PASSING = ("runners", "leases")
+PASSING = tuple(table.name for table in COORDINATION)
 """Tables whose rows come and go."""
 
 
@@ -27,7 +27,20 @@ def all_rows(trial: Trial, *tables: str, path: Path | None = None) -> Rows:
     path = path or path_of(trial)
     if not path.exists() or path.stat().st_size == 0:
         return {}
-    return {key: row for key, row in read_rows(path).items() if not tables or key[0] in tables}
+    return {key: row for key, row in _read_rows(path).items() if not tables or key[0] in tables}
+
+
+def _read_rows(path: Path) -> Rows:
+    """Every row of a file by table and id."""
+    with closing(sqlite3.connect(path)) as store:
+        names = [
+            name
+            for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if name != "alembic_version"
+        ]
+        return {
+            (name, row[0]): row for name in names for row in store.execute(f"SELECT * FROM {name}")
+        }
 
 
 def rows(trial: Trial, *tables: str) -> Rows:

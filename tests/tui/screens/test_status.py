@@ -284,7 +284,7 @@ def test_what_explains_a_line_of_pending_work_is_edited_first(
         does(editor, "echo 'Be terse.' > \"$1\"")
         await press(pilot, "enter")
         assert opened() == str(workspace / "prompts/desk.md")
-        assert "4x  system prompt changed" in screen(pilot)
+        assert "4x  system prompt desk changed" in screen(pilot)
 
     drive(scenario, revision="@work")
 

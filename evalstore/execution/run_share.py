@@ -1,0 +1,104 @@
+"""Writes what a runner has done of a shared run: what it has spent, asked and judged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from evalstore.execution.shared_work import SharedWork
+    from evalstore.store import Store
+    from evalstore.store.shared_runs import RunShare
+    from evalstore.values import Json
+
+_NUMBERS = ("asked", "recorded", "judged", "judged_by_checks", "failed", "permanent_failures")
+_COSTS = ("cost", "judge_cost")
+_ENDS = ("interrupted", "over_budget", "time_is_up", "stopped_at_failure")
+LEADS = "leads"
+"""The field that is true for the runner that has begun the run."""
+ENDED = "ended"
+"""The field that is true when a runner has nothing left to do."""
+
+
+class ShareWriter:
+    """The share of this runner; its costs are in USD."""
+
+    def __init__(
+        self,
+        store: Store,
+        run: SharedWork,
+        runner: str,
+        outcome: ExecutionCounts,
+        on_end: Callable[[], None],
+    ) -> None:
+        """`on_end` is called when another runner has recorded the run."""
+        self._on_end = on_end
+        self._store = store
+        self._run = run
+        self._runner = runner
+        self._outcome = outcome
+        self._writing = asyncio.Lock()
+        self.reserved = 0.0
+        self.spent = 0.0
+        self.reserved_elsewhere = 0.0
+        """What calls in flight of other runners may cost, when it was last read."""
+        self.spent_elsewhere = 0.0
+
+    async def reserve(self, usd: float) -> bool:
+        """Reserve more for calls; returns False, and reserves nothing, if it is above the limit."""
+        async with self._writing:
+            self.reserved += usd
+            is_within = await self._write(ended=False)
+            if not is_within:
+                self.reserved -= usd
+            return is_within
+
+    async def write(self, *, ended: bool = False) -> None:
+        """Note what was done so far; `ended` tells that this runner has nothing left to do."""
+        async with self._writing:
+            await self._write(ended=ended)
+
+    def describe(self) -> str:
+        """Return what this runner has done so far, as JSON."""
+        return json.dumps(describe_counts(self._outcome, leads=self._run.leads, ended=False))
+
+    async def _write(self, *, ended: bool) -> bool:
+        counts = describe_counts(self._outcome, leads=self._run.leads, ended=ended)
+        state = await asyncio.to_thread(
+            self._store.write_share, self._run.id, self._runner, self.reserved, self.spent, counts
+        )
+        self.reserved_elsewhere, self.spent_elsewhere = state.reserved, state.spent
+        if not state.is_open:
+            self._on_end()
+        return state.is_within
+
+
+def describe_counts(outcome: ExecutionCounts, *, leads: bool, ended: bool) -> Json:
+    """Return the counts of an outcome as JSON."""
+    numbers = {name: getattr(outcome, name) for name in (*_NUMBERS, *_COSTS, *_ENDS, "priced")}
+    spending = [[*key, asdict(spent)] for key, spent in outcome.spending.items()]
+    lists = {"failures": dict(outcome.failures), "spending": spending}
+    return {**numbers, **lists, LEADS: leads, ENDED: ended}
+
+
+def add_shares(outcome: ExecutionCounts, shares: Iterable[RunShare]) -> None:
+    """Add the counts of other runners to the outcome of this one."""
+    for share in shares:
+        counts = share.counts
+        for name in (*_NUMBERS, *_COSTS):
+            setattr(outcome, name, getattr(outcome, name) + counts.get(name, 0))
+        for name in _ENDS:
+            setattr(outcome, name, getattr(outcome, name) or counts.get(name, False))
+        outcome.priced &= counts.get("priced", True)
+        for message, times in counts.get("failures", {}).items():
+            outcome.failures[message] = outcome.failures.get(message, 0) + times
+        for model, role, spent in counts.get("spending", ()):
+            total = outcome.spending.setdefault((model, role), ModelSpending())
+            for name, value in spent.items():
+                setattr(total, name, getattr(total, name) + value)

@@ -1,0 +1,176 @@
+"""Carries out the plans of a run, and records the run; alone or together with other programs."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import __version__
+from evalstore.errors import StoreError
+from evalstore.execution.execution_counts import ExecutionCounts
+from evalstore.git import read_state
+from evalstore.operations.run_report import describe_spending
+from evalstore.operations.run_totals import RunTotals
+from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from evalstore.clock import Clock
+    from evalstore.execution.shared_work import SharedWork
+    from evalstore.operations.progress import ProgressListener
+    from evalstore.operations.run_plans import Plans
+    from evalstore.operations.run_preview import PlanTotals
+    from evalstore.operations.shared_run import RunOrigin
+    from evalstore.planning.options import RunOptions, SelectionOptions
+    from evalstore.planning.project import Project
+
+
+def carry_out(
+    project: Project,
+    survey: PlanTotals,
+    plans: Plans,
+    started: int,
+    clock: Clock,
+    options: RunOptions,
+    listener: ProgressListener,
+    shared: SharedWork | None = None,
+    plan_again: Callable[[], Plans] | None = None,
+) -> tuple[RunTotals, ExecutionCounts, OwnCounts | None]:
+    """Carry out the plans of a run; returns its totals and counts.
+
+    They include those of the other runners of a `shared` run, which `plan_again` plans once more
+    when it was stopped: it has more results than this runner knows. The counts of this one alone
+    are last. If another runner will record the run, the totals are incomplete, and the outcome has
+    the counts of this runner.
+    """
+    totals = RunTotals(project, started, project.settings.verdict, plans.shared)
+    if survey.is_empty:
+        outcome = ExecutionCounts()
+        for plan in plans.take():
+            totals.add(plan, outcome)
+        return totals, outcome, None
+    # These modules take as long to import as all others together.
+    from evalstore.operations.run_control import carry_out_plans
+
+    outcome, shares = carry_out_plans(
+        project, survey, plans.take(), totals.add, clock, options, listener, shared
+    )
+    own = OwnCounts(
+        outcome.asked, outcome.judged, outcome.failed, outcome.cost + outcome.judge_cost
+    )
+    if shares is None:
+        return totals, outcome, own._replace(is_last=False)
+    if shares:
+        from evalstore.execution.run_share import add_shares
+
+        add_shares(outcome, shares)
+        # What other runners have just paid for was found in the store, as if it were older.
+        theirs = outcome.cost + outcome.judge_cost - own.cost
+        if plan_again and (outcome.over_budget or outcome.interrupted or totals.count("pending")):
+            plans = plan_again()
+            totals = RunTotals(project, started, project.settings.verdict, plans.shared)
+            for plan in plans.take():
+                totals.add(plan, ExecutionCounts())
+            theirs += own.cost
+        totals.saved = max(totals.saved - theirs, 0.0)
+    return totals, outcome, own
+
+
+def record(project: Project, finished: FinishedRun, shared: SharedWork | None) -> Run:
+    """Record a run with its results; one that is shared is recorded by one of its runners."""
+    if shared is None:
+        return project.store.record_run(_make_run(project, finished, secrets.token_hex(8)))
+    run = _make_run(project, finished, shared.id[:16])
+    if recorded := project.store.record_shared_run(shared.id, run):
+        return recorded
+    for other in project.store.find_recent_runs():
+        if other.nonce == run.nonce:
+            return other
+    raise StoreError(
+        "the run was ended by another program, and its record is missing",
+        hint="run again: what was answered and judged is stored",
+    )
+
+
+class OwnCounts(NamedTuple):
+    """What one runner of a shared run has done."""
+
+    asked: int
+    judged: int
+    failed: int
+    cost: float
+    """USD"""
+    is_last: bool = True
+    """Whether it records the run."""
+
+
+class FinishedRun(NamedTuple):
+    """The facts of a run whose plans are carried out, for its record and its report."""
+
+    selection: SelectionOptions
+    options: RunOptions
+    totals: RunTotals
+    outcome: ExecutionCounts
+    origin: RunOrigin
+    ended: int
+
+
+def _make_run(project: Project, finished: FinishedRun, nonce: str) -> Run:
+    """Return the run to record; stores its results."""
+    settings, outcome, origin = project.settings, finished.outcome, finished.origin
+    return Run(
+        id="",
+        nonce=nonce,
+        started=origin.started,
+        ended=max(finished.ended, origin.started),
+        status=_status(finished.totals, outcome),
+        message=origin.message,
+        snapshot=origin.snapshot,
+        results=finished.totals.store_tree(),
+        candidates=tuple(
+            RunCandidate(candidate.id, candidate.model, candidate.temperature)
+            for candidate in project.candidates(finished.selection)
+        ),
+        evaluators=tuple(
+            RunEvaluator(judge.id, judge.evaluator) for judge in project.judges(finished.selection)
+        ),
+        settings={
+            "attempts": settings.attempts,
+            "evaluationsPerEvaluator": settings.evaluations_per_evaluator,
+            "verdict": settings.verdict,
+            "maxTestOutputTokens": settings.max_test_output_tokens,
+        },
+        selection=origin.selection,
+        judge_only=finished.options.judge_only,
+        asked=outcome.asked,
+        recorded=outcome.recorded,
+        judged=outcome.judged,
+        reused=finished.totals.answers - outcome.asked - outcome.recorded,
+        failed=outcome.failed,
+        verdicts=finished.totals.verdicts,
+        cost=round(outcome.cost + outcome.judge_cost, 8) if outcome.priced else None,
+        spending=describe_spending(outcome, settings),
+        git=origin.git,
+        version=__version__,
+        author=origin.author,
+        cases=RunCases(
+            finished.totals.cases,
+            sum(len(file.cases) for file in project.reading.files.values()),
+        ),
+    )
+
+
+def _status(totals: RunTotals, outcome: ExecutionCounts) -> str:
+    if outcome.interrupted:
+        return "interrupted"
+    if outcome.over_budget:
+        return "over budget"
+    return "incomplete" if outcome.failed or totals.count("pending") else "complete"
+
+
+def git_state(root: Path) -> RunCommit | None:
+    """Return the commit of the workspace and whether it has changes; None outside of git."""
+    state = read_state(root)
+    return RunCommit(state.commit, state.dirty) if state else None

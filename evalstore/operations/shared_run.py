@@ -1,0 +1,150 @@
+"""Describes a run in progress in the store, so that other programs can join it.
+
+The description has the settings, the models and the prompts as texts, and names the snapshot of
+the cases, which is in the store already. So a runner that joins needs no workspace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import __version__
+from evalstore.errors import EvalstoreError
+from evalstore.execution.shared_work import SharedWork
+from evalstore.files.access import LARGEST_TEXT
+from evalstore.files.atomic_write import write_whole
+from evalstore.operations.run_preview import most_cost
+from evalstore.runs import RunCommit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.planning.options import RunOptions
+    from evalstore.planning.project import Project
+    from evalstore.store.shared_runs import SharedRun
+    from evalstore.values import Json
+    from evalstore.workspace.folder import WorkspaceFolder
+
+FORMAT = 1
+"""Increase this number when the description changes."""
+_FOLDERS = {
+    "prompts": (".md",),
+    "models": (".yaml", ".yml"),
+    "providers": (".yaml", ".yml"),
+    "currencies": (".yaml", ".yml"),
+}
+"""The folders that a runner needs, with the suffixes of their files."""
+_LARGEST = 8 * 2**20
+"""The most characters of a description."""
+_OPTIONS = ("concurrency", "timeout", "retries", "judge_only", "max_time", "exit_first")
+"""The options of a run that hold for all its runners."""
+
+
+class RunOrigin(NamedTuple):
+    """Where a run comes from: its cases, and who has begun it."""
+
+    snapshot: str
+    started: int
+    selection: dict[str, Json]
+    message: str | None
+    git: RunCommit | None
+    author: str | None
+
+
+def share_run(project: Project, origin: RunOrigin, options: RunOptions) -> SharedWork:
+    """Describe a run in the store, so that other programs can join it.
+
+    If that is not possible, the run has no description, and others cannot join it; its limit of
+    cost holds all the same.
+    """
+    limit = most_cost(project, options)
+    shared = SharedWork(secrets.token_hex(16), leads=True, cost_limit=limit)
+    description: Json = {"format": FORMAT, "version": __version__}
+    try:
+        description |= _describe(project, origin, options)
+        _require_shareable(description, shared.id)
+    except EvalstoreError as error:
+        description["problem"] = str(error)
+    project.store.add_shared_run(shared.id, description, limit)
+    return shared
+
+
+def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[str, Json]:
+    workspace = project.workspace
+    return {
+        "files": _read_files(workspace),
+        "config": workspace.config.name,
+        "overrides": list(project.location.overrides),
+        "snapshot": origin.snapshot,
+        "started": origin.started,
+        "selection": origin.selection,
+        "message": origin.message,
+        "git": list(origin.git) if origin.git else None,
+        "author": origin.author,
+        "options": {name: getattr(options, name) for name in _OPTIONS},
+    }
+
+
+def _read_files(workspace: WorkspaceFolder) -> dict[str, str]:
+    """Return the texts of the settings, and of the models and prompts, by path."""
+    names = [
+        name
+        for kind, suffixes in _FOLDERS.items()
+        for name in workspace.find_files(kind, *suffixes)
+    ]
+    texts = {workspace.config.name: workspace.config.read_text(encoding="utf-8")}
+    for name in names:
+        texts[name] = workspace.read_bytes(name, LARGEST_TEXT).decode("utf-8", "strict")
+    return texts
+
+
+def _require_shareable(description: Json, id: str) -> None:
+    """Raise `EvalstoreError` for a description with a key in it, or one that is too large."""
+    from evalstore.sharing.secret_scan import SecretScan
+    from evalstore.store.records import StoredRecord
+
+    text = json.dumps(description, ensure_ascii=False)
+    if len(text) > _LARGEST:
+        raise EvalstoreError(f"its settings, models and prompts have {len(text):,} characters")
+    if found := SecretScan(os.environ).find(StoredRecord("shared_runs", id, text)):
+        raise EvalstoreError(f"its settings, models or prompts contain {found.name}")
+
+
+def require_joinable(run: SharedRun) -> None:
+    """Raise `EvalstoreError` if a run in progress cannot be joined by this program."""
+    version = run.description.get("version")
+    if version != __version__ or run.description.get("format") != FORMAT:
+        raise EvalstoreError(
+            f"run {run.id[:8]} was begun by evalstore {version}, and this is {__version__}",
+            hint="use the same version on all machines",
+        )
+    if problem := run.description.get("problem"):
+        raise EvalstoreError(f"run {run.id[:8]} cannot be joined: {problem}")
+
+
+def write_files(run: SharedRun, folder: Path) -> None:
+    """Write the settings, models and prompts of a run in progress into an empty folder."""
+    for name, text in run.description["files"].items():
+        path = folder / name
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise EvalstoreError(
+                f"run {run.id[:8]} names a file outside of its workspace: '{name}'"
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text.encode(), durable=False)
+
+
+def restore_origin(run: SharedRun) -> RunOrigin:
+    """Return where a run in progress comes from."""
+    described = run.description
+    return RunOrigin(
+        described["snapshot"],
+        described["started"],
+        described["selection"],
+        described["message"],
+        RunCommit(*described["git"]) if described["git"] else None,
+        described["author"],
+    )

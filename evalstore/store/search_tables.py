@@ -1,0 +1,323 @@
+"""The search index of a store in PostgreSQL: tables of the store, for all who use it.
+
+Texts are split into words here, as FTS5 does for a SQLite file, and PostgreSQL indexes the words
+(GIN): nobody has to fetch all texts, and each text is read once, by whoever searches first after it
+was stored. The index finds the texts with all words of a phrase; whether these stand side by side,
+the text of their words tells. So the limits that PostgreSQL sets to positions do not matter.
+
+An index with other tables than those of `search_statements` is made anew. Words that are folded in
+another way need a migration that empties the tables, because programs of several versions may
+share them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from evalstore.errors import EvalstoreError, StoreError
+from evalstore.store.database import select_each
+from evalstore.store.driver import Connection
+from evalstore.store.ids import as_bytes, as_digits, as_id
+from evalstore.store.postgresql.schema import (
+    SEARCH_COLUMNS,
+    SEARCH_LINKS,
+    SEARCH_TEXTS,
+    WORDS,
+    search_statements,
+)
+from evalstore.store.search_index import Report, add_batches
+from evalstore.store.search_texts import (
+    KINDS,
+    TABLES,
+    Kind,
+    iterate_links,
+    list_named,
+    read_searched,
+    searchable_text,
+)
+from evalstore.store.search_words import Phrase, list_phrases, list_words
+from evalstore.store.store import Store
+from evalstore.store.table_columns import TableColumns
+from evalstore.values import Json
+
+_BATCH = 1_000
+"""Texts in one transaction, for which others who add texts, and an interruption, wait."""
+_LONGEST_WORD = 500
+"""Characters by which words are told apart; PostgreSQL takes 2,046 bytes."""
+_LONGEST_PART = 200_000
+"""Characters of the words of one row: in bytes less than the megabyte that PostgreSQL takes."""
+_OVERLAP = 64
+"""Words at the end of a row that the next one has, too, because a phrase may begin there."""
+_LOOKED_UP = 32
+"""Words of a phrase that are looked up in the index; all of them are compared."""
+_MOST_PHRASES = 100
+_ID_BYTES = 16
+_TEXTS = TableColumns(
+    SEARCH_TEXTS,
+    {"id": "BLOB", "part": "BIGINT", "kind": "BIGINT", "words": "TEXT"},
+    frozenset({"id"}),
+)
+_LINKS = TableColumns(
+    SEARCH_LINKS, {"text": "BLOB", "session": "BLOB"}, frozenset({"text", "session"})
+)
+_LOCK = "SELECT pg_advisory_xact_lock(1702061939, hashtext(current_schema()::text))"
+"""Held by whoever makes the tables or adds texts to them."""
+_STATE = """
+SELECT c.relname::text,
+    c.relkind = 'r' AND NOT (c.relhasrules OR c.relhastriggers OR c.relrowsecurity),
+    ARRAY(SELECT a.attname::text FROM pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
+    (SELECT count(*) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = current_schema() AND c.relname = ANY(?)
+"""
+_INDEXES = {SEARCH_TEXTS: 2, SEARCH_LINKS: 1}
+_IS_READ_ONLY = "current_setting('transaction_read_only') = 'on'"
+_MAY_CREATE = (
+    f"SELECT NOT {_IS_READ_ONLY} AND has_schema_privilege(current_schema()::text, 'CREATE')"
+)
+_MAY_ADD = (
+    f"SELECT NOT {_IS_READ_ONLY} AND has_table_privilege('{SEARCH_TEXTS}', 'INSERT') "
+    f"AND has_table_privilege('{SEARCH_LINKS}', 'INSERT')"
+)
+
+
+class SearchTables:
+    """The index of an open store; see `SearchIndex`."""
+
+    in_memory = False
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.missing = 0
+
+    def close(self) -> None:
+        """Do nothing: the store is closed by itself."""
+
+    # --- updating
+
+    def update(self, store: Store, report: Report = lambda _done, _all: True) -> bool:
+        """Add the texts of the store that are not in the index; False when `report` ended it.
+
+        Who may only read the store searches what others have added; `missing` says how many
+        texts they have not. Raises `StoreError` where nobody has made an index yet.
+        """
+        self._ensure_tables()
+        self.missing = 0
+        missing = _find_missing(store)
+        if any(missing.values()) and not _is_true(store, _MAY_ADD):
+            self.missing = sum(len(ids) // _ID_BYTES for ids in missing.values())
+            return report(0, 0)
+
+        def add(kind: Kind, ids: list[str]) -> None:
+            store.write(lambda connection: _add(connection, kind, ids))
+
+        return add_batches(missing, _BATCH, report, add)
+
+    def _ensure_tables(self) -> None:
+        with self._store._reading() as connection:
+            if _is_sound(connection):
+                return
+        if not _is_true(self._store, _MAY_CREATE):
+            raise StoreError(
+                f"the texts of the store '{self._store.path}' are not indexed yet",
+                hint="they are when a user who may write to it has searched",
+            )
+        self._store.write(_make_tables)
+
+    # --- searching
+
+    def find_sessions(self, words: Sequence[str]) -> frozenset[str]:
+        """Return the sessions whose answer, feedback, test and instructions have all words.
+
+        The last word may be the beginning of a word. Empty when `words` has no word.
+        """
+        phrases = _list_phrases(words)
+        query = _with_texts(
+            phrases,
+            " INTERSECT ".join(
+                f"SELECT session FROM {SEARCH_LINKS} WHERE text IN (SELECT id FROM {name})"
+                for name in _names(phrases)
+            ),
+        )
+        with self._searching() as connection:
+            rows = connection.execute(query, _parameters(phrases)) if phrases else ()
+            return frozenset(as_digits(id) for (id,) in rows)
+
+    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
+        """Return the texts of these kinds that contain all words, as kind and id.
+
+        They are in the order in which the index got to know them.
+        """
+        phrases = _list_phrases(words)
+        if not phrases:
+            return []
+        first, *others = _names(phrases)
+        also = "".join(f" AND id IN (SELECT id FROM {name})" for name in others)
+        query = _with_texts(
+            phrases,
+            f"SELECT kind, id FROM {first} WHERE true{also} "
+            "GROUP BY kind, id ORDER BY min(number)",  # a text may have several rows
+        )
+        with self._searching() as connection:
+            rows = connection.execute(query, _parameters(phrases))
+            listed = [(KINDS[kind], as_digits(id)) for kind, id in rows]
+        return [document for document in listed if document[0] in kinds]
+
+    def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return the sessions that each of these texts belongs to, sorted."""
+        query = f"SELECT text, session FROM {SEARCH_LINKS} WHERE text IN"
+        links: dict[str, list[str]] = defaultdict(list)
+        with self._searching() as connection:
+            for text, session in select_each(connection, query, documents):
+                links[as_digits(text)].append(as_digits(session))
+        return {text: tuple(sorted(sessions)) for text, sessions in links.items()}
+
+    @contextmanager
+    def _searching(self) -> Iterator[Connection]:
+        with self._store.snapshot() as connection:
+            # The planner does not know that it takes long to split the words of all rows.
+            connection.execute("SET LOCAL enable_seqscan = off")
+            yield connection
+
+
+# --- queries
+
+
+def _list_phrases(words: Sequence[str]) -> list[Phrase]:
+    phrases = list_phrases(words)
+    if len(phrases) > _MOST_PHRASES:
+        raise EvalstoreError(
+            f"{len(phrases)} words are too many to search for: at most {_MOST_PHRASES}",
+            hint="leave some out, or put those that stand side by side in quotation marks",
+        )
+    return phrases
+
+
+def _names(phrases: Sequence[Phrase]) -> list[str]:
+    return [f"texts_{number}" for number in range(len(phrases))]
+
+
+def _with_texts(phrases: Sequence[Phrase], query: str) -> str:
+    """Return a query in which each name is the rows of texts with a phrase.
+
+    They are MATERIALIZED: joined with the rest, each row's words would be split again.
+    """
+    texts = ", ".join(
+        f"{name} AS MATERIALIZED "
+        f"(SELECT id, kind, number FROM {SEARCH_TEXTS} WHERE {WORDS} @@ ?::tsquery"
+        + " AND strpos(' ' || words || ' ', ?) > 0" * (len(phrase.words) > 1)
+        + ")"
+        for name, phrase in zip(_names(phrases), phrases, strict=True)
+    )
+    return f"WITH {texts} {query}"
+
+
+def _parameters(phrases: Sequence[Phrase]) -> list[str]:
+    parameters: list[str] = []
+    for phrase in phrases:
+        parameters.append(_lexemes(phrase))
+        if len(phrase.words) > 1:
+            parameters.append(f" {_join(phrase.words)}" + " " * (not phrase.is_prefix))
+    return parameters
+
+
+def _lexemes(phrase: Phrase) -> str:
+    """Return a query for the words of a phrase, in which no character is special."""
+    lexemes = [f"'{_cut(word)}'" for word in phrase.words]
+    if phrase.is_prefix and lexemes:
+        lexemes[-1] += ":*"
+    return " & ".join(list(dict.fromkeys(lexemes))[:_LOOKED_UP])
+
+
+# --- adding texts
+
+
+def _find_missing(store: Store) -> dict[Kind, bytes]:
+    """Return the sorted ids of each kind that are not in the index, concatenated."""
+    query = " UNION ALL ".join(
+        f"SELECT {number} AS kind, id FROM {TABLES[kind]} AS stored WHERE NOT EXISTS "
+        f"(SELECT 1 FROM {SEARCH_TEXTS} AS known WHERE known.id = stored.id AND part = 0)"
+        for number, kind in enumerate(KINDS)
+    )
+    missing = {kind: bytearray() for kind in KINDS}  # lists of ids would need far more memory
+    with store.snapshot() as connection:
+        for number, id in connection.stream(f"{query} ORDER BY kind, id"):
+            missing[KINDS[number]] += as_id(id)
+    return {kind: bytes(ids) for kind, ids in missing.items()}
+
+
+def _add(connection: Connection, kind: Kind, ids: Sequence[str]) -> None:
+    """Add texts that nobody else has added meanwhile."""
+    connection.execute(_LOCK)
+    query = f"SELECT id FROM {SEARCH_TEXTS} WHERE part = 0 AND id IN"
+    known = {as_digits(id) for (id,) in select_each(connection, query, ids)}
+    contents = read_searched(connection, kind, [id for id in ids if id not in known])
+    connection.insert(_TEXTS, list(_text_rows(kind, contents)))
+    connection.insert(_LINKS, list(_link_rows(kind, contents)))
+
+
+def _text_rows(kind: Kind, contents: Mapping[str, Json]) -> Iterator[tuple[object, ...]]:
+    for id, content in contents.items():
+        for part, words in enumerate(_split(list_words(searchable_text(kind, content)))):
+            yield as_bytes(id), part, KINDS.index(kind), words
+
+
+def _link_rows(kind: Kind, contents: Mapping[str, Json]) -> Iterator[tuple[object, ...]]:
+    for id, content in contents.items():
+        for text, session in iterate_links(kind, id, list_named(kind, content)):
+            yield as_bytes(text), as_bytes(session)
+
+
+def _split(words: Sequence[str]) -> Iterator[str]:
+    """Yield the words of each row of a text, of which there is at least one."""
+    joined = _join(words)
+    if len(joined) <= _LONGEST_PART:
+        yield joined
+        return
+    start = size = 0
+    for number, word in enumerate(words):
+        size += min(len(word), _LONGEST_WORD) + 1
+        if size > _LONGEST_PART:
+            yield _join(words[start:number])
+            start = number - _OVERLAP
+            size = len(_join(words[start : number + 1])) + 1
+    yield _join(words[start:])
+
+
+def _join(words: Iterable[str]) -> str:
+    return " ".join(map(_cut, words))
+
+
+def _cut(word: str) -> str:
+    return word[:_LONGEST_WORD]
+
+
+# --- the tables
+
+
+def _is_true(store: Store, query: str) -> bool:
+    with store._reading() as connection:
+        return bool(connection.execute(query).fetchall()[0][0])
+
+
+def _is_sound(connection: Connection) -> bool:
+    """Return whether the tables are those that this program makes."""
+    rows = connection.execute(_STATE, (list(SEARCH_COLUMNS),)).fetchall()
+    return len(rows) == len(SEARCH_COLUMNS) and all(
+        is_plain and tuple(columns) == SEARCH_COLUMNS[name] and indexes >= _INDEXES[name]
+        for name, is_plain, columns, indexes in rows
+    )
+
+
+def _make_tables(connection: Connection) -> None:
+    """Make the tables, unless another process has."""
+    connection.execute(_LOCK)
+    if _is_sound(connection):
+        return
+    for table in SEARCH_COLUMNS:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    for statement in search_statements():
+        connection.execute(statement)

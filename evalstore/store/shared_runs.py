@@ -1,0 +1,174 @@
+"""Queries for runs in progress that several runners carry out: their description and shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import hashing
+from evalstore.runs import Run, describe_run
+from evalstore.store.database import Database, ensure
+from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.table_columns import RUN_SHARES, RUNS, SHARED_RUNS, WORK
+
+if TYPE_CHECKING:
+    from evalstore.store.driver import Connection
+    from evalstore.values import Json
+
+_ROUNDING = 1e-9
+"""USD; allows for the rounding errors of floats."""
+
+
+class SharedRun(NamedTuple):
+    """A run in progress."""
+
+    id: str
+    description: Json
+    """Its settings, snapshot and selection."""
+    elapsed: float
+    """Seconds since it started, by the clock of the database."""
+    cost_limit: float | None
+    """The most that all its runners together may spend, in USD."""
+
+
+class RunShare(NamedTuple):
+    """What one runner has done of a run."""
+
+    runner: str
+    reserved: float
+    """The most that its calls in flight may cost, in USD."""
+    spent: float
+    """USD"""
+    counts: Json
+    """What it has asked and judged."""
+    is_registered: bool
+    """Whether the store still knows the runner; one that has ended or died is removed."""
+
+
+class ShareState(NamedTuple):
+    """The state of a shared run when a runner has written its share."""
+
+    is_open: bool
+    """Whether the run is still in progress."""
+    is_within: bool
+    """Whether the share was within the limit of the run."""
+    reserved: float
+    """What calls in flight of other runners may cost, in USD."""
+    spent: float
+    """What the others have spent, in USD."""
+
+
+class SharedRunQueries(Database):
+    """The queries for runs in progress."""
+
+    def add_shared_run(self, id: str, description: Json, cost_limit: float | None) -> None:
+        """Add a run in progress; `id` is unpredictable."""
+        text = json.dumps(description, ensure_ascii=False)
+
+        def write(connection: Connection) -> None:
+            # Each database has one clock, whatever those of the runners show.
+            (row,) = connection.execute(f"SELECT {connection.dialect.clock}").fetchall()
+            connection.insert(SHARED_RUNS, [(as_bytes(id), text, row[0], cost_limit)])
+
+        self.write(write)
+
+    def find_shared_runs(self) -> list[SharedRun]:
+        """Return the runs in progress, and those whose runners have died; newest first."""
+        with self._reading() as connection:
+            clock = connection.dialect.clock
+            rows = connection.execute(
+                f"SELECT id, description, {clock} - started, cost_limit FROM shared_runs "
+                "ORDER BY started DESC, id"
+            )
+            return [
+                SharedRun(as_digits(id), json.loads(text), max(age, 0) / 1e6, limit)
+                for id, text, age, limit in rows
+            ]
+
+    def find_shares(self, run: str) -> list[RunShare]:
+        """Return what each runner has done of a run, in no order."""
+        query = (
+            "SELECT run_shares.id, reserved, spent, counts, runners.id FROM run_shares "
+            "LEFT JOIN runners ON runners.id = run_shares.id WHERE run = ?"
+        )
+        with self._reading() as connection:
+            return [
+                RunShare(as_digits(id), reserved, spent, json.loads(counts), known is not None)
+                for id, reserved, spent, counts, known in connection.execute(
+                    query, (as_bytes(run),)
+                )
+            ]
+
+    def write_share(
+        self, run: str, runner: str, reserved: float, spent: float, counts: Json
+    ) -> ShareState:
+        """Note what a runner has spent, and what its calls in flight may cost.
+
+        If it is above the limit of the run, nothing more is reserved than before. After the run
+        has been recorded, nothing is noted.
+        """
+        text = json.dumps(counts, ensure_ascii=False)
+
+        def write(connection: Connection) -> ShareState:
+            rows = connection.execute(
+                f"SELECT cost_limit FROM shared_runs WHERE id = ? {connection.dialect.for_update}",
+                (as_bytes(run),),
+            ).fetchall()
+            if not rows:
+                return ShareState(is_open=False, is_within=False, reserved=0.0, spent=0.0)
+            limit = rows[0][0]
+            own, others_reserved, others_spent = 0.0, 0.0, 0.0
+            for id, was_reserved, was_spent in connection.execute(
+                "SELECT id, reserved, spent FROM run_shares WHERE run = ?", (as_bytes(run),)
+            ).fetchall():
+                if as_digits(id) == runner:
+                    own = was_reserved
+                else:
+                    others_reserved += was_reserved
+                    others_spent += was_spent
+            total = others_reserved + others_spent + reserved + spent
+            is_within = limit is None or total <= limit + _ROUNDING
+            kept = reserved if is_within else min(own, reserved)
+            connection.execute(
+                "INSERT INTO run_shares (id, run, reserved, spent, counts) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (id) DO UPDATE SET reserved = excluded.reserved, "
+                "spent = excluded.spent, counts = excluded.counts",
+                (as_bytes(runner), as_bytes(run), kept, spent, text),
+            )
+            return ShareState(True, is_within, others_reserved, others_spent)
+
+        return self.write(write)
+
+    def record_shared_run(self, id: str, run: Run) -> Run | None:
+        """Record a run that was in progress; None if another runner has done so.
+
+        Returns it with its id.
+        """
+        run_id, canonical = hashing.identify(describe_run(run))
+        row = {"id": run_id, "content": canonical, "started": run.started}
+
+        def write(connection: Connection) -> bool:
+            if not _remove(connection, id):
+                # This very transaction may have been carried out before its answer was lost.
+                query = f"SELECT count(*) FROM {RUNS.name} WHERE id = ?"
+                return bool(connection.execute(query, (as_bytes(run_id),)).fetchall()[0][0])
+            ensure(connection, RUNS, {run_id: row})
+            return True
+
+        return replace(run, id=run_id) if self.write(write) else None
+
+    def remove_shared_runs(self, ids: Iterable[str]) -> None:
+        """Remove runs in progress that nobody will record."""
+        for id in ids:
+            self.write(lambda connection, id=id: _remove(connection, id))  # type: ignore[misc]
+
+
+def _remove(connection: Connection, id: str) -> bool:
+    key = (as_bytes(id),)
+    connection.execute(f"DELETE FROM {RUN_SHARES.name} WHERE run = ?", key)
+    removed = connection.execute(f"DELETE FROM {SHARED_RUNS.name} WHERE id = ?", key).rowcount
+    if not connection.execute(f"SELECT id FROM {SHARED_RUNS.name} LIMIT 1").fetchall():
+        connection.execute(f"DELETE FROM {WORK.name}")  # what a run that was stopped has left
+    return removed > 0

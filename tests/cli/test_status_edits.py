@@ -1,0 +1,140 @@
+"""What `status` says of edits after which nothing is asked or judged."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.cli.render import status
+from tests.builders import tree
+from tests.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER, Evalstore
+
+WARM = ONE.replace("answer: Cold.", "answer: Warm!")
+SECOND = "extraIdentifier: v2\nprovider: scripted"
+AT_ONCE = "Nothing to do: "
+
+
+@pytest.fixture
+def undone_model(workspace: Path, evalstore: Evalstore) -> Path:
+    """A workspace whose model was edited, run, and is as it was before."""
+    evalstore("run", "-q")
+    second = WARM.replace("provider: scripted", SECOND)
+    tree(workspace, {"models/one.yaml": second})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": ONE})
+    return workspace
+
+
+def test_an_undone_edit_of_a_model_is_listed_with_what_it_breaks(
+    undone_model: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    printed = evalstore("status").stdout
+    assert "Changed since run <short> (<when>):\n" in printed
+    assert '    scripted/one: model options: {"extraIdentifier": "v2"} -> ' in printed
+    outcome = "Since the last run, by what is stored: 1 broke"
+    assert f'{outcome} (use "evalstore diff" to list them)' in printed
+    assert AT_ONCE in printed
+    document = documents("status")
+    assert (document["broke"], document["fixed"], document["ask"]) == (1, 0, 0)
+    assert [edit["was"] for edit in document["edits"]] == ['{"extraIdentifier": "v2"}']
+    assert "since the last run: 1 broke" in evalstore("run", "-q").stdout
+    assert "Changed since" not in evalstore("status").stdout
+
+
+def test_an_edit_of_a_model_that_asks_is_named_once(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM.replace("provider: scripted", SECOND)})
+    printed = evalstore("status").stdout
+    assert printed.count("extraIdentifier") == 1
+    assert "Changed since" not in printed
+
+
+def test_an_undone_edit_of_a_judge_is_listed_with_what_it_fixes(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    kind = JUDGE.replace("pass: false", "pass: true")
+    tree(workspace, {"models/judge.yaml": kind})
+    evalstore("run", "-q")
+    strict = JUDGE.replace("provider: scripted", SECOND)
+    tree(workspace, {"models/judge.yaml": strict})
+    evalstore("run", "-q")
+    tree(workspace, {"models/judge.yaml": kind})
+    printed = evalstore("status").stdout
+    assert '    evaluator model options: {"extraIdentifier": "v2"} -> ' in printed
+    assert "Since the last run, by what is stored: 1 fixed" in printed
+
+
+def test_a_candidate_that_is_removed_or_comes_back_is_listed(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    two = {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")}
+    both = SETTINGS.replace("scripted/one", "scripted/one, scripted/two")
+    tree(workspace, {"evalstore.yaml": both} | two)
+    evalstore("run", "-q")
+    tree(workspace, {"evalstore.yaml": SETTINGS})
+    assert "    candidate scripted/two removed\n" in evalstore("status").stdout
+    evalstore("run", "-q")
+    assert "removed" not in evalstore("status").stdout
+    tree(workspace, {"evalstore.yaml": both})
+    printed = evalstore("status").stdout
+    assert "    new candidate scripted/two\n" in printed
+    assert AT_ONCE in printed
+
+
+def test_a_candidate_that_a_run_left_out_is_not_listed(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    two = {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")}
+    both = SETTINGS.replace("scripted/one", "scripted/one, scripted/two")
+    tree(workspace, {"evalstore.yaml": both} | two)
+    evalstore("run", "-q")
+    evalstore("run", "-q", "-m", "scripted/one")
+    assert evalstore("status").stdout.startswith(AT_ONCE)
+
+
+def test_another_rule_for_votes_is_listed(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"evalstore.yaml": SETTINGS + "verdict: all\n"})
+    assert "    verdict: majority -> all\n" in evalstore("status").stdout
+
+
+def test_a_reverted_test_says_what_the_revert_fixes(workspace: Path, evalstore: Evalstore) -> None:
+    cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
+    tree(workspace, {"tests/weather.md": cities})
+    evalstore("run", "-q")
+    edited = cities.replace("must be warm", "must be warm. Cold is fine, too")
+    tree(workspace, {"tests/weather.md": edited})
+    harsh = "responses:\n  - {when: fine, answer: {pass: false, feedback: No.}}\n"
+    tree(workspace, {"models/judge.yaml": JUDGE.replace("responses:\n", harsh)})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": cities})
+    found = re.search(r"reverted to a stored version \((.*)\)", evalstore("status").stdout)
+    assert found
+    assert found[1] == "2 fixed, 1 still fails"
+
+
+def test_a_refreshed_answer_that_will_not_count_is_said(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM})
+    evalstore("run", "-q", "--refresh", "--lf")
+    assert "Since the last run, by what is stored: 1 broke" in evalstore("status").stdout
+
+
+def test_a_list_is_not_cut_where_a_single_entry_would_be_left_out(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run", "-q")
+    second = ONE.replace("provider: scripted", SECOND)
+    tree(workspace, {"models/one.yaml": second})
+    monkeypatch.setattr(status, "_REASONS", 1)
+    monkeypatch.setattr(status, "_SHOWN", 1)
+    for argv in (("status",), ("status", "--explain")):
+        assert "more (-v lists all)" not in evalstore(*argv).stdout
+    cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
+    tree(workspace, {"tests/weather.md": cities})
+    assert evalstore("status", "--explain").stdout.count("… 2 more (-v lists all)") == 2

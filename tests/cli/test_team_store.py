@@ -1,0 +1,79 @@
+"""Commands on a store in PostgreSQL, which a team shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalstore.cli.main import main
+from tests.builders import tree
+from tests.postgresql_server import PostgreSQLServer
+
+WORKSPACE = {
+    "evalstore.yaml": "candidates: [parrot]\n",
+    "models/parrot.yaml": "id: parrot\nprovider: scripted\nresponses: [{answer: hello}]\n",
+    "tests/a.md": "# User\n\nSay hello.\n\n---\n\n```checks\n- contains: hello\n```\n",
+}
+
+
+def test_init_writes_the_address_into_the_settings_and_every_command_uses_it(
+    folder: Path, postgresql_server: PostgreSQLServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = postgresql_server.url()
+    assert main(["--store", url, "init", str(folder / "team")]) == 0
+    team = str(folder / "team")
+    assert f'store: "{url}"' in (folder / "team/evalstore.yaml").read_text()
+    assert main(["-C", team, "run", "-q", "--fail-on", "none"]) == 0
+    capsys.readouterr()
+    assert main(["-C", team, "log", "--oneline"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert not (folder / "team/.evalstore/store.db").exists()
+
+
+def test_the_address_of_a_workspace_of_somebody_else_must_be_allowed(
+    folder: Path, postgresql_server: PostgreSQLServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = postgresql_server.url()
+    settings = f"{WORKSPACE['evalstore.yaml']}store: {url}\n"
+    tree(folder, {**WORKSPACE, "evalstore.yaml": settings})
+    assert main(["-C", str(folder), "run", "-q"]) == 2
+    err = capsys.readouterr().err
+    assert f"evalstore.yaml:2: the store: leads to '{url}'" in err
+    assert "everything of the workspace would be stored there" in err
+    assert main(["-C", str(folder), "--allow-outside", "run", "-q"]) == 0
+    assert main(["-C", str(folder), "run", "-q"]) == 0
+
+
+def test_a_password_of_an_address_is_never_shown_or_stored(
+    folder: Path, postgresql_server: PostgreSQLServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree(folder, WORKSPACE)
+    url = postgresql_server.url().replace("@/", ":Geheim5%40x@/")
+    for command in (["run"], ["status"], ["doctor"], ["log"], ["stats"], ["fsck"], ["ls", "runs"]):
+        main(["-C", str(folder), "--store", url, *command])
+    main(["-C", str(folder), "--store", f"{url}&port=x", "run"])
+    main(["-C", str(folder), "--store", url.replace("postgresql", "mysql"), "run"])
+    printed = capsys.readouterr()
+    assert "Geheim5" not in printed.out + printed.err
+    written = [path for path in folder.rglob("*") if path.is_file()]
+    assert not [path for path in written if b"Geheim5" in path.read_bytes()]
+
+
+def test_stores_in_files_and_databases_are_merged_both_ways(
+    folder: Path, postgresql_server: PostgreSQLServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree(folder, WORKSPACE)
+    url = postgresql_server.url()
+    place = ["-C", str(folder)]
+    assert main([*place, "run", "-q"]) == 0
+    assert main([*place, "--store", url, "init", "-q", str(folder)]) == 0
+    file = str(folder / ".evalstore/store.db")
+    assert main([*place, "--store", url, "merge", file]) == 0
+    capsys.readouterr()
+    assert main([*place, "--store", url, "run", "-q"]) == 0
+    assert "0 new answers, 1 reused" in capsys.readouterr().out
+    assert main([*place, "merge", url]) == 0
+    assert "copied 1 run from postgresql://" in capsys.readouterr().out
+    assert main([*place, "fsck"]) == 0
+    assert main([*place, "--store", url, "fsck"]) == 0
