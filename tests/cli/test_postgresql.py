@@ -304,6 +304,7 @@ def test_a_role_that_may_only_read_shows_and_asks_nobody(
     workspace: Path, url: str, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evalstore("run")
+    assert evalstore("grep", "Cold").exit_code == OK  # this one adds to the index
     address = read_address(url)
     execute(
         address,
