@@ -147,7 +147,7 @@ class Place:
             self._clock(),
             mock.patch("evalstore.execution.endpoints.open_provider", return_value=self.fake),
             mock.patch("evalstore.operations.run.git_state", return_value=None),
-            mock.patch("evalstore.operations.run.BATCH", 3),  # so that most runs have several
+            mock.patch("evalstore.operations.run_plans.BATCH", 3),  # so that most runs have several
         ):
             return run(self.location, selection, RunOptions(**orders), ProgressListener())
 
