@@ -21,10 +21,10 @@ BUG = 70
 INTERRUPTED = 130
 
 _PASSWORDS = re.compile(
-    # That of a database may have a '/', which has to be escaped.
-    r"""(\bpostgres(?:ql)?:/{0,3}[^\s'"/@:]*:)([^\s'"]+)(?=@)"""
+    # That of a database may have a '/', which has to be escaped; a number may be the port.
+    r"""(\bpostgres(?:ql)?:/{0,3}[^\s'"/@:]*:)([^\s'"]+(?=@)|(?!\d{1,5}\b)[^\s'"/]+)"""
     r"""|(\b[a-z][a-z0-9+.-]*://[^\s'"/@:]*:)([^\s'"/]+)(?=@)"""
-    r"""|(password=)([^\s&'"]+)""",
+    r"""|(pas{1,2}w(?:or)?d\s*=\s*|scram_\w+_key=|client_secret=)([^\s&'"]+)""",
     re.IGNORECASE,
 )
 _LONGEST_EXCERPT = 1_000
@@ -51,7 +51,7 @@ class EvalstoreError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(hide_passwords(message))
-        self.hint = hint
+        self.hint = hint and hide_passwords(hint)
 
 
 class RevisionError(EvalstoreError):
@@ -119,6 +119,12 @@ class Problem:
     """The line of source the problem is in."""
     fragment: str | None = None
     """The text at the place, from which the column can be found."""
+
+    def __post_init__(self) -> None:
+        for name in ("message", "hint", "excerpt"):
+            text = getattr(self, name)
+            if text and (hidden := hide_passwords(text)) != text:
+                object.__setattr__(self, name, hidden)
 
     @property
     def place(self) -> str:
@@ -199,7 +205,6 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
     def at(self, file: str, lines: list[str] | None = None) -> Problem:
         """Return the problem with its file, and with the line of source when that is known."""
         excerpt = lines[self.line - 1] if lines and self.line and self.line <= len(lines) else None
-        excerpt = excerpt and hide_passwords(excerpt)
         return Problem(
             file=file,
             message=self.message,

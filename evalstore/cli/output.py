@@ -30,7 +30,7 @@ from evalstore.display import plural as plural
 from evalstore.display import safe as safe
 from evalstore.display import short as short
 from evalstore.display import wrap as wrap
-from evalstore.errors import OK, EvalstoreError, Problem, WorkspaceError
+from evalstore.errors import OK, EvalstoreError, Problem, WorkspaceError, hide_passwords
 from evalstore.operations.json_output import to_json
 
 COLOURS = {
@@ -264,7 +264,8 @@ def failure(error: EvalstoreError) -> None:
         to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(error.hint, lines=True)}")
     cause = error.__cause__
     while verbose and cause is not None:
-        to_stderr(faint(f"caused by {type(cause).__name__}: {safe(str(cause), lines=True)}"))
+        words = safe(hide_passwords(str(cause)), lines=True)
+        to_stderr(faint(f"caused by {type(cause).__name__}: {words}"))
         cause = cause.__cause__
 
 

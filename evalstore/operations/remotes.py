@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
-from evalstore.errors import USAGE, EvalstoreError, WorkspaceError
+from evalstore.errors import USAGE, EvalstoreError, WorkspaceError, hide_passwords
 from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.push import count_kinds
 from evalstore.operations.push_notes import note_excluded_tags, read_excluded_tags
@@ -84,7 +84,7 @@ class RemoteReport:
 def list_remotes(location: Location) -> list[Remote]:
     """Return the remotes of the settings."""
     remotes = open_workspace(location).settings.remotes
-    return [Remote(name, remote.address) for name, remote in remotes.items()]
+    return [Remote(name, hide_passwords(remote.address)) for name, remote in remotes.items()]
 
 
 def add_remote(location: Location, name: str, address: str) -> Remote:

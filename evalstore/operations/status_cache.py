@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
 from evalstore.clock import now, today
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, hide_passwords
 from evalstore.files.atomic_write import write_whole
 from evalstore.operations.status_report import (
     FileChange,
@@ -129,7 +129,9 @@ def _inputs(root: Path, location: Location) -> list[Any]:
     folder = str(location.directory) if location.store else None
     allowed = AllowedPaths().of(os.path.realpath(root))
     store = location.store and str(read_location(location.store))
-    return [str(root), config, store, folder, allowed, today(), list(location.overrides)]
+    # One of them may be the address of a store with its password.
+    overrides = list(map(hide_passwords, location.overrides))
+    return [str(root), config, store, folder, allowed, today(), overrides]
 
 
 class _Digest:

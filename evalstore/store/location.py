@@ -112,7 +112,7 @@ def _refuse_unescaped(parts: SplitResult) -> None:
     """Raise `EvalstoreError` where a part of a password may have been read as something else."""
     if parts.fragment:
         raise _unusable("a '#' in a password is written as '%23'")
-    if "@" in f"{parts.path}{parts.query}":
+    if "@" in f"{parts.path}{parts.query}" or "?" in parts.query:
         raise _unusable("'/', '?' and '@' in a password are written as '%2F', '%3F' and '%40'")
     if "/" in parts.path[1:] or "=" in parts.path:
         raise _unusable("a '/' or '=' in the name of a database is written as '%2F' or '%3D'")

@@ -47,6 +47,10 @@ def read_url(address: str) -> RemoteUrl:
     if match is None:
         raise _unusable(address, "it is not a URL")
     scheme, authority, path = match[1].lower(), match[2], match[3] or ""
+    if scheme in ("postgresql", "postgres"):  # its address may have a password
+        raise EvalstoreError(
+            "a database cannot be a remote", hint="'evalstore merge ADDRESS' copies from one"
+        )
     if scheme not in SCHEMES:
         raise _unusable(
             address,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from psycopg import errors, sql
 from evalstore.errors import StoreError
 from evalstore.store import migrations
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
-from evalstore.store.postgresql.schema import COMPUTED, statements
+from evalstore.store.postgresql.schema import COMPUTED, FUNCTIONS, statements
 from evalstore.store.schema_objects import UnexpectedObject
 from evalstore.store.table_columns import COORDINATION, TABLES
 
@@ -34,6 +35,15 @@ SELECT c.relname, c.relkind::text,
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = ? AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 """
+
+
+_CODE = """
+SELECT 'function', p.proname, pg_get_function_identity_arguments(p.oid), p.prosrc
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = ?
+UNION ALL SELECT 'operator', o.oprname, '', ''
+FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE n.nspname = ?
+"""
+_FUNCTION = re.compile(r"CREATE FUNCTION (\w+)\(([^)]*)\).*?\$\$(.*)\$\$", re.DOTALL)
 
 
 def find_version(connection: PostgreSQLConnection, address: DatabaseAddress) -> str | None:
@@ -144,7 +154,25 @@ def find_unexpected(
         UnexpectedObject(f"the table '{name}' is missing", None, True, missing=True)
         for name in sorted(missing)
     ]
-    return unexpected
+    return [*unexpected, *_find_foreign_code(connection, address)]
+
+
+def _find_foreign_code(
+    connection: PostgreSQLConnection, address: DatabaseAddress
+) -> Iterator[UnexpectedObject]:
+    """Yield the functions and operators that are not of evalstore.
+
+    A query may call them in place of those of PostgreSQL, with the rights of this user.
+    """
+    known = {
+        (match[1], match[2], " ".join(match[3].split()))
+        for match in map(_FUNCTION.search, FUNCTIONS)
+        if match
+    }
+    for kind, name, arguments, body in connection.execute(_CODE, (address.schema,) * 2):
+        if (name, arguments, " ".join(body.split())) not in known:
+            words = f"the {kind} '{name}' is not of evalstore"
+            yield UnexpectedObject(words, None, True, True)
 
 
 def runs_code(extra: UnexpectedObject) -> bool:

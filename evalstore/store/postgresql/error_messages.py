@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from psycopg import Error, InterfaceError, OperationalError, ProgrammingError, errors
 
 from evalstore.errors import StoreError, StoreLockedError, StoreUnreachableError
@@ -72,19 +74,36 @@ _REASONS: tuple[tuple[type[Error] | tuple[type[Error], ...], str, str], ...] = (
 )
 
 
-_REFUSED: tuple[tuple[tuple[str, ...], str, str], ...] = (
+_REFUSED: tuple[tuple[str, str, str | None], ...] = (
     (
-        ("authentication failed", "no password supplied", "pg_hba.conf", 'role "'),
+        r"FATAL: .*permission denied",
+        "this user may not use the store '{name}': {text}",
+        "its owner can GRANT what is missing",
+    ),
+    (
+        r"FATAL: .*(authentication failed|no password supplied|pg_hba\.conf|role \")"
+        r"|no password supplied",
         "the store '{name}' does not accept this user: {text}",
         _CHECK_USER,
     ),
     (
-        ('database "',),
+        r'FATAL: .*database "[^"]*" does not exist',
         "there is no database at '{name}': {text}",
         "create it with 'createdb', or name another one",
     ),
+    (
+        r"invalid .*(value|number)|definition of service|could not match|certificate|support SSL",
+        "the address of the store '{name}' cannot be used: {text}",
+        "the documentation of libpq lists the options of connections",
+    ),
+    (
+        # A server that begins, ends, or has no connection left accepts others later.
+        r"FATAL: (?!.*(starting up|shutting down|recovery|accepting conn|too many|slots|terminat))",
+        "the store '{name}' cannot be used: {text}",
+        None,
+    ),
 )
-"""Words in the reasons for which a server refuses a connection: they come without a code."""
+"""Patterns of the reasons for which a connection is refused: they come without a code."""
 
 
 def is_lost(error: BaseException) -> bool:
@@ -97,10 +116,10 @@ def is_lost(error: BaseException) -> bool:
     return _refusal(shorten(error)) is None
 
 
-def _refusal(text: str) -> tuple[str, str] | None:
+def _refusal(text: str) -> tuple[str, str | None] | None:
     """Return the message and the hint for the reason of a server to refuse a connection."""
-    for words, message, hint in _REFUSED:
-        if "FATAL: " in text and any(word in text for word in words):
+    for pattern, message, hint in _REFUSED:
+        if re.search(pattern, text):
             return message, hint
     return None
 

@@ -42,7 +42,11 @@ SQLITE = Dialect(
         "FROM json_each(content, '$.turns')) END"
     ),
     model=_field("model"),
-    feedback=f"{_field('feedback')}, NULL",
+    # A text ends for SQLite where it has a NUL character.
+    feedback=(
+        f"CASE WHEN instr(content, '\\u0000') = 0 THEN {_field('feedback')} END, "
+        "CASE WHEN instr(content, '\\u0000') > 0 THEN content END"
+    ),
     newest_first="rowid DESC",
     for_update="",
     skip_locked="",  # there is one writer at a time

@@ -12,10 +12,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from evalstore.errors import STORE_UNUSABLE, StoreError
+from evalstore.errors import STORE_UNUSABLE, StoreError, StoreUnreachableError
 from evalstore.operations.doctor import describe_store
 from evalstore.store import Store
 from evalstore.store.driver import Connection
+from evalstore.store.fsck import check_store
 from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress, read_address
 from tests.postgresql_server import PostgreSQLServer
@@ -221,6 +222,45 @@ def test_what_is_not_there_is_named(address: DatabaseAddress, change: str, messa
     other = read_address(str(address).replace(change, name))
     with pytest.raises(StoreError, match=message):
         Store.open(other, create=True)
+
+
+def test_a_role_that_may_not_connect_to_the_database(
+    address: DatabaseAddress, admin: Admin
+) -> None:
+    admin("CREATE DATABASE closed")
+    admin("CREATE ROLE stranger LOGIN")
+    admin("REVOKE CONNECT ON DATABASE closed FROM PUBLIC")
+    url = f"postgresql://stranger@/closed?host={address.options['host']}"
+    with pytest.raises(StoreError, match=r"may not use the store .*permission denied"):
+        Store.open(read_address(url), create=True)
+    admin("DROP DATABASE closed")
+    admin("DROP ROLE stranger")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("sslmode=perhaps", "the address .* cannot be used: .*invalid sslmode value"),
+        ("service=nowhere", "the address .* cannot be used: .*definition of service"),
+        ("connect_timeout=soon", "the address .* cannot be used: bad value for connect_timeout"),
+        ("port=1,2", "the address .* cannot be used: .*could not match 2 port numbers"),
+        ("options=-c nonsense=1", "cannot be used: .*unrecognized configuration parameter"),
+        ("application_name=mine", None),
+        ("options=-c search_path=public -c lock_timeout=3s", None),
+    ],
+)
+def test_options_of_the_connection_are_those_of_libpq(
+    postgresql_server: PostgreSQLServer, option: str, message: str | None
+) -> None:
+    other = read_address(f"{postgresql_server.url()}&{option}")
+    if message is None:
+        with closing(Store.open(other, create=True)) as store:
+            fill(store)
+            assert check_store(store)[1] == []
+        return
+    with pytest.raises(StoreError, match=message) as caught:
+        Store.open(other, create=True)
+    assert not isinstance(caught.value, StoreUnreachableError)
 
 
 def _options(address: DatabaseAddress) -> dict[str, Any]:
