@@ -18,7 +18,9 @@ from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
 from evalstore.store.records import StoredRecord, check_record
+from evalstore.store.search_file import SearchFile
 from evalstore.store.search_index import SearchIndex
+from evalstore.store.search_tables import SearchTables
 from evalstore.store.search_words import split_words
 from evalstore.values import FileVersion, Question, Reply, ToolCall, Usage
 from tests.postgresql_server import PostgreSQLServer
@@ -119,7 +121,11 @@ def test_a_text_is_the_same_to_every_query_of_both_databases(
         missing = [damage for damage in expected["damage"] if "not there" not in damage.message]
         assert missing == []
         for store in (file, database):
-            index = SearchIndex.open(tmp_path / f"{store.is_remote}.db")
+            index: SearchIndex = (
+                SearchTables(store)
+                if store.has_search_tables
+                else SearchFile.open(tmp_path / "search.db")
+            )
             index.update(store)
             words = split_words("after quoted placeholders uni dollar")
             assert index.find_sessions(words[:1]) == (
