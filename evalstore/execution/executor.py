@@ -108,6 +108,7 @@ class Executor:
         """Return what writes the share of this runner; None if the run is not shared."""
         if not self._shared:
             return None
+        self.sharing.repeats_failures = False
         runner = self.sharing.runner
         share = ShareWriter(self._store, self._shared, runner, self.outcome, self.halt)
         self.sharing.presence.on_beat = share.write

@@ -121,12 +121,14 @@ class WorkSource:
     async def _take_rest(self, left: dict[str, Item]) -> list[Item]:
         """Return items that others have done, whose results then count here.
 
-        Those that have failed for others are not tried again in this run.
+        Those that have failed for other runners of a shared run are not tried again in it.
         """
         while left:
             keys = list(islice(left, _AT_THE_END))
             items = [left.pop(key) for key in keys]
-            failed = await asyncio.to_thread(self._sharing.find_failed, keys)
+            failed: Mapping[str, Failure] = {}
+            if not self._sharing.repeats_failures:
+                failed = await asyncio.to_thread(self._sharing.find_failed, keys)
             earlier = self._failed or {}
             for item in items:
                 key = lease_key_of(item)

@@ -113,6 +113,8 @@ class WorkSharing:
         self.runner = self._leases.runner.id
         self._warned_of_sharing = self._warned_of_stopped = False
         self.presence = RunnerPresence(self._leases)
+        self.repeats_failures = True
+        """Whether this run tries what has failed for others; not if they carry out one run."""
         self._claim_lock = asyncio.Lock()
         self._state = _PlanState(Plan())
 
