@@ -124,7 +124,7 @@ def init(
     if not path.exists():
         report.written.append(os.path.relpath(path, directory).replace(os.sep, "/"))
     Store.open(path, create=True).close()
-    report.next = first_commands(workspace, start or directory)
+    report.next = first_commands(workspace, start or directory, needs_test=not example)
     return report
 
 
