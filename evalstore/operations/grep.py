@@ -60,12 +60,15 @@ class Searcher:
         self._places: dict[tuple[str, tuple[str, ...]], _Place] = {}
         """The places of texts in these runs, by the id and the sessions of the text."""
 
-    def search(self, words: Sequence[str], report: Report) -> frozenset[str] | None:
+    def search(
+        self, words: Sequence[str], report: Report, within: Sequence[In] = ()
+    ) -> frozenset[str] | None:
         """Return the sessions whose answer, feedback, test or instructions contain all these words.
 
-        None when `report` ended the search; the index keeps what was added until then.
+        With `within` a text of these kinds must. None when `report` ended the search; the index
+        keeps what was added until then.
         """
-        return self._use(report, lambda _store, index: index.find_sessions(words))
+        return self._use(report, lambda _store, index: _find_sessions(index, words, within))
 
     def find(self, pattern: str, limit: int, report: Report) -> FoundTexts | None:
         """Return texts that contain all words of a pattern, as `grep` does.
@@ -138,6 +141,17 @@ class Searcher:
             self._has_warned = True
             self._location.warn(_lacks(index))
         return True
+
+
+def _find_sessions(
+    index: SearchIndex, words: Sequence[str], within: Sequence[In]
+) -> frozenset[str]:
+    """Return the sessions with all words; `within` is of which kinds their texts must be."""
+    if not within:
+        return index.find_sessions(words)
+    kinds = [kind for kind in KINDS if _IN[kind] in within]
+    listed = _list_documents(index, index.find_documents(words, kinds))
+    return frozenset(session for _, _, place in listed for session in place.sessions)
 
 
 def open_index(location: Location, store: Store) -> SearchIndex:

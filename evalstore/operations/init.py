@@ -128,7 +128,7 @@ def init(
     if isinstance(place, Path) and not place.exists():
         report.written.append(os.path.relpath(place, directory).replace(os.sep, "/"))
     Store.open(place, create=True).close()
-    report.next = first_commands(workspace, start or directory)
+    report.next = first_commands(workspace, start or directory, needs_test=not example)
     return report
 
 

@@ -33,8 +33,10 @@ def run_command(settings: Settings, path: str | None = None) -> str:
     return shlex.join(words)
 
 
-def first_commands(workspace: WorkspaceFolder, start: Path) -> list[str]:
-    """Return the commands that add a first test, run all tests and show the answers.
+def first_commands(
+    workspace: WorkspaceFolder, start: Path, *, needs_test: bool = True
+) -> list[str]:
+    """Return the commands that add a first test if one is needed, run all and show the answers.
 
     `start` is the folder in which they are typed; when the workspace is another folder, the first
     command changes to it.
@@ -42,9 +44,11 @@ def first_commands(workspace: WorkspaceFolder, start: Path) -> list[str]:
     folder = os.path.relpath(workspace.root, start)
     tests = workspace.name_of(workspace.folder("tests"))
     commands = [] if folder == os.curdir else [shlex.join(["cd", folder])]
+    if needs_test:
+        name = f"{tests}/{_free_name(workspace.folder('tests'))}.md"
+        commands.append(shlex.join(["evalstore", "new", name]))
     return [
         *commands,
-        shlex.join(["evalstore", "new", f"{tests}/{_free_name(workspace.folder('tests'))}.md"]),
         run_command(workspace.settings),
         "evalstore view",
     ]

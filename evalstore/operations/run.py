@@ -25,7 +25,7 @@ from evalstore.operations.shared_run import RunOrigin, share_run
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
-from evalstore.planning.planner import make_plan, require_sound, resolve_scope
+from evalstore.planning.planner import plan_scope, require_sound, resolve_scope
 from evalstore.store.results import find_decisive, read_lines
 
 if TYPE_CHECKING:
@@ -47,13 +47,22 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
 
 
 def offer_run(
-    location: Location, selection: SelectionOptions, options: RunOptions
+    location: Location,
+    selection: SelectionOptions,
+    options: RunOptions,
+    only: Callable[[Cell], bool] | None = None,
 ) -> tuple[Status, ApprovedPlan]:
-    """Return what `run` would do, and the plan to pass to it when the user agrees."""
+    """Return what `run` would do, and the plan to pass to it when the user agrees.
+
+    With `only`, just for the selected cells for which it is true.
+    """
     with open_project(location, create=True) as project:
         require_sound(project, selection, hint=GO_ON)
         find_baseline(location, project, options, lambda _text: None)
-        plan = make_plan(project, selection, judge_only=options.judge_only)
+        scope = resolve_scope(project, selection, judge_only=options.judge_only)
+        if only is not None:
+            scope, selection = narrow(scope, selection, only)
+        plan = plan_scope(project, scope)
         status = describe_plan(project, plan, selection)
         return status, ApprovedPlan(status.ask, status.judge, status.cost, frozenset(plan.todo()))
 

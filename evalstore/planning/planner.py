@@ -217,7 +217,11 @@ def _take_subset(
 
 def make_plan(project: Project, selection: SelectionOptions, *, judge_only: bool = False) -> Plan:
     """Return the plan of `run`; with `judge_only`, the plan of `judge`."""
-    scope = resolve_scope(project, selection, judge_only=judge_only)
+    return plan_scope(project, resolve_scope(project, selection, judge_only=judge_only))
+
+
+def plan_scope(project: Project, scope: Scope) -> Plan:
+    """Return the plan of all cells of a scope."""
     plan = plan_cells(project, scope, [*scope.cells])
     plan.skipped = scope.skipped
     return plan

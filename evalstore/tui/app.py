@@ -281,15 +281,13 @@ class Browser(MessageApp):
         return isinstance(below, CasesPage) and below.revision is not None
 
     def show_new_run(self, run: str) -> None:
-        """Open the cases of a run that has just ended, in place of those of an older run.
-
-        The cursor is at the case and candidate that are selected on the shown page.
-        """
-        selected = self.screen.selected[:1] if isinstance(self.screen, CaseActionsPage) else []
-        places = [CasePlace(result.file, result.row, result.model) for result in selected]
+        """Open the cases of a run that has ended, in place of an older run, at what is selected."""
+        page, place = self.screen, None
+        if isinstance(page, CaseActionsPage) and (result := next(iter(page.selected), None)):
+            place = CasePlace(result.file, result.row, result.model, page.prompt_name(result))
         if isinstance(self.screen, CasesPage) and self.screen.revision is not None:
             self.pop_screen()
-        self.show_cases(run, place=next(iter(places), None))
+        self.show_cases(run, place=place)
 
     def show_status(self) -> None:
         """Open the pending work."""

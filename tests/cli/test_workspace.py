@@ -151,7 +151,11 @@ def test_init_with_the_example(
     evalstore: Evalstore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert evalstore("init", "--example", "ex").exit_code == 0
+    ran = evalstore("init", "--example", "ex")
+    assert ran.exit_code == 0
+    assert f"{ran.stdout}{ran.stderr}".endswith(
+        "Next:\n  cd ex\n  evalstore run\n  evalstore view\n"
+    ), "it has tests already"
     assert evalstore("-C", "ex", "check").exit_code == 0
 
 

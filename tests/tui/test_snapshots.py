@@ -118,7 +118,7 @@ WALKS = {
         Scene("cases without a match", ("slash", *"x", "enter")),
         Scene("cases grouped", ("escape", "t")),
         Scene("cases marked", ("t", "t", "space", "space")),
-        Scene("answer", ("g", "n", "enter")),
+        Scene("answer", ("g", "n", "n", "enter")),
         Scene("answer beside another", ("b",)),
         Scene("question about a label", ("b", "f")),
         Scene("question about a file", ("escape", "o")),

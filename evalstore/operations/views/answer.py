@@ -18,7 +18,7 @@ from evalstore.operations.first_pushes import first_push_of
 from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
-from evalstore.operations.views.answer_images import images_of
+from evalstore.operations.views.answer_files import images_of, text_files_of
 from evalstore.operations.views.call_failures import failure_texts, failures_of_answer
 from evalstore.operations.views.judgements import check_name
 from evalstore.operations.views.last_messages import find_last_messages
@@ -50,6 +50,8 @@ class TurnView:
     """The number of the candidate's answer, from 1; 0 if it is missing; None for a test's turn."""
     images: tuple[FileRef, ...] = ()
     """The images in the message, in their order."""
+    text_files: tuple[FileRef, ...] = ()
+    """The files in the message that are texts, in their order."""
 
 
 class CheckText(NamedTuple):
@@ -279,7 +281,13 @@ def read_conversation(
     for message in messages:
         if not message.filled:
             text = text_of(message.parts, sizes)
-            yield TurnView(message.role, text, message.name or "", images=images_of(message))
+            yield TurnView(
+                message.role,
+                text,
+                message.name or "",
+                images=images_of(message),
+                text_files=text_files_of(message),
+            )
         elif number < len(turns) - 1:
             number += 1
             yield TurnView("assistant", answer_text(turns[number - 1]), answer=number)

@@ -165,8 +165,8 @@ def conversation(view: AnswerView) -> Iterator[TextBlock]:
     """Yield the messages of the conversation, with the candidate's answers in their places."""
     for turn in view.conversation:
         if turn.answer is None:
-            images = tuple(image.id for image in turn.images)
-            yield TextBlock(turn_title(turn, view), turn.text, images=images)
+            files = tuple(file.id for file in (*turn.images, *turn.text_files))
+            yield TextBlock(turn_title(turn, view), turn.text, files=files)
         elif turn.answer:
             yield TextBlock(turn_title(turn, view), turn.text, by_candidate=True)
         else:

@@ -22,6 +22,7 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import PathHistory
 from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
 from evalstore.store.results import iterate_cases
+from evalstore.store.revisions import resolve_run
 from evalstore.values import order_counts
 
 if TYPE_CHECKING:
@@ -39,6 +40,22 @@ _RUNS = 10
 _LISTED = 20
 """Cases that broke, at most."""
 _NONE = Counts()
+
+
+def find_broken_results(
+    location: Location, revision: str | None, go_on: Callable[[], bool]
+) -> frozenset[CellKey] | None:
+    """Return the results that broke in a run; without a revision, those of the dashboard.
+
+    Of these, labels of people are not looked at. None once `go_on` returns False.
+    """
+    folder = open_workspace(location).settings.paths["tests"]
+    if revision is None:
+        broken = frozenset(_find_broken(location, folder, go_on))
+        return broken if go_on() else None
+    with open_store(location) as store:
+        changes = find_verdict_changes(store, folder, resolve_run(store, revision))
+    return frozenset(map(cell_of, changes.broke)) if changes else frozenset()
 
 
 class BrokenCase(NamedTuple):

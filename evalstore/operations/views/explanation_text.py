@@ -26,6 +26,7 @@ from evalstore.reports.word_diff import compare_words, diff_lines
 
 if TYPE_CHECKING:
     from evalstore.operations.views.failed_checks import FailedCheck
+    from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.result_changes import ResultChange
     from evalstore.operations.views.result_history import VerdictCounts
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
@@ -247,17 +248,23 @@ def _run_text(run: Run, now: int | None) -> str:
 # --- other results
 
 
-def other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> Iterator[StyledLine]:
-    """Yield the other results of the case, for the section `OTHERS` at the end of a page."""
+def other_lines(
+    explanation: VerdictExplanation, signs: Mapping[str, str], labels: LabelIndex | None = None
+) -> Iterator[StyledLine]:
+    """Yield the other results of the case, for the section `OTHERS` at the end of a page.
+
+    With `labels`, those that a person has decided or labelled have a sign.
+    """
     for other in explanation.others:
         result = other.result
         verdict = verdict_span(result.word or "answered", signs)
         prompt = f"({other.prompt})  " if other.prompt else ""
         session = short(result.sessions[0]) if result.sessions else ""
+        label = labels.signs(result) if labels else ""
         yield StyledLine(
             (
-                StyledSpan(f"{verdict.text}  ", verdict.colour),
-                StyledSpan(safe(f"{prompt}{result.model}  ")),
+                StyledSpan(" ".join(filter(None, (verdict.text, label))), verdict.colour),
+                StyledSpan(safe(f"  {prompt}{result.model}  ")),
                 StyledSpan(session, "faint"),
                 StyledSpan(_former_text(explanation, result.model)),
             ),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from evalstore.display import plural
 from evalstore.errors import NothingSelectedError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.run import offer_run, run
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import VerdictChanges
+    from evalstore.planning.cells import Cell
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.options import ApprovedPlan, Location
     from evalstore.results import Failure, Result
@@ -39,7 +41,17 @@ class RunRequest:
     selection: SelectionOptions = field(default_factory=SelectionOptions)
     judge_only: bool = False
     before: tuple[Result, ...] = ()
-    """The previous results of the cases to judge again."""
+    """The previous results that are judged again: these alone, of all that is selected."""
+
+    @property
+    def is_of_file(self) -> bool:
+        """Return whether the run is about the pending work of one test file."""
+        return bool(self.selection.paths) and not self.before
+
+    @property
+    def only(self) -> Callable[[Cell], bool] | None:
+        """Return whether a selected cell is meant; None when all are."""
+        return _cells_of(self.before) if self.before else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +125,32 @@ def again(location: Location, results: Sequence[Result]) -> RunRequest:
     models = tuple(dict.fromkeys(result.model for result in results))
     cells = {(result.file, result.row, result.model) for result in results}
     every = len(cells) == len(places) * len(models)
-    count = len(here)
+    before = tuple(dict.fromkeys(result for result in results if (result.file, result.row) in rows))
     whose = f" of {models[0]}" if len(models) == 1 else ""
     return RunRequest(
-        f"judge {count:,} case{'s' * (count != 1)}{whose} again",
+        f"judge {plural(len(before), 'result')}{whose} again",
         SelectionOptions(
             paths=tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here),
             models=models if every else (),
             refresh=True,
         ),
         judge_only=True,
-        before=tuple(
-            dict.fromkeys(result for result in results if (result.file, result.row) in rows)
-        ),
+        before=before,
     )
+
+
+def _cells_of(results: Sequence[Result]) -> Callable[[Cell], bool]:
+    """Return whether a cell has one of these results, also under an edited system prompt."""
+    by_prompt = {(it.file, it.row, it.model, it.prompt) for it in results}
+    by_number = {(it.file, it.row, it.model, it.prompt_number) for it in results}
+
+    def has_result(cell: Cell) -> bool:
+        place = cell.file, cell.case.row, cell.candidate.id
+        if any((*place, prompt) in by_prompt for prompt in cell.case.prompts):
+            return (*place, cell.prompt) in by_prompt
+        return (*place, cell.prompt_number) in by_number
+
+    return has_result
 
 
 def plan(
@@ -134,7 +158,8 @@ def plan(
 ) -> PlanPreview:
     """Return the plan of a request, with its reasons and cost; raises `EvalstoreError`."""
     selection = replace(request.selection, offline=offline)
-    status, agreed = offer_run(location, selection, RunOptions(judge_only=request.judge_only))
+    options = RunOptions(judge_only=request.judge_only)
+    status, agreed = offer_run(location, selection, options, request.only)
     settled = open_workspace(location).settings.max_cost
     return PlanPreview(status, settled if max_cost is None else max_cost, agreed)
 
@@ -155,7 +180,8 @@ def carry_out_request(
         max_cost=planned.max_cost,
         fail_on="none",
     )
-    report = run(location, replace(request.selection, offline=offline), options, listener)
+    selection = replace(request.selection, offline=offline)
+    report = run(location, selection, options, listener, request.only)
     hint = "" if request.before else row_id_hint(planned.status)
     return replace(_ended(location, request, report), row_id_hint=hint)
 

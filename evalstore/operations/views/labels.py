@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.operations.views.verdict_order import PERSON, SIGNS
+
 if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.store import Store
@@ -79,6 +81,12 @@ class LabelIndex:
     def decides(self, result: Result) -> bool:
         """Return whether the verdict on a result is that of a label."""
         return any(label.id in result.evaluations for label in self.of(result))
+
+    def signs(self, result: Result) -> str:
+        """Return the sign of a person who decided a result, or labelled it after the run."""
+        if word := self.word(result):
+            return f"{PERSON}{SIGNS[word]}"
+        return PERSON if self.decides(result) else ""
 
 
 def read_labels(store: Store) -> LabelIndex:

@@ -46,7 +46,10 @@ def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[StyledL
 
 
 def marked_spans(text: str, colour: str) -> Iterator[StyledSpan]:
-    """Yield removed (`old`) or new words between signs that are visible without colours."""
+    """Yield removed (`old`) or new words between signs that are visible without colours.
+
+    Blanks at their end stand behind the signs, as in `git diff --word-diff`.
+    """
     words = text.rstrip() or text
     if words:
         begin, end = _MARKS[colour]
@@ -71,8 +74,8 @@ class TextBlock(NamedTuple):
     colour: str = ""
     by_candidate: bool = False
     """Whether the candidate wrote the text."""
-    images: tuple[str, ...] = ()
-    """The ids of the images that are shown below the text."""
+    files: tuple[str, ...] = ()
+    """The ids of the images and of the text files that are shown below the text."""
     lines: tuple[StyledLine, ...] = ()
     """The same text in several colours; empty: it has one."""
 

@@ -200,16 +200,17 @@ def explain_result(
     *,
     session: str | None = None,
     view: AnswerView | None = None,
+    cells: Sequence[Result] = (),
 ) -> VerdictExplanation:
     """Explain a result of a run, or of the workspace when `run` is None.
 
     Of several attempts `session` names one; without it, the first that did not pass is explained.
-    `view` is the page of the answer, if it has been read.
+    `view` is the page of the answer, `cells` all results of its case, if they have been read.
     """
 
     def explain(store: Store, stored: Run) -> VerdictExplanation:
         explanation = explain_stored_result(
-            location, store, result, stored, session=session, view=view
+            location, store, result, stored, session=session, view=view, cells=cells
         )
         return explanation if run else replace(explanation, run=None)
 
@@ -221,8 +222,8 @@ def explain_result(
         is_gone = _find_case(project, result) is None  # then a run has what is shown of it
         if is_gone and (stored := _newest_run_with(project.store, result, among=RUNS_SEARCHED)):
             return explain(project.store, stored)
-        cells = () if is_gone else workspace_results(project, result.file, result.row)
-        return explain_workspace_result(project, result, cells, session=session, view=view)
+        here = cells or (() if is_gone else workspace_results(project, result.file, result.row))
+        return explain_workspace_result(project, result, here, session=session, view=view)
 
 
 def _newest_run_with(store: Store, result: Result, among: int = 1) -> Run | None:

@@ -86,11 +86,12 @@ def result_facts(result: Result, attempt: int, mixed: MixedAttempts | None = Non
 
 
 def answer_lines(
-    view: AnswerView, images: Mapping[str, Sequence[StyledLine]], *, rendered: bool = False
+    view: AnswerView, files: Mapping[str, Sequence[StyledLine]], *, rendered: bool = False
 ) -> Iterator[StyledLine]:
     """Yield the conversation and how it is judged.
 
-    Answers that are Markdown are `rendered` as such, and messages with their `images`, by id.
+    Answers that are Markdown are `rendered` as such. Below messages are their `files`, images and
+    texts: lines by id.
     """
     if not view.conversation:
         yield BLANK
@@ -98,7 +99,7 @@ def answer_lines(
     current, _ = criteria(view, SIGNS)
     for block in (*conversation(view), *current, *reasoning(own_judgements(view))):
         yield BLANK
-        yield from block_lines(block, images, rendered=rendered)
+        yield from block_lines(block, files, rendered=rendered)
     if view.together:
         yield BLANK
         yield heading("judged together")
@@ -122,11 +123,11 @@ def closing_lines(view: AnswerView) -> Iterator[StyledLine]:
 
 
 def block_lines(
-    block: TextBlock, images: Mapping[str, Sequence[StyledLine]], *, rendered: bool
+    block: TextBlock, files: Mapping[str, Sequence[StyledLine]], *, rendered: bool
 ) -> Iterator[StyledLine]:
     """Yield a title and the text below it.
 
-    With `rendered` an answer that is Markdown or JSON is laid out, and images are shown.
+    With `rendered` an answer that is Markdown or JSON is laid out, and files are shown.
     """
     title = heading(f"▌ {block.title}" if block.by_candidate else block.title)
     lines: Iterable[StyledLine] = block.lines or text_lines(block.text, block.colour)
@@ -137,8 +138,8 @@ def block_lines(
     yield title
     for line in lines:
         yield line._replace(indent=line.indent + _INDENT)
-    for id in block.images if rendered else ():
-        for line in images.get(id, ()):
+    for id in block.files if rendered else ():
+        for line in files.get(id, ()):
             yield line._replace(indent=_INDENT)
 
 

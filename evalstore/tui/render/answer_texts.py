@@ -81,15 +81,18 @@ def answer_texts(
     position: Position,
     result: Result,
     view: AnswerView,
-    images: Mapping[str, Sequence[StyledLine]],
+    files: Mapping[str, Sequence[StyledLine]],
     hint: str,
 ) -> AnswerTexts:
-    """Return one answer with its `images` by id; a `hint` when it or a judgement is missing."""
+    """Return one answer; a `hint` when it or a judgement is missing.
+
+    `files` are those of its messages, as lines by id.
+    """
     return AnswerTexts(
         view,
         verdict=[*head_lines(position, result), *verdict_lines(view, result, hint)],
-        written=list(answer_lines(view, images)),
-        laid_out=list(answer_lines(view, images, rendered=True)),
+        written=list(answer_lines(view, files)),
+        laid_out=list(answer_lines(view, files, rendered=True)),
         closing=list(closing_lines(view)),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,10 +32,12 @@ _LONGEST = 14
 with the rate for which there is always room."""
 _NAME = 15
 """Columns of a file and of a row that there must be room for beside the last verdicts."""
-_BRIEF = 12
+_BRIEF = 16
 """The most columns of the title of the last verdicts in a narrow table."""
-_LEAST = MARGIN + 2 * GAP + 9
-"""The width of the table without names and candidates."""
+_LEAST = MARGIN + 2 * GAP
+"""The width of the table without names, candidates and last verdicts."""
+_LAST_RUNS = 9
+"""The least width of the last verdicts."""
 _DENSE, _SPARSE = 11, 8
 """The least width of the column of a candidate, and that of one that has few of the cases."""
 _NAMED = 18
@@ -56,7 +58,9 @@ def case_title(
         return
     is_filtered = len(listing.matching) < len(listing.cases.rows)
     part = f"{listing.case_count:,} of " if is_filtered else ""
-    yield f"{part}{plural(listing.total, 'case')}"
+    count = f"{part}{plural(listing.total, 'case')}"
+    lines = len(listing.matching)
+    yield (f"{count} in {plural(lines, 'line')}" if lines != listing.case_count else count), count
     yield progress
     yield from (message for message, _ in listing.filtered.complaints(query))
     yield verdict_counts(listing.verdicts), verdict_counts(listing.verdicts, words=False)
@@ -72,18 +76,23 @@ def case_columns(
     only_file: str = "",
     with_history: bool = False,
     picked: int = 0,
+    answered: Collection[int] | None = None,
 ) -> list[Column]:
     """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
 
     `rates` are the pass rates of the candidates, for the line at the top. With `by_file` the name
     of the file stands above the cases, or in the title when all are of the `only_file`. The last
-    verdicts are those on the `picked` candidate.
+    verdicts are those on the `picked` candidate. `answered` are the candidates with results in the
+    listed cases, by number; None: all.
     """
     levels = _heads(cases.models, rates)
     latest = _history_heads(cases, picked, len(levels[0])) if with_history and levels else ()
     models = [
-        _model_column(cases, filtered, model, heads)
-        for model, heads in zip(cases.models, levels, strict=True)
+        replace(
+            _model_column(cases, filtered, model, heads),
+            is_empty=answered is not None and number not in answered,
+        )
+        for number, (model, heads) in enumerate(zip(cases.models, levels, strict=True))
     ]
     if latest:  # the candidate above the last verdicts is left out before figures are
         models = [
@@ -93,8 +102,9 @@ def case_columns(
     row_width = max(filtered.row_width, filtered.stem_width * by_file)
     unnamed = filtered.unnamed_files & {only_file} if only_file else filtered.unnamed_files
     names = min(_NAME, filtered.file_width) + min(_NAME, row_width)
-    least = sum(model.least + GAP for model in models)
-    history = names + _LEAST + least if with_history else NEVER
+    least = sum(model.least + GAP for model in models if not model.is_empty)
+    width = max([_LAST_RUNS, *map(columns_of, latest[1:2])])
+    history = names + _LEAST + width + least if with_history else NEVER
     return [
         Column(
             "file",
@@ -114,7 +124,7 @@ def case_columns(
             heads=("case",) if by_file and unnamed else (),
         ),
         *models,
-        Column("last runs", 9, since=history, is_saved=False, heads=latest),
+        Column("last runs", width, since=history, is_saved=False, heads=latest),
     ]
 
 

@@ -33,6 +33,8 @@ from evalstore.tui.widgets.grid_columns import NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
+    from textual.geometry import Size
+
     from evalstore.operations.diff_result import Diff
     from evalstore.operations.views.labels import LabelIndex
     from evalstore.reports.comparison import Pair
@@ -47,6 +49,10 @@ _CHANGE = 20
 """The most columns of the name of a change."""
 _NOT_LISTED = (SAME_ANSWER, "unchanged")
 """The kinds of pairs that are listed only on request."""
+_TEST = " (p = "
+"""What the test of a difference begins with."""
+_MANY_LINES, _WIDE = 30, 100
+"""Lines and columns of a terminal whose comparison says how a difference was tested."""
 _EDIT_WIDTH = 160
 """Characters of a text of an edit."""
 
@@ -181,22 +187,40 @@ def other_edits(diff: Diff, pairs: Sequence[ListedPair]) -> dict[str, list[Diffe
 
 
 def comparison_lines(
-    diff: Diff, hint: str, edited: Iterable[str] = (), *, is_swapped: bool = False
+    diff: Diff,
+    hint: str,
+    edited: Iterable[str] = (),
+    size: Size | None = None,
+    *,
+    is_swapped: bool = False,
 ) -> Iterator[StyledLine]:
     """Yield the numbers of the comparison and its notes; `hint` follows the unchanged pairs.
 
     `edited` are the test files that were edited and of which no pair is listed. The difference of
-    the rates names candidates, and runs if they are swapped.
+    the rates names candidates, and runs if they are swapped. In a terminal of a small `size` it has
+    its interval, and not how it was tested.
     """
     is_of_runs = is_swapped and not diff.models
     names = (side_name(diff.was), side_name(diff.now)) if is_of_runs else ()
-    yield from summary_lines(diff, hint, names)
+    is_brief = size is not None and size.height < _MANY_LINES and size.width < _WIDE
+    for line in summary_lines(diff, hint, names):
+        yield _without_test(line) if is_brief else line
     files = ", ".join(map(safe, edited))
     notes = [*diff.notes, *([f"also edited: {files}"] if files else [])]
     if notes:
         yield StyledLine((StyledSpan("; ".join(notes), "pending"),))
     if diff.has_edited_rows:
         yield StyledLine((StyledSpan(f"({ROW_ID_HINT})", "faint"),))
+
+
+def _without_test(line: StyledLine) -> StyledLine:
+    """Return a line without the p-value and the name of the test at its end."""
+    number = next((n for n, span in enumerate(line.spans) if _TEST in span.text), None)
+    if number is None:
+        return line
+    span = line.spans[number]
+    cut = span._replace(text=span.text.partition(_TEST)[0])
+    return line._replace(spans=(*line.spans[:number], cut))
 
 
 def edited_lines(edits: Mapping[str, Sequence[Difference]], hint: str) -> Iterator[StyledLine]:

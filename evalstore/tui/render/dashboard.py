@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LABEL = 12
 _BAR = 20
 _GAP = 3
+_LEAST_TREND = 30
+"""Columns of a trend beside which it says what it is about."""
 _TREND = 60
 """Runs that the trend shows."""
 _WIDE, _FIGURES = 140, 100
@@ -46,17 +48,26 @@ def dashboard_lines(
         return
     is_wide = width >= _WIDE
     room = min(_FIGURES, width // 2) if is_wide else width
-    trend = rate_series(runs, "pass rate")
+    trend = rate_series(runs, "pass rate", dashboard.rate if dashboard else None)
     left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
     if not is_wide:
-        trend = trend._replace(title="")
         yield from left[:3]
-        yield _line("trend", *series_line(trend, width - _LABEL).spans)
+        yield _line("trend", *_trend_spans(trend, width - _LABEL))
     elif trend.values:
         plot = series_lines(trend, width - room - _GAP, height)
         yield from beside(left, list(plot), room + _GAP)
     else:
         yield from left
+
+
+def _trend_spans(trend: Series, room: int) -> Iterator[StyledSpan]:
+    """Yield the trend in one line; where there is room, what it is about."""
+    about = f"  {trend.title.partition(', ')[2]}".rstrip()
+    left = room - columns_of(about)
+    is_roomy = left >= _LEAST_TREND
+    yield from series_line(trend._replace(title=""), left if is_roomy else room).spans
+    if is_roomy and about:
+        yield StyledSpan(about, "faint")
 
 
 def _faint(lines: Iterable[StyledLine], *, is_old: bool) -> Iterator[StyledLine]:
@@ -65,19 +76,22 @@ def _faint(lines: Iterable[StyledLine], *, is_old: bool) -> Iterator[StyledLine]
         yield line._replace(spans=spans) if is_old else line
 
 
-def rate_series(runs: Sequence[RunLine], title: str) -> Series:
-    """Return the pass rates of runs, which are the newest first; those of a selection are left out.
+def rate_series(runs: Sequence[RunLine], title: str, now: Rate | None = None) -> Series:
+    """Return the pass rates of runs, which are the newest first, and that of the workspace `now`.
 
-    Runs without a verdict are left out, too.
+    Partial runs, which say nothing of all cases, and runs without a verdict are left out.
     """
     judged = [run for run in runs if run.rate is not None and not run.is_partial]
     rates = [run.rate for run in reversed(judged[:_TREND])]
     if not rates:
         return Series(title, (), "", "no run of all cases yet")
+    about = f"{plural(len(rates), 'run')} of all cases"
+    if now is not None and now.rate is not None:
+        rates, about = [*rates, now.rate], f"{about} and now"
     first, last = percent(rates[0]), percent(rates[-1])
     if len(rates) < 2:
-        return Series(title, rates, first, f"{last} in one run")
-    return Series(f"{title}, {plural(len(rates), 'run')}", rates, first, last, middle="50%")
+        return Series(title, rates, first, f"{last} in one run of all cases")
+    return Series(f"{title}, {about}", rates, first, last, middle="50%")
 
 
 def _figure_lines(
@@ -150,7 +164,7 @@ def _broken_spans(
 ) -> tuple[StyledSpan, ...]:
     """Return the names of cases, as many as fit, and when they broke."""
     if not broken:
-        text = "nothing in the last runs" if len(runs) > 1 else "there is no earlier run"
+        text = "nothing unfixed in the last runs" if len(runs) > 1 else "there is no earlier run"
         return (StyledSpan(clip(text, room), "faint"),)
     count = len(broken)
     while count > 1 and columns_of("".join(span.text for span in _named(broken, count))) > room:

@@ -11,6 +11,7 @@ from evalstore.operations.views.styled_text import BLANK, StyledLine, heading
 from evalstore.operations.views.verdict_order import SIGNS
 
 if TYPE_CHECKING:
+    from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
 
 
@@ -20,9 +21,9 @@ def explained_lines(explanation: VerdictExplanation) -> Iterator[StyledLine]:
         yield from _section(title, lines)
 
 
-def other_result_lines(explanation: VerdictExplanation) -> Iterator[StyledLine]:
+def other_result_lines(explanation: VerdictExplanation, labels: LabelIndex) -> Iterator[StyledLine]:
     """Yield the results of other candidates and system prompts, if there are any."""
-    lines = list(other_lines(explanation, SIGNS))
+    lines = list(other_lines(explanation, SIGNS, labels))
     if lines:
         yield from _section(OTHERS, lines)
 

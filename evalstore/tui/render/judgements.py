@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from evalstore.results import Result
 
 MOST_OF_FEEDBACK = 160
-"""Columns of the feedback on an answer that is one of several; on its own page there is all."""
+"""Columns of the feedback on an answer that is one of several, where room is scarce."""
+ROOMY_FEEDBACK = 2_000
+"""Columns of it where there is room; on the page of the answer there is all."""
 
 
 def case_judgement_lines(
@@ -43,8 +45,12 @@ def candidate_lines(
     number: int,
     feedback: Mapping[str, str],
     history: Callable[[Result], Sequence[str]] = lambda _result: (),
+    most: int = MOST_OF_FEEDBACK,
 ) -> Iterator[StyledLine]:
-    """Yield the verdict on one candidate with the feedback; nothing when it lacks the case."""
+    """Yield the verdict on one candidate with the feedback; nothing when it lacks the case.
+
+    Of each feedback there are at most so many columns.
+    """
     result = case.results[number]
     if result is None:
         return
@@ -59,7 +65,7 @@ def candidate_lines(
     labels = cases.labels.of(result)
     ids = [id for id in result.evaluations if id not in {label.id for label in labels}]
     for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
-        yield from text_lines(clip(text, MOST_OF_FEEDBACK), indent=2)
+        yield from text_lines(clip(text, most), indent=2)
     yield from _label_lines(labels, result)
 
 

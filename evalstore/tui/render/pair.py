@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
 
+_USER = "user  "
 _EDITS = 4
 """Edits of the case that are shown."""
 _WIDTH = 160
@@ -73,11 +74,19 @@ def history_lines(candidate: str, words: Sequence[str]) -> Iterator[StyledLine]:
         yield StyledLine((StyledSpan(f"{name}  ", "faint"), *spark_spans(words), text))
 
 
-def question_lines(question: str) -> Iterator[StyledLine]:
-    """Yield the question as one line, if there is one."""
-    if question:
-        text = clip(" ".join(question[: 4 * _WIDTH].split()), _WIDTH)
-        yield StyledLine((StyledSpan("user  ", "faint"), StyledSpan(safe(text))))
+def question_lines(question: str, most: int = 1) -> Iterator[StyledLine]:
+    """Yield the question as one line, if there is one; else as at most so many of its lines."""
+    if not question:
+        return
+    texts = [question]
+    if most > 1:
+        texts = [line for line in question[: 4 * most * _WIDTH].split("\n") if line.strip()]
+    for number, text in enumerate(texts[:most]):
+        line = clip(" ".join(text[: 4 * _WIDTH].split()), _WIDTH)
+        cut = " …" if number + 1 == most < len(texts) else ""
+        role = StyledSpan("" if number else _USER, "faint")
+        indent = len(_USER) if number else 0
+        yield StyledLine((role, StyledSpan(safe(line)), StyledSpan(cut, "faint")), indent)
 
 
 def _edit_lines(edits: Sequence[Difference]) -> Iterator[StyledLine]:

@@ -14,7 +14,12 @@ from evalstore.operations.views.styled_text import (
     text_lines,
 )
 from evalstore.tui.render.answer import block_lines, place_lines, verdict_lines
-from evalstore.tui.render.judgements import MOST_OF_FEEDBACK, candidate_lines, history_spans
+from evalstore.tui.render.judgements import (
+    MOST_OF_FEEDBACK,
+    ROOMY_FEEDBACK,
+    candidate_lines,
+    history_spans,
+)
 from evalstore.tui.render.pair import question_lines
 from evalstore.tui.widgets.text_view import wrap_line
 
@@ -38,6 +43,8 @@ class _Most(NamedTuple):
 
 _USER, _ANSWER = _Most(12, 1_500), _Most(300, 10_000)
 """How much of a message and of an answer is shown."""
+_BRIEF_LINES = 3
+"""Lines of a message in a pane of few lines."""
 _FEWEST_ROWS, _REASON_ROWS = 3, 5
 """Rows that an answer has at least, and those of a verdict and its reason that are seen."""
 
@@ -69,35 +76,41 @@ def reader_texts(
     `history` returns the last verdicts of a result.
 
     `hint` says how to get what is missing, `cut_note` how to read all of a text that is cut.
-    With `is_brief` the message of the user is one line. An answer that did not pass is cut where
-    the reason would not be in the `room`.
+    With `is_brief` the message of the user has three lines at most. An answer that did not pass is
+    cut where the reason would not be in the `room`.
     """
     result = case.results[picked]
     assert result
     mixed = cases.mixed.get(result.evaluations)
     place = [*place_lines(case, result, cases.shown_attempt(result), cases.labels, mixed)]
     blocks = _exchange(view)
-    verdicts = [*verdict_lines(view, result, hint, MOST_OF_FEEDBACK)]
     spans = tuple(history_spans(history(result)))
     last_runs = [StyledLine(spans)] if spans else []
-    others: list[StyledLine] = []
-    for number in range(len(case.results)):
-        if number != picked and (
-            lines := list(candidate_lines(cases, case, number, feedback, history))
-        ):
-            others += [BLANK, *lines]
 
     def exchange(most: _Most, *, rendered: bool) -> list[StyledLine]:
         return [
             line
             for block in blocks
             for line in (
-                question_lines(block.text)
+                question_lines(block.text, _BRIEF_LINES)
                 if is_brief and not block.by_candidate
                 else _shortened(block, images, cut_note, rendered, most)
             )
         ]
 
+    def judgements(most: int) -> tuple[list[StyledLine], list[StyledLine]]:
+        others: list[StyledLine] = []
+        for number in range(len(case.results)):
+            lines = list(candidate_lines(cases, case, number, feedback, history, most))
+            if number != picked and lines:
+                others += [BLANK, *lines]
+        return [*verdict_lines(view, result, hint, most)], others
+
+    verdicts, others = whole = judgements(ROOMY_FEEDBACK)
+    if room and whole != (cut := judgements(MOST_OF_FEEDBACK)):
+        lines = [*place, *exchange(_ANSWER, rendered=False), *verdicts, *last_runs, *others]
+        if _count_rows(lines, room.width) > room.height:
+            verdicts, others = cut
     most = _ANSWER
     if room and result.word not in ("pass", None):
         used = [*place, *exchange(_ANSWER._replace(lines=0), rendered=False)]

@@ -62,8 +62,13 @@ _VALUE_INDENT = 10
 # --- the plan
 
 
-def plan_lines(request: RunRequest, preview: PlanPreview, width: int = 0) -> Iterator[StyledLine]:
-    """Yield the work of a run, with which models, why, and its price, in so many columns."""
+def plan_lines(
+    request: RunRequest, preview: PlanPreview, width: int = 0, note: str = ""
+) -> Iterator[StyledLine]:
+    """Yield the work of a run, with which models, why, and its price, in so many columns.
+
+    The `note` follows the price.
+    """
     status = preview.status
     if not status.items and not records_labels(request, status):
         yield from _nothing_lines(request, status)
@@ -77,6 +82,8 @@ def plan_lines(request: RunRequest, preview: PlanPreview, width: int = 0) -> Ite
         yield from text_lines(line) if status.items else [heading(line)]
     if status.items and preview.max_cost is not None:
         yield from text_lines(f"It stops before it costs more than {money(preview.max_cost)}.")
+    if note:
+        yield from text_lines(note, "faint")
     for kind, title in KIND_TITLES.items():
         items = [item for item in status.items if item.kind == kind]
         if items:

@@ -163,7 +163,7 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
     )
     yield from text_lines(
         f"answers {answers_cost(group, currency)}{share}, "
-        f"judging {judging_cost(group, currency)}{unpriced}"
+        f"judging {judging_cost(group, currency)}{unpriced}, when they were made"
     )
     if group.attempted:
         yield from text_lines(

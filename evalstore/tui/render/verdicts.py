@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import ago
 from evalstore.operations.views.styled_text import verdict_span
-from evalstore.operations.views.verdict_order import PERSON, SIGNS
+from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
@@ -31,12 +31,11 @@ def result_cell(result: Result, labels: LabelIndex, text: str = "") -> StyledCel
     """
     cell = verdict_cell(result.word)
     text = f"{cell.text}{text}"
-    if word := labels.word(result):
-        plain = f"{cell.plain}, labelled {word}"
-        return StyledCell(f"{text} {PERSON}{SIGNS[word]}", cell.colour, plain)
-    if labels.decides(result):
-        return StyledCell(f"{text} {PERSON}", cell.colour, f"{cell.plain}, labelled")
-    return cell._replace(text=text)
+    signs = labels.signs(result)
+    if not signs:
+        return cell._replace(text=text)
+    plain = " ".join([f"{cell.plain}, labelled", *filter(None, (labels.word(result),))])
+    return StyledCell(f"{text} {signs}", cell.colour, plain)
 
 
 def rate_text(rate: Rate) -> str:

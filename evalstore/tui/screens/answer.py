@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,6 +16,7 @@ from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compare
 from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.markdown import as_markdown
+from evalstore.tui.render.text_file import render_text_files
 from evalstore.tui.render.verdicts import short_names
 from evalstore.tui.screens.answer_explanation import add_explanation
 from evalstore.tui.screens.newer import DatedPage
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from evalstore.errors import EvalstoreError
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.newer_results import NewerRun
     from evalstore.tui.render.export import Exported
     from evalstore.tui.state.navigation import CaseNavigator, Position
@@ -57,9 +60,9 @@ with what it said; then tokens, price and time. A case can have several answers 
 {session.attempt} shows the next answer of the candidate, {session.candidate} the next candidate,
 {session.next} the next of the cases that were listed. {session.beside} puts another candidate's
 answer beside this one, with the words marked that differ, and {page.back} removes it. An answer
-that is Markdown is rendered; {session.markdown} shows it as it is written, and so does what you
-copy and save. When one of the newest 20 runs has a newer result, a line below the title says so,
-and {case.newest} shows it."""
+that is Markdown is rendered, and the beginnings of text files stand below the message;
+{session.markdown} shows all as it is written, and so does what you copy and save. When one of the
+newest 20 runs has a newer result, a line below the title says so, and {case.newest} shows it."""
 
 
 class AnswerPage(DatedPage):
@@ -151,14 +154,20 @@ class AnswerPage(DatedPage):
     # --- reading
 
     def reload(self, *, stay: bool = True) -> None:
-        """Read again; in the workspace the case may have other answers and verdicts by now."""
-        if self.navigator.cases.run is None:
+        """Read again; the case may have other labels, and in the workspace answers, by now."""
+        cases = self.navigator.cases
+        if cases.run is None:
             self.fetch(lambda: self.source.cases(None), self._show_cases, group="cases")
         else:
-            self.read(stay=stay)
+            show = partial(self._show_labels, cases)
+            self.fetch(self.source.labels, show, group="cases")
 
     def _show_cases(self, cases: Cases) -> None:
         self.navigator.renew(cases)
+        self.read(stay=True)
+
+    def _show_labels(self, cases: Cases, labels: LabelIndex) -> None:
+        self.navigator.cases = replace(cases, labels=labels)
         self.read(stay=True)
 
     def refresh_ages(self) -> None:
@@ -295,6 +304,11 @@ class AnswerPage(DatedPage):
         """Show the versions of this test."""
         self.browser.show_test_history(self.case.file, self.case.row, self.result.model)
 
+    @property
+    def footer_words(self) -> Mapping[str, str]:
+        """Return that the key that leaves removes the other answer first, if there is one."""
+        return {"page.back": "One answer"} if self.navigator.other else {}
+
     def action_back(self) -> None:
         """Leave the other answer first, then the page; the list below follows to the case."""
         if self.navigator.leave_beside():
@@ -318,8 +332,9 @@ def _reading_of(page: AnswerPage) -> Callable[[], AnswerTexts]:
     def read() -> AnswerTexts:
         view = view_of(result, session)
         if beside is None:
-            images = render_images(view, source.images) if shows_images else {}
-            return answer_texts(position, result, view, images, hint)
+            files = render_text_files(view, source.files_of_test)
+            files |= render_images(view, source.files_of_test) if shows_images else {}
+            return answer_texts(position, result, view, files, hint)
         other = view_of(beside, session_beside)
         return compared_texts(position, (result, beside), (view, other))
 
@@ -335,10 +350,18 @@ def _show_newer_cases(page: AnswerPage, cases: Cases) -> None:
         page.browser.show_cases(cases.run)
 
 
+def _place_texts(navigator: CaseNavigator) -> TitlePart:
+    """Return which of the listed cases this is, with and without which of its system prompts."""
+    (number, count), (prompt, prompts) = navigator.case_number, navigator.prompt_number
+    case = f"case {number:,} of {count:,}" if count > 1 else ""
+    numbered = f"prompt {prompt} of {prompts}" if prompts > 1 else ""
+    return ", ".join(filter(None, (case, numbered))), case
+
+
 def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[TitlePart, ...]:
     """Return the parts of the title; with an answer beside another one their candidates first."""
     case, run = navigator.case, navigator.cases.run
-    number, count = navigator.case_number
+    place = _place_texts(navigator)
     models = navigator.cases.models
     short = dict(zip(models, short_names(models), strict=True))
     beside = ""
@@ -347,7 +370,7 @@ def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[TitlePart, ..
     owner = f"run {run[:8]}" if run else "workspace"
     return (
         "" if beside else owner,
-        f"case {number:,} of {count:,}" if count > 1 else "",
+        place,
         progress,
         beside,
         (owner, "") if beside else "",

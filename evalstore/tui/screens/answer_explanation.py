@@ -27,12 +27,12 @@ def add_explanation(
     Nothing is shown when the reader has moved on, or when the explanation cannot be read.
     """
     source, result, run = page.source, navigator.result, navigator.cases.run
-    position = navigator.position
+    position, cells, labels = navigator.position, navigator.results_of_case, navigator.cases.labels
 
     def add(explanation: VerdictExplanation | None) -> None:
         if explanation and position == navigator.position:
             explained = list(explained_lines(explanation))
-            others = list(other_result_lines(explanation))
+            others = list(other_result_lines(explanation, labels))
             show(replace(texts, explained=explained, other_results=others))
 
-    page.fetch(lambda: source.explanation(result, run, texts.view), add, group="explanation")
+    page.fetch(lambda: source.explanation(result, run, texts.view, cells), add, group="explanation")

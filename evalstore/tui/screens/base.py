@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
@@ -187,6 +187,11 @@ class Page(MessageScreen):
 
     FOOTER: ClassVar[Sequence[FooterHint]] = ()
     """What the footer names, in this order; empty: the actions that are to be shown."""
+
+    @property
+    def footer_words(self) -> Mapping[str, str]:
+        """Return by the ids of actions what they do at the moment, if their names do not say it."""
+        return {}
 
     search_words = ""
     """The words that a search in all texts begins with."""

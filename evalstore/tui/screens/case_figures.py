@@ -85,6 +85,10 @@ class CaseFigures:
         cases = self._listing.cases
         if cases and len(cases.models) > 1 and self.history.has_several:
             self._grid.set_columns(self.columns())
+        self.request_history()
+
+    def request_history(self) -> None:
+        """Read the last verdicts of the cases that can be seen."""
         seen = self._listing.lines[self._grid.seen_rows]
         self.history.request(self._listing.small_files(seen))
 
@@ -103,6 +107,7 @@ class CaseFigures:
             only_file=listing.only_file,
             with_history=self.history.has_several,
             picked=self._grid.picked,
+            answered=listing.answered,
         )
 
     def cells(self, row: int) -> Sequence[StyledCell]:

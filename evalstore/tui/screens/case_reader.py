@@ -121,7 +121,9 @@ class CaseReader:
                 lines = list(case_judgement_lines(cases, case, picked, feedback, history))
                 return ReaderTexts(lines, lines)
             view = _read_answer(page, cases, result)
-            images = render_images(view, source.images) if shows_images and not is_brief else {}
+            images = (
+                render_images(view, source.files_of_test) if shows_images and not is_brief else {}
+            )
             return reader_texts(
                 cases,
                 case,

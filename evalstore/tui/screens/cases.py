@@ -23,6 +23,7 @@ from evalstore.tui.state.case_groups import CaseGroup, next_failure
 from evalstore.tui.state.case_listing import CaseListing, CasePlace
 from evalstore.tui.state.case_query import help_lines
 from evalstore.tui.state.case_selection import CaseSelection
+from evalstore.tui.state.failing_cells import CellPlace
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -38,20 +39,25 @@ if TYPE_CHECKING:
 
 
 _TABLE = """\
-A row for each case of a test file, a column for each candidate with the verdict on its answer. The
-line at the top has the pass rate of each candidate in the listed cases, in percent, where there is
-room for all of them with its 95 % interval; 'last runs' has the last eight verdicts on the
-candidate in the selected column, which its title names where there is room, the oldest first
-(✓ pass, ✗ fail), of files with up to 3,000 cases. Below the table, or at its right in a
-wide terminal, is the case under the cursor: the last message of the user, the answer of the
-candidate in the selected column, the verdicts on it with their feedback, then those on the other
-candidates. {panel.next} moves the focus between both.
+A line for each case of a test file, or for each of its system prompts if it has several; a column
+for each candidate with the verdict on its answer. The title counts cases, lines where there are
+more of them, and the verdicts of all lines. The line at the top has the pass rate of each candidate
+in the listed cases, in percent, where there is room for all of them with its 95 % interval; 'last
+runs' has the last eight verdicts on the candidate in the selected column, which its title names
+where there is room, the oldest first (✓ pass, ✗ fail), of files with up to 3,000 cases. Below the
+table, or at its right in a wide terminal, is the case under the cursor: the last message of the
+user, the answer of the candidate in the selected column, the verdicts on it with their feedback,
+then those on the other candidates. {panel.next} moves the focus between both.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.
 
 {cases.filter} filters as you type; all parts must hold, and a value matches as a part of the text:
 """
 _REST = """
+
+A filter for verdicts selects the column of a candidate that has them. {cases.next_failure} goes
+from result to result that did not pass, also between two of one case, of the filter's candidates.
+{case.judge} judges the answers to these system prompts alone.
 
 Of a run that is not the newest, a line below the title says so; {case.newest} opens the newest.
 {cases.compare} compares the run with the previous one, or the workspace with the newest run.
@@ -118,7 +124,7 @@ class CasesPage(DatedPage):
         )
         self.figures = CaseFigures(self, self.listing, self.follow_cursor)
         self.reader = CaseReader(self, self.figures.history.of)
-        self._typed = typed
+        self.filter.run, self.filter.came_with = revision, typed
 
     def compose(self) -> ComposeResult:
         """Lay out the table, and below it or at its right the answer to the highlighted case."""
@@ -137,8 +143,8 @@ class CasesPage(DatedPage):
         self.show_title()
         self.grid.focus()
         self.reload(stay=False)
-        if self._typed:
-            self.filter.set(self._typed)
+        if self.filter.came_with:
+            self.filter.set(self.filter.came_with)
 
     @property
     def grid(self) -> Grid:
@@ -161,7 +167,7 @@ class CasesPage(DatedPage):
         self.listing.load(cases, filtered)
         self.filter.renew(filtered.look_up, words)
         self.figures.renew(cases)
-        self._pick(self._first_model)
+        _pick(self, self._first_model)
         self._first_model = ""
         self.show_matches()
         _report_lost(self)
@@ -169,7 +175,7 @@ class CasesPage(DatedPage):
 
     def open_newer(self, newer: NewerRun) -> None:
         """Show the cases of a newer run; the cursor stays with its case."""
-        self.revision = newer.run
+        self.revision = self.filter.run = newer.run
         self.reload()
 
     # --- the table
@@ -184,6 +190,7 @@ class CasesPage(DatedPage):
         cursor = listing.arrange(query, self.filter.matches, None if to_first else grid.cursor)
         fit_list(grid, len(listing.lines))
         grid.show(self.figures.columns(), len(listing.lines), self.figures.cells, cursor=cursor)
+        _pick_match(self)
         grid.marked = listing.marked
         self.figures.request_rates(query, self.filter.matches)
         is_empty = not listing.case_count
@@ -215,6 +222,8 @@ class CasesPage(DatedPage):
     def filter_changed(self, message: Input.Changed) -> None:
         """Filter as it is typed."""
         self.filter.change(message.value)
+        if len(message.value) < 2:  # what the key that leaves does may have changed
+            self.refresh_bindings()
 
     @on(Input.Submitted, "#filter")
     def filter_submitted(self) -> None:
@@ -225,9 +234,16 @@ class CasesPage(DatedPage):
         """Type a filter."""
         self.filter.open()
 
+    @property
+    def footer_words(self) -> Mapping[str, str]:
+        """Return what the key that leaves does instead, when there is a filter."""
+        return {"page.back": "Clear filter"} if self.filter.goes_first else {}
+
     def action_back(self) -> None:
         """Take the filter away, or leave."""
-        if not self.filter.remove():
+        if self.filter.goes_first:
+            self.filter.remove()
+        else:
             super().action_back()
 
     # --- the highlighted case
@@ -268,6 +284,11 @@ class CasesPage(DatedPage):
         self.reader.show(self.listing.cases, self.case, self.grid.picked)
         self.figures.request_seen()
 
+    @on(Grid.Resized, "#cases")
+    def read_seen(self) -> None:
+        """Read the last verdicts of what is seen: the list was laid out after the cursor moved."""
+        self.figures.request_history()
+
     @on(Grid.Chosen, "#cases")
     def open_line(self) -> None:
         """Open the answer of the candidate under the cursor; fold or unfold a group."""
@@ -284,31 +305,16 @@ class CasesPage(DatedPage):
 
     def highlight(self, case: CaseRow, model: str) -> None:
         """Move the cursor to a case, and to the candidate if it has a column."""
-        self._pick(model)
+        _pick(self, model)
         if (line := self.listing.line_of(case, self.grid.cursor)) is not None:
             self.grid.move_to(line)
         self.grid.refresh()
 
-    def _pick(self, model: str) -> None:
-        """Move the cursor to the column of a candidate, if there is one."""
-        models = self.listing.cases.models if self.listing.cases else ()
-        if model in models:
-            self.grid.picked = models.index(model)
-
     # --- keys
 
     def action_failure(self, by: int) -> None:
-        """Go to the next case that did not pass, or to the previous one."""
-        grid = self.grid
-        failure = next_failure(self.listing.lines, grid.cursor, grid.picked, by)
-        if failure is None:
-            is_read = self.listing.cases is not None
-            self.notify("no case failed" if is_read else "still reading the cases", markup=False)
-            return
-        line, failing = failure
-        if failing and grid.picked not in failing:
-            grid.picked = failing[0]
-        grid.move_to(line)
+        """Go to the next result that did not pass, or to the previous one."""
+        _go_to_failure(self, by)
 
     def action_compare_models(self) -> None:
         """Compare the candidate under the cursor with another one."""
@@ -346,7 +352,39 @@ def _open_answer(page: CasesPage, line: CaseRow, cases: Cases) -> None:
     result = page.selection.result or next((other for other in line.results if other), None)
     if result:
         rows, number = page.listing.rows, page.listing.row_number(page.grid.cursor)
-        page.browser.show_answer(CaseNavigator(cases, rows, number, result.model))
+        meant = [cases.models[n] for n in page.listing.candidates(page.filter.query)]
+        page.browser.show_answer(CaseNavigator(cases, rows, number, result.model, meant))
+
+
+def _pick(page: CasesPage, model: str) -> None:
+    """Move the cursor to the column of a candidate, if there is one."""
+    models = page.listing.cases.models if page.listing.cases else ()
+    if model in models:
+        page.grid.picked = models.index(model)
+
+
+def _go_to_failure(page: CasesPage, by: int) -> None:
+    """Go to the next result that did not pass, of the filter's candidates, or to the one before."""
+    grid, listing = page.grid, page.listing
+    start, candidates = CellPlace(grid.cursor, grid.picked), listing.candidates(page.filter.query)
+    failure = next_failure(listing.lines, start, by, candidates)
+    if failure is None:
+        is_read = listing.cases is not None
+        page.notify("no case failed" if is_read else "still reading the cases", markup=False)
+        return
+    grid.picked = failure.candidate
+    grid.move_to(failure.line)
+
+
+def _pick_match(page: CasesPage) -> None:
+    """Select the candidate whose result matches a filter that was changed, if another one is."""
+    case, filtered, filter = page.case, page.listing.filtered, page.filter
+    if case is None or filtered is None or not filter.is_changed:
+        return
+    filter.is_changed = bool(filter.progress)
+    matching = filtered.matching_candidates(case, filter.query, filter.matches)
+    if matching and page.grid.picked not in matching:
+        page.grid.picked = matching[0]
 
 
 def _report_lost(page: CasesPage) -> None:

@@ -201,7 +201,7 @@ class ComparePage(DatedPage):
         edited = edits if self._pairs else ()
         has_hint = has_unlisted(diff) and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
-        rates.show(comparison_lines(diff, hint, edited, is_swapped=self._is_swapped))
+        rates.show(comparison_lines(diff, hint, edited, self.size, is_swapped=self._is_swapped))
         grid = self.query_one("#pairs", Grid)
         fit_list(grid, len(self._pairs))
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
@@ -9,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
-from evalstore.display import pad
+from evalstore.display import pad, widest
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import ActiveBinding
 
-_KEYS = 18
-"""Columns for the keys, and for the names of screens."""
+_EXAMPLE = re.compile(r"( {4})(\S+(?: \S+)* {2,})\S")
+"""An example, and behind at least two blanks what it means."""
+_KEYS, _MOST_KEYS = 18, 26
+"""Columns for the keys, and for the names of screens: at least, and at most."""
 _WIDGET_GROUPS = {"list": "In the list", "text": "In the text"}
 
 _WORDS = {
@@ -62,6 +65,8 @@ class HelpPage(Page):
         super().__init__()
         self._below = below
         self._active = below.active_bindings
+        self._width = _KEYS
+        """Columns of keys, words and signs."""
 
     def compose(self) -> ComposeResult:
         """Lay out one long text."""
@@ -81,8 +86,11 @@ class HelpPage(Page):
         if self._below.TITLE:
             yield heading(self._below.TITLE)
             for paragraph in paragraphs(self.with_keys(self._below.HELP or "")):
-                yield from text_lines(paragraph)
-        for title, keys in self._groups().items():
+                yield from map(_hang, text_lines(paragraph))
+        groups = self._groups()
+        names = [", ".join(names) for keys in groups.values() for names in keys.values()]
+        self._width = min(_MOST_KEYS, max(_KEYS, widest(names)))
+        for title, keys in groups.items():
             yield heading(title)
             for description, names in keys.items():
                 yield self._entry(", ".join(names), description)
@@ -101,10 +109,9 @@ class HelpPage(Page):
         for signs, meaning in LABEL_SIGNS.items():
             yield self._entry(signs, meaning)
 
-    @staticmethod
-    def _entry(name: str, text: str, colour: str = "heading") -> StyledLine:
-        spans = StyledSpan(f"{pad(name, _KEYS)} ", colour), StyledSpan(text)
-        return StyledLine(spans, indent=2, hang=_KEYS + 1)
+    def _entry(self, name: str, text: str, colour: str = "heading") -> StyledLine:
+        spans = StyledSpan(f"{pad(name, self._width)} ", colour), StyledSpan(text)
+        return StyledLine(spans, indent=2, hang=self._width + 1)
 
     def _groups(self) -> Mapping[str, Mapping[str, list[str]]]:
         """Map each place where keys work to the descriptions of its actions, and their keys."""
@@ -132,6 +139,15 @@ class HelpPage(Page):
         for page in self.browser.pages:
             way = self.with_keys(page.WAY) or "what 'evalstore view' begins with"
             yield self._entry(page.TITLE or "", way)
+
+
+def _hang(line: StyledLine) -> StyledLine:
+    """Return a line whose further rows begin below its second column, if it has one."""
+    columns = _EXAMPLE.match(line.text)
+    if columns is None:
+        return line
+    spans = (StyledSpan(line.text[len(columns[1]) :]),)
+    return StyledLine(spans, indent=len(columns[1]), hang=len(columns[2]))
 
 
 def paragraphs(text: str) -> Iterator[str]:

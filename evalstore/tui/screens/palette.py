@@ -212,7 +212,7 @@ class PlaceCommands(_ListedCommands):
             *(
                 Command(
                     f"Case {case_name(case.file, case.row, case.prompt)}",
-                    "show the case",
+                    "go to its line",
                     partial(self._show_case, cases, case),
                     "Case",
                 )
@@ -236,7 +236,8 @@ class PlaceCommands(_ListedCommands):
         """Move the cursor of the page to a case; a filter that hides it is removed."""
         page = self.screen
         if not isinstance(page, CasesPage):
-            self.browser.show_cases(cases.run, place=CasePlace(case.file, case.row))
+            place = CasePlace(case.file, case.row, prompt=case.prompt)
+            self.browser.show_cases(cases.run, place=place)
             return
         if page.listing.line_of(case) is None:
             page.filter.remove()
@@ -279,7 +280,7 @@ class Palette(CommandPalette):
             color: $block-cursor-foreground;
             background: $block-cursor-background;
         }
-        &:nocolor CommandList > .option-list--option-highlighted { text-style: underline; }
+        &:nocolor CommandList > .option-list--option-highlighted { text-style: reverse; }
         & CommandList > .option-list--option-disabled { color: $faint; }
     }
     """

@@ -36,6 +36,7 @@ class PanelPage(Page):
         & > #panels > .detail { height: 1fr; }
         &.-broad > #panels { layout: horizontal; }
         &.-broad > #panels > * { width: 1fr; height: 1fr; }
+        &.-broad > #panels > Grid { width: auto; min-width: 50%; max-width: 60%; }
         &.-broad > #panels > .detail { margin-left: 1; }
         & .panel {
             border-top: solid $faint;

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
 
 
+_OF_FILE = (
+    "This is a partial run (~): the trend of the runs leaves it out. "
+    "{page.run} plans all pending work."
+)
+
+
 class PlanPage(Dialog):
     """What would be done, why and at which price; Enter does it."""
 
@@ -25,12 +31,14 @@ class PlanPage(Dialog):
         Binding("enter", "do", "Run", id="plan.do"),
         Binding("escape,backspace", "back", "Cancel", id="page.back"),
         Binding("e", "edit", "Edit the file", id="plan.edit"),
+        Binding("R", "run", "Run pending work", id="page.run"),
     ]
     TITLE = "Plan of a run"
     WAY = "{page.run} where something is missing, {case.judge} on an answer"
     HELP = """\
 What would be done, why, and at which price, planned again when a file changes. Nothing is called
-before {plan.do}."""
+before {plan.do}. After an edit it is about the edited file: a partial run, which the trend of the
+runs leaves out; {page.run} plans all pending work instead."""
 
     def __init__(
         self, read: Callable[[], RunRequest], *, edit: Callable[[int | None], None] | None = None
@@ -66,7 +74,7 @@ before {plan.do}."""
         self._is_planning = False
         self.set_title(self._request.title)
         width = self.body.scrollable_content_region.width
-        self.body.show(plan_lines(self._request, self._preview, width))
+        self.body.show(plan_lines(self._request, self._preview, width, self._note))
         self.refresh_bindings()
 
     def show_problem(self, problem: EvalstoreError) -> None:
@@ -81,6 +89,12 @@ before {plan.do}."""
             self._problem = EditPlace(first.file, first.line or 1)
         super().show_problem(problem)
         self.refresh_bindings()
+
+    @property
+    def _note(self) -> str:
+        """Return what differs in a run of one file; empty for others."""
+        is_of_file = self._request is not None and self._request.is_of_file
+        return self.with_keys(_OF_FILE) if is_of_file else ""
 
     @property
     def can_do(self) -> bool:
@@ -99,6 +113,8 @@ before {plan.do}."""
         """Return whether an action makes sense in this state of the plan."""
         if action == "do":
             return self.can_do or self._waits_for_price
+        if action == "run":
+            return self._request is not None and self._request.is_of_file
         if action == "edit":
             return self._edit is not None or self._problem is not None
         return True
@@ -111,6 +127,11 @@ before {plan.do}."""
         elif self._request is not None and self._preview is not None and self.can_do:
             self.app.pop_screen()
             self.browser.runs.begin(self._request, self._preview)
+
+    def action_run(self) -> None:
+        """Plan all pending work instead of that of one file."""
+        self._read = self.source.missing
+        self.reload()
 
     def action_edit(self) -> None:
         """Open the file that was edited, or the one with the problem, where that is."""

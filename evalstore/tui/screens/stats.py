@@ -82,7 +82,10 @@ class StatsPage(ActionsPage):
 Pass rates with their 95 % intervals, costs and times of a run, or of the workspace, by candidate,
 by system prompt, by tag and by file. Below is the line under the cursor in detail, with its pass
 rate, its cost and its latency in the runs of all cases until this one. {list.open} shows the cases
-of the line."""
+of the line.
+
+Costs are those of all answers and judgements of these results when they were made, also in earlier
+runs: what the run itself paid, which is less when it reused some, is in the list of runs."""
     PANELS: ClassVar[Mapping[str, str]] = {"facts": "Details"}
     DEFAULT_CSS = """
     StatsPage {

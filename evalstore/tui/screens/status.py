@@ -145,6 +145,9 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
         cursor = self._lines.index(before) if before in self._lines else 1
         texts = [self._texts(line) for line in self._lines if not isinstance(line, _Title)]
         grid.show(_columns(texts), len(self._lines), self._cells, cursor=cursor)
+        if self._lines and self.focused is None:  # there was nothing to be focused
+            grid.focus()
+        self.refresh_bindings()
 
     def refresh_ages(self) -> None:
         """Draw the list again: its first line says how long ago the last run was."""
@@ -200,7 +203,13 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
     # --- the highlighted line
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether the action is available; those on answers are not, as there are none."""
+        """Return whether the action is available; those on answers are not, as there are none.
+
+        Without pending work there is nothing to run or to edit.
+        """
+        is_idle = self._status is not None and not self._lines
+        if is_idle and (action == "edit" or (action == "run" and not self.browser.runs.is_running)):
+            return False
         return action not in _ON_ANSWERS and super().check_action(action, parameters)
 
     @on(Grid.Moved, "#items")

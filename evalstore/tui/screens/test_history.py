@@ -9,7 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.display import plural, safe, short
+from evalstore.display import plural, safe, short, widest
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _MOST_HANG = 16
 """Blanks at most in front of the further rows of a line."""
 _COLOURS = {"-": "old", "+": "new"}
+_LIST_AGAIN = "List again"
 _EMPTY = """\
 No run knows this test.
 
@@ -138,10 +139,11 @@ another."""
             Column(name, max(11, min(18, len(name))), picks=True, least=11)
             for name in short_names(self._candidates)
         ]
+        edits = max(12, widest(", ".join(version.edits) for version in self._versions))
         return [
             Column("run", 9),
             Column("when", 14, since=60),
-            Column("edited", 12, grows=True),
+            Column("edited", 12, grows=True, most=edits),
             *verdicts,
         ]
 
@@ -196,11 +198,18 @@ another."""
             place = CasePlace(self.file, self.highlighted.row, *picked)
             self.browser.show_cases(self.highlighted.run, place=place)
 
+    @property
+    def footer_words(self) -> Mapping[str, str]:
+        """Return that the key for the difference, and that which leaves, show the list again."""
+        is_wide = self.has_class("-wide-text")
+        return dict.fromkeys(("versions.widen", "page.back"), _LIST_AGAIN) if is_wide else {}
+
     def action_widen(self) -> None:
         """Show the difference alone, or the list again."""
         if not self._versions:
             return
         self.toggle_class("-wide-text")
+        self.refresh_bindings()
         (self.query_one(TextView) if self.has_class("-wide-text") else self.query_one(Grid)).focus()
 
     def action_back(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,15 +10,19 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.errors import EvalstoreError
+from evalstore.tui.state.case_filter import NO_MATCH
 from evalstore.tui.state.case_query import FIELDS, read_query
+from evalstore.tui.state.text_matches import LookedUp, StoreLookup
 from evalstore.tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
     from evalstore.tui.screens.base import Page
-    from evalstore.tui.state.case_filter import FilteredCases, Search, SearchMatches
+    from evalstore.tui.state.case_filter import FilteredCases
     from evalstore.tui.state.case_query import Query
+
+LookUp = Callable[["Query", StoreLookup], LookedUp]
 
 _PAUSE_SECONDS = 0.15
 """A search begins when nothing has been typed for so long."""
@@ -29,7 +33,7 @@ class FoundWords(NamedTuple):
     """The words of a filter, searched in texts."""
 
     query: Query
-    matches: SearchMatches | None
+    matches: LookedUp | None
     """What they match; None when there are none, or when the search failed."""
 
 
@@ -44,7 +48,7 @@ class TextFilter:
         self,
         page: Page,
         *,
-        look_up: Callable[[Query, Search], SearchMatches] | None = None,
+        look_up: LookUp | None = None,
         show_matches: Callable[[], None],
         show_progress: Callable[[], None],
     ) -> None:
@@ -55,8 +59,14 @@ class TextFilter:
         self._show_matches = show_matches
         self._show_progress = show_progress
         self.query = read_query("")
-        self.matches: SearchMatches = {}
-        """The sessions with the words of the filter."""
+        self.matches = LookedUp()
+        """What was looked up for the filter."""
+        self.run: str | None = None
+        """The run whose cases are filtered; None: the workspace."""
+        self.came_with = ""
+        """The filter that the page was opened with."""
+        self.is_changed = False
+        """Whether it was changed, and no candidate that matches it was selected since."""
         self.progress = ""
         """A text while texts are searched."""
         self._pause: Timer | None = None
@@ -64,8 +74,8 @@ class TextFilter:
     @staticmethod
     def input_line() -> Input:
         """Return the line in which the filter is typed."""
-        fields = "  ".join(f"{name}:…" for name in FIELDS)
-        hint = f"words  {fields}  -not  (f1 explains all)"
+        fields = " ".join(f"{name}:…" for name in FIELDS)
+        hint = f"words {fields} -not (f1 explains all)"
         return Input(placeholder=hint, id="filter", select_on_focus=False, compact=True)
 
     @property
@@ -88,7 +98,7 @@ class TextFilter:
 
     def change(self, typed: str) -> None:
         """Filter by this, as it is typed."""
-        self.query = read_query(typed)
+        self.query, self.is_changed = read_query(typed), True
         words = (f'"{word}"' if " " in word else word for word in self.query.words)
         self._page.search_words = " ".join(words)
         self.search()
@@ -99,40 +109,56 @@ class TextFilter:
         self._page.query_one(Grid).focus()
         self._line.display = not self.query.is_empty
 
-    def remove(self) -> bool:
-        """Remove the filter; returns False if there was none and its line was closed."""
+    @property
+    def goes_first(self) -> bool:
+        """Return whether the key that leaves the page removes the filter first.
+
+        A filter that the page was opened with goes with the page, unless it is being typed.
+        """
         line = self._line
-        if not line.display and self.query.is_empty:
-            return False
+        is_there = line.display or not self.query.is_empty
+        return line.has_focus or (is_there and line.value != self.came_with)
+
+    def remove(self) -> None:
+        """Remove the filter, and close its line."""
+        line = self._line
         line.value = ""
         line.display = False
         self._page.query_one(Grid).focus()
-        return True
 
     def why_empty(self, filtered: FilteredCases) -> str:
         """Return why no case matches, and where else there may be texts with the words."""
         is_searching = bool(self.progress)
         reason = filtered.why_empty(self.query, is_searching=is_searching)
+        if reason == NO_MATCH:
+            does = "removes the filter" if "page.back" in self._page.footer_words else "leads back"
+            reason += f"\nEscape {does}."
         if self.query.words and not is_searching:
             reason += self._page.with_keys(_ELSEWHERE)
         return reason
 
     # --- searching
 
-    def find(self, query: Query, look_up: Callable[[Query, Search], SearchMatches]) -> FoundWords:
+    def find(self, query: Query, look_up: LookUp) -> FoundWords:
         """Search the words of a query in this thread."""
-        if not (query.words or query.without):
+        if not query.needs_store:
             return FoundWords(query, None)
-        worker, source = get_current_worker(), self._page.source
-
-        def search(words: Sequence[str]) -> frozenset[str] | None:
-            return source.search(words, lambda _done, _total: not worker.is_cancelled)
-
+        worker = get_current_worker()
+        store = self._store(lambda _done, _total: not worker.is_cancelled)
         with suppress(EvalstoreError):  # it is searched again, and shown then
-            return FoundWords(query, look_up(query, search))
+            return FoundWords(query, look_up(query, store))
         return FoundWords(query, None)
 
-    def renew(self, look_up: Callable[[Query, Search], SearchMatches], words: FoundWords) -> None:
+    def _store(self, report: Callable[[int, int], bool]) -> StoreLookup:
+        """Return what looks things up for the shown cases while `report` returns True."""
+        source, run = self._page.source, self.run
+        return StoreLookup(
+            texts=lambda words: source.search(words, report),
+            answers=lambda word: source.search_answers(word, report),
+            broken=lambda: source.broken(run, lambda: report(0, 0)),
+        )
+
+    def renew(self, look_up: LookUp, words: FoundWords) -> None:
         """Take what was found in cases that were read again, unless something else was typed."""
         self.look_up = look_up
         if words.matches is None or words.query is not self.query:
@@ -151,7 +177,7 @@ class TextFilter:
             self._pause.stop()
         self._page.workers.cancel_group(self._page, "search")
         query = self.query
-        self.progress = "searching …" if query.words or query.without else ""
+        self.progress = "searching …" if query.needs_store else ""
         if self.progress:
             self._pause = self._page.set_timer(_PAUSE_SECONDS, lambda: self._search(query))
 
@@ -159,7 +185,7 @@ class TextFilter:
         page, look_up = self._page, self.look_up
         assert look_up is not None
 
-        def read() -> SearchMatches:
+        def read() -> LookedUp:
             worker = get_current_worker()
 
             def report(done: int, total: int) -> bool:
@@ -169,7 +195,7 @@ class TextFilter:
                     page.post_message(page.Fetched(show, (query, text), "search"))
                 return not worker.is_cancelled
 
-            return look_up(query, lambda words: page.source.search(words, report))
+            return look_up(query, self._store(report))
 
         page.fetch(read, lambda matches: self._set_matches(query, matches), group="search")
 
@@ -179,7 +205,7 @@ class TextFilter:
             self.progress = text
             self._show_progress()
 
-    def _set_matches(self, query: Query, matches: SearchMatches) -> None:
+    def _set_matches(self, query: Query, matches: LookedUp) -> None:
         if query is self.query:
             self.progress, self.matches = "", matches
             self._show_matches()

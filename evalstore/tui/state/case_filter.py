@@ -11,31 +11,27 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import compress
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe, widest
 from evalstore.operations.views.verdict_order import SIGNS
-from evalstore.tui.state.case_query import FIELDS, matches_any
+from evalstore.tui.state.case_query import BROKE, FIELDS, matches_any
 from evalstore.tui.state.prompt_filter import PromptFilter
+from evalstore.tui.state.text_matches import TextMatches
 from evalstore.tui.widgets.column_names import ShortenedNames
 from evalstore.values import URGENCY, VERDICTS
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.results import Result
     from evalstore.tui.state.case_query import Query, QueryField
+    from evalstore.tui.state.text_matches import LookedUp, Words
 
 ORDERS = ("file", "verdict", "row")
-Words = tuple[str, ...]
-SearchMatches = Mapping[Words, frozenset[str]]
-"""Sessions in whose texts all of these words are."""
-Search = Callable[[Words], frozenset[str] | None]
-"""Finds them; None: the search was cancelled."""
 _Verdicts = tuple[str | None, ...]
 """The verdict on each candidate; None: it was not asked."""
+NO_MATCH = "No case matches the filter."
 _VERDICTS = [word for word in SIGNS if word in URGENCY]
-_CACHED_WORDS = 4
-"""Words for which the names that lack them are cached: what was typed before is still there."""
 _FEW = 4
 """A candidate that has less than one in so many cases has few of them."""
 _SUGGESTED = 8
@@ -76,11 +72,9 @@ class FilteredCases:
         """The number of rows of each file."""
         self.file_names = ShortenedNames(lambda _: self._files)
         self.row_names = ShortenedNames(partial(_labels, cases.rows))
-        self._places: list[str] | None = None
-        self._lacking_cache: dict[str, bytes] = {}
-        self._all = b"\1" * len(cases.rows)
-        self._looked_up: dict[int, tuple[frozenset[str], bytes]] = {}
-        """By the address of a set of sessions: the set, and which rows have one of them."""
+        self._texts = TextMatches(cases.rows, self._files)
+        self._labels = cases.labels
+        self.look_up = self._texts.look_up
 
     def rows(self, numbers: Iterable[int]) -> list[CaseRow]:
         """Return the rows with these numbers."""
@@ -88,25 +82,21 @@ class FilteredCases:
 
     # --- which rows
 
-    def select(self, query: Query, order: str, matches: SearchMatches) -> Sequence[int]:
+    def select(self, query: Query, order: str, matches: LookedUp) -> Sequence[int]:
         """Select the rows that match, in order."""
         numbers = self._ordered(order)
         named = [each for each in query.fields if each.name == "model" and not each.is_negated]
         for field in query.fields:
-            numbers = self._with_field(numbers, field, named)
+            numbers = self._with_field(numbers, field, named, matches)
         if query.words:
-            numbers = self._with_words(numbers, query.words, matches)
+            numbers = self._texts.with_words(numbers, query.words, matches)
         for word in query.without:
-            numbers = self._without(numbers, word, matches)
+            numbers = self._texts.without(numbers, word, matches)
         return numbers
 
     def count(self, numbers: Sequence[int], query: Query | None = None) -> dict[str, int]:
         """Count the results of these rows by verdict, of the filter's candidates."""
-        named = [field for field in query.fields if field.name == "model"] if query else []
-        meant = [
-            all(matches_any(model, field.values) != field.is_negated for field in named)
-            for model in self._folded_models
-        ]
+        meant = self.candidates(query)
         kinds = (
             Counter(map(self._kind_of_row.__getitem__, numbers))
             if len(numbers) < len(self._rows)
@@ -114,10 +104,32 @@ class FilteredCases:
         )
         counts = dict.fromkeys(_VERDICTS, 0)
         for kind, count in kinds.items():
-            for word in compress(self._kinds[kind], meant):
+            for number in meant:
+                word = self._kinds[kind][number]
                 if word is not None:
                     counts[word] += count
         return {word: count for word, count in counts.items() if count}
+
+    def answered(self, numbers: Sequence[int]) -> frozenset[int] | None:
+        """Return the candidates with results in these rows, by number; None: in all, or in none."""
+        if len(numbers) in (0, len(self._rows)):
+            return None
+        kinds = set(map(self._kind_of_row.__getitem__, numbers))
+        return frozenset(
+            number
+            for kind in kinds
+            for number, word in enumerate(self._kinds[kind])
+            if word is not None
+        )
+
+    def candidates(self, query: Query | None = None) -> Sequence[int]:
+        """Return the numbers of the filter's candidates; of all without one."""
+        named = [field for field in query.fields if field.name == "model"] if query else []
+        return [
+            number
+            for number, model in enumerate(self._folded_models)
+            if all(matches_any(model, field.values) != field.is_negated for field in named)
+        ]
 
     def shared(self, model: str) -> dict[str, int]:
         """Count the cases in which each other candidate was judged, too."""
@@ -137,14 +149,18 @@ class FilteredCases:
                 worst = [_worst(words) for words in self._kinds]
                 keys = [worst[number] for number in self._kind_of_row]
             else:
-                keys = self._folded()
+                keys = self._texts.folded
             self._orders[order] = array("I", sorted(range(len(keys)), key=keys.__getitem__))
         return self._orders[order]
 
     # --- fields
 
     def _with_field(
-        self, numbers: Sequence[int], field: QueryField, named: Sequence[QueryField]
+        self,
+        numbers: Sequence[int],
+        field: QueryField,
+        named: Sequence[QueryField],
+        found: LookedUp,
     ) -> Sequence[int]:
         rows, values, negated = self._rows, field.values, field.is_negated
         if field.name == "file":
@@ -163,103 +179,81 @@ class FilteredCases:
             return [number for number in numbers if rows[number].tags in tags]
         if field.name == "prompt":
             return self._prompts.select(numbers, values, negated=negated)
+        if field.name == "answer":
+            return self._texts.with_answer(numbers, values, found, negated=negated)
         among = [field] if field.name == "model" else named
-        words = ("",) if field.name == "model" else values
-        kinds = [self._has_verdict(kind, words, among) != negated for kind in self._kinds]
+        words = ("",) if field.name == "model" else tuple(it for it in values if it != BROKE)
+        kinds = [self._has_verdict(kind, words, among) for kind in self._kinds]
         kind_of_row = self._kind_of_row
-        return [number for number in numbers if kinds[kind_of_row[number]]]
+        if field.name == "model" or BROKE not in values:
+            return [number for number in numbers if kinds[kind_of_row[number]] != negated]
+        broken = self._broken(found, among)
+        return [
+            number
+            for number in numbers
+            if (kinds[kind_of_row[number]] or broken(rows[number])) != negated
+        ]
+
+    def _broken(self, found: LookedUp, among: Sequence[QueryField]) -> Callable[[CaseRow], bool]:
+        """Return whether a result of a case broke, of one of the filter's candidates."""
+        meant = [self._is_meant(number, among) for number in range(len(self._models))]
+
+        def has_broken(row: CaseRow) -> bool:
+            return any(
+                result and self.is_broken(result, found)
+                for result, is_meant in zip(row.results, meant, strict=True)
+                if is_meant
+            )
+
+        return has_broken
+
+    def is_broken(self, result: Result, found: LookedUp) -> bool:
+        """Return whether a result broke and nobody has labelled it as a pass since."""
+        cell = result.file, result.row, result.prompt_number, result.model
+        if cell not in found.broken:
+            return False
+        passes = result.verdict == "pass" and self._labels.decides(result)
+        return not passes and self._labels.word(result) != "pass"
+
+    def matching_candidates(self, row: CaseRow, query: Query, found: LookedUp) -> list[int]:
+        """Return the numbers of the candidates whose results match the verdicts of a filter.
+
+        Without such verdicts all of the filter's candidates match.
+        """
+        wanted = [it.values for it in query.fields if it.name == "verdict" and not it.is_negated]
+
+        def has(result: Result, values: Sequence[str]) -> bool:
+            words = tuple(value for value in values if value != BROKE)
+            if (result.verdict or result.word or "answered").startswith(words):
+                return True
+            return BROKE in values and self.is_broken(result, found)
+
+        return [
+            number
+            for number in self.candidates(query)
+            if (result := row.results[number]) and all(has(result, values) for values in wanted)
+        ]
 
     def _has_verdict(self, kind: _Verdicts, words: Words, among: Sequence[QueryField]) -> bool:
         """Return whether one of the candidates in the filter has a verdict that begins so."""
         return any(
-            word is not None
-            and word.startswith(words)
-            and all(matches_any(model, field.values) for field in among)
-            for model, word in zip(self._folded_models, kind, strict=True)
+            word is not None and word.startswith(words) and self._is_meant(number, among)
+            for number, word in enumerate(kind)
         )
 
-    # --- words
-
-    def look_up(self, query: Query, search: Search) -> SearchMatches:
-        """Search the words that are not in names, those that a name lacks together."""
-        lacking = set(self._lacking(query.words)) - {0}
-        lookups = {_words_of(query.words, marks) for marks in lacking}
-        matches: dict[Words, frozenset[str]] = {}
-        self._looked_up = {}
-        for words in sorted({*lookups, *((word,) for word in query.without)}):
-            sessions = search(words)
-            if sessions is None:
-                break
-            matches[words] = sessions
-            self._rows_of(sessions)  # ahead of time, for it takes a while
-        return matches
-
-    def _with_words(
-        self, numbers: Sequence[int], words: Words, matches: SearchMatches
-    ) -> Sequence[int]:
-        if not any(matches.values()):
-            for word in words:
-                missing = self._lacks(word)
-                numbers = [number for number in numbers if not missing[number]]
-            return numbers
-        lacking = self._lacking(words)
-        within: dict[int, Sequence[int]] = {0: self._all}
-        for marks in set(lacking) - within.keys():
-            within[marks] = self._rows_of(_sessions(matches, _words_of(words, marks)))
-        return [number for number in numbers if within[lacking[number]][number]]
-
-    def _without(self, numbers: Sequence[int], word: str, matches: SearchMatches) -> list[int]:
-        lacks, has = self._lacks(word), self._rows_of(matches.get((word,), frozenset()))
-        return [number for number in numbers if lacks[number] and not has[number]]
-
-    def _rows_of(self, sessions: frozenset[str]) -> Sequence[int]:
-        """Return for each row whether one of these sessions belongs to it."""
-        known = self._looked_up.get(id(sessions))
-        if known is None:
-            rows = bytes(len(self._rows)) if not sessions else _rows_with(self._rows, sessions)
-            known = self._looked_up[id(sessions)] = sessions, rows
-        return known[1]
-
-    def _lacking(self, words: Words) -> Sequence[int]:
-        """Return for each row which of the words its name lacks: a bit for each."""
-        marks: Sequence[int] = bytes(len(self._rows))
-        for place, word in enumerate(words):
-            lacks = self._lacks(word)
-            marks = [bits | bit << place for bits, bit in zip(marks, lacks, strict=True)]
-        return marks
-
-    def _lacks(self, word: str) -> bytes:
-        """Return for each row whether its name lacks a word; cached for the last words."""
-        known = self._lacking_cache
-        if word not in known:  # another thread may look at the same time: none is changed
-            kept = dict(list(known.items())[1 - _CACHED_WORDS :])
-            self._lacking_cache = known = {**kept, word: self._find_lacking(word)}
-        return known[word]
-
-    def _find_lacking(self, word: str) -> bytes:
-        places, sought = self._folded(), _fold(word)
-        files = {file for file in self._files if word in file.casefold()}
-        if not files:
-            return bytes([sought not in place for place in places])
-        named = zip(self._rows, places, strict=True)
-        return bytes([row.file not in files and sought not in place for row, place in named])
-
-    def _folded(self) -> list[str]:
-        """Return the row and the prompt of each case; a text that is needed twice is there once."""
-        if self._places is None:
-            texts = (f"{row.row} {row.prompt}" if row.prompt else row.row for row in self._rows)
-            self._places = [folded if (folded := _fold(text)) != text else text for text in texts]
-        return self._places
+    def _is_meant(self, number: int, among: Sequence[QueryField]) -> bool:
+        model = self._folded_models[number]
+        return all(matches_any(model, field.values) for field in among)
 
     # --- what cannot match
 
     def complaints(self, query: Query) -> Iterator[tuple[str, str]]:
         """Yield the values of a filter that match nothing, and those that there are."""
         for name, values, _ in query.fields:
-            for value in values:
+            for value in values if name != "answer" else ():
                 if name == "verdict":
-                    if not any(word.startswith(value) for word in _VERDICTS):
-                        yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
+                    if not any(word.startswith(value) for word in (*_VERDICTS, BROKE)):
+                        yield f"no verdict is called '{value}'", ", ".join((*_VERDICTS, BROKE))
                     continue
                 names = self._names(name)
                 is_known = (
@@ -286,7 +280,7 @@ class FilteredCases:
             return "\n".join(f"{complaint}: {there}" for complaint, there in wrong)
         if is_searching:
             return "No case is called so; answers, feedback and tests are searched …"
-        return "No case matches the filter.\nEscape removes the filter."
+        return NO_MATCH
 
     def _names(self, name: str) -> Sequence[str]:
         if name == "tag":
@@ -294,16 +288,6 @@ class FilteredCases:
         if name == "prompt":
             return self._prompts.names
         return self._models if name == "model" else self._files
-
-
-def _words_of(words: Words, marks: int) -> Words:
-    """Return the words whose bits are set."""
-    return tuple(word for place, word in enumerate(words) if marks >> place & 1)
-
-
-def _fold(text: str) -> str:
-    """Fold a text to compare names. With plain dots a name that was cut takes half the memory."""
-    return text.casefold().replace("…", "...")
 
 
 def stem(file: str) -> str:
@@ -340,24 +324,6 @@ def _verdicts_of(case: CaseRow) -> _Verdicts:
 
 def _worst(words: _Verdicts) -> int:
     return min((URGENCY.index(word) for word in words if word is not None), default=9)
-
-
-def _rows_with(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
-    return bytes(
-        any(
-            not sessions.isdisjoint(result.sessions) for result in row.results if result is not None
-        )
-        for row in rows
-    )
-
-
-def _sessions(matches: SearchMatches, words: Words) -> frozenset[str]:
-    """Return the sessions with these words; until then, those with the words typed before."""
-    if words in matches:
-        return matches[words]
-    text = " ".join(words)
-    before = [typed for typed in matches if text.startswith(" ".join(typed))]
-    return matches[max(before, key=lambda typed: len(" ".join(typed)))] if before else frozenset()
 
 
 def _sparse_models(

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import columns_of, plural
 from evalstore.operations.views.verdict_order import FAILING, verdict_counts
+from evalstore.tui.state.failing_cells import next_cell
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow
     from evalstore.tui.state.case_filter import FilteredCases
+    from evalstore.tui.state.failing_cells import CellPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +22,25 @@ class CaseGroup:
 
     name: str
     count: int
+    lines: int
+    """How many lines its cases have: one for each of their system prompts."""
     verdicts: Mapping[str, int]
     is_folded: bool
     """Whether its cases are not listed."""
 
     def text(self, width: int) -> str:
         """Return the text of the line; in a narrow terminal verdicts are signs alone."""
-        head = f"{'▸' if self.is_folded else '▾'} {self.name}: {plural(self.count, 'case')}"
+        head = f"{'▸' if self.is_folded else '▾'} {self.name}: {cases_text(self.count, self.lines)}"
         text = f"{head}, {verdict_counts(self.verdicts)}"
         if columns_of(text) <= width:
             return text
         return f"{head}, {verdict_counts(self.verdicts, words=False)}"
+
+
+def cases_text(count: int, lines: int) -> str:
+    """Return `26 cases`, or `26 cases in 29 lines` when some have several system prompts."""
+    in_lines = f" in {plural(lines, 'line')}" if lines != count else ""
+    return f"{plural(count, 'case')}{in_lines}"
 
 
 def line_key(line: CaseRow | CaseGroup) -> tuple[str, ...]:
@@ -103,7 +113,7 @@ def group_cases(
             groups.setdefault(name, []).append(number)
     for name, members in sorted(groups.items()) if by_name else groups.items():
         rows = cases.rows(members)
-        yield CaseGroup(name, count_cases(rows), cases.count(members), name in folded)
+        yield CaseGroup(name, count_cases(rows), len(rows), cases.count(members), name in folded)
         if name not in folded:
             yield from rows
 
@@ -115,30 +125,30 @@ def count_cases(rows: Sequence[CaseRow]) -> int:
 
 
 def next_failure(
-    lines: Sequence[CaseRow | CaseGroup], cursor: int, picked: int, by: int
-) -> tuple[int, list[int]] | None:
-    """Find the next line that did not pass, around the end, and which of its candidates did not.
+    lines: Sequence[CaseRow | CaseGroup],
+    start: CellPlace,
+    by: int,
+    candidates: Collection[int],
+) -> CellPlace | None:
+    """Find the next result of these candidates that did not pass, around the end.
 
-    It is the line of the cursor if the picked candidate passed there and another one did not. A
-    folded group is one when a case of it is.
+    A folded group is one, in any column, when a case of it is.
     """
-    count = len(lines)
-    if cursor < count and not isinstance(line := lines[cursor], CaseGroup):
-        failing = _failing(line)
-        if failing and picked not in failing:
-            return cursor, failing
-    for step in range(1, count + 1):
-        number = (cursor + by * step) % count
+
+    def failing(number: int) -> Sequence[int]:
         line = lines[number]
-        if isinstance(line, CaseGroup):
-            if line.is_folded and not line.verdicts.keys().isdisjoint(FAILING):
-                return number, []
-            continue
-        if failing := _failing(line):
-            return number, failing
-    return None
+        if not isinstance(line, CaseGroup):
+            return failing_candidates(line, candidates)
+        is_failing = line.is_folded and not line.verdicts.keys().isdisjoint(FAILING)
+        return (start.candidate,) if is_failing else ()
+
+    return next_cell(len(lines), failing, start, by)
 
 
-def _failing(case: CaseRow) -> list[int]:
-    """Return the numbers of the candidates that did not pass."""
-    return [n for n, result in enumerate(case.results) if result and result.word in FAILING]
+def failing_candidates(case: CaseRow, candidates: Collection[int]) -> list[int]:
+    """Return the numbers of those of the candidates that did not pass."""
+    return [
+        number
+        for number, result in enumerate(case.results)
+        if result and result.word in FAILING and number in candidates
+    ]

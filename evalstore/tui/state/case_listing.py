@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.tui.state.case_filter import ORDERS
@@ -11,8 +11,9 @@ from evalstore.tui.widgets.column_names import only_file
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
-    from evalstore.tui.state.case_filter import FilteredCases, SearchMatches
+    from evalstore.tui.state.case_filter import FilteredCases
     from evalstore.tui.state.case_query import Query
+    from evalstore.tui.state.text_matches import LookedUp
 
 _GROUPINGS = ("", "file", "tag")
 _LARGE_FILE = 3_000
@@ -26,6 +27,13 @@ class CasePlace(NamedTuple):
     row: str
     model: str = ""
     """Empty: any."""
+    prompt: str = ""
+    """The name of the system prompt, if the file has several; empty: any."""
+
+    def is_of(self, case: CaseRow) -> bool:
+        """Return whether a case is at this place."""
+        is_prompt = not self.prompt or self.prompt == case.prompt
+        return (self.file, self.row) == (case.file, case.row) and is_prompt
 
 
 class CaseListing:
@@ -46,6 +54,8 @@ class CaseListing:
         """How many results of these cases have each verdict."""
         self.only_file = ""
         """The file that all these cases are of; empty when there are several."""
+        self.answered: Collection[int] | None = None
+        """The candidates that have results in these cases, by number; None: all."""
         self._start = start
         self._folded: set[str] = set()
         self.matching: list[CaseRow] = []
@@ -96,7 +106,7 @@ class CaseListing:
             return set()
         return {n for n, line in enumerate(self.lines) if line_key(line) in self._marked}
 
-    def arrange(self, query: Query, matches: SearchMatches, cursor: int | None) -> int:
+    def arrange(self, query: Query, matches: LookedUp, cursor: int | None) -> int:
         """List what matches the filter; returns where the cursor is, at the same line if it can.
 
         When that line no longer matches the same filter, it is at the next one that does. Without
@@ -116,13 +126,13 @@ class CaseListing:
         cursor = find_line(self.lines, before, cursor, or_next=is_same)
         if self._start:
             start, self._start = self._start, None
-            at_start = (n for n, row in enumerate(rows) if (row.file, row.row) == start[:2])
-            cursor = next(at_start, None)
+            cursor = next((n for n, row in enumerate(rows) if start.is_of(row)), None)
         if cursor is None:
             cursor = 1 if self.grouping and len(self.lines) > 1 else 0
         self.case_count = count_cases(rows)
         self.only_file = only_file(row.file for row in rows)
         self.verdicts = self.filtered.count(numbers, query)
+        self.answered = self.filtered.answered(numbers)
         return cursor
 
     def small_files(self, lines: Iterable[CaseRow | CaseGroup]) -> list[str]:
@@ -157,6 +167,10 @@ class CaseListing:
     def row_number(self, number: int) -> int:
         """Return the number of a line among the listed cases, which leave out lines of groups."""
         return sum(1 for line in self.lines[:number] if not isinstance(line, CaseGroup))
+
+    def candidates(self, query: Query) -> Sequence[int]:
+        """Return the numbers of the candidates that a filter is about."""
+        return self.filtered.candidates(query) if self.filtered else ()
 
     def other_candidates(self, picked: int) -> tuple[str, list[str]]:
         """Return a candidate by its number, and the others; comparable ones first."""

@@ -5,15 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from textwrap import fill
 from typing import NamedTuple
 
-FIELDS = ("verdict", "tag", "model", "file", "prompt")
+FIELDS = ("verdict", "tag", "model", "file", "prompt", "answer")
+BROKE = "broke"
+"""Behind `verdict:`, what broke and was not fixed since."""
 EXAMPLES: Mapping[str, str] = {
-    "helmet": "a word in the file, the row, the answers or the feedback",
+    "helmet": (
+        "a word in the file, the row or the name of the system prompt, in the messages of the "
+        "test, the instructions, the answers, or the feedback with the notes of labels, also of "
+        "removed ones"
+    ),
     '"is a helmet"': "words as they stand",
+    "answer:helmet": "a word in the answers alone",
     "verdict:fail": "some candidate's verdict: pass, fail, undecided, error, pending, answered",
     "verdict:no": "no verdict, because a call failed: 'no reply'",
+    "verdict:broke": (
+        "what broke in the last ten runs and was not fixed since; of a run, what broke in it"
+    ),
     "tag:manners": "a tag of the case",
     "model:mini": "a candidate; with verdict: this candidate's verdict",
     "file:weather": "the test file",
@@ -33,21 +42,10 @@ _PART = re.compile(
 _VALUE = re.compile(r'"[^"]*"?|[^",]+')
 
 
-_HELP_WIDTH = 76
-"""Columns of the help on these examples."""
-
-
 def help_lines(indent: str = "    ") -> str:
-    """Return the examples below each other, with what each matches."""
-    begin = max(map(len, EXAMPLES)) + len(indent) + 2
-    return "\n".join(
-        fill(
-            f"{indent}{typed:<{begin - len(indent)}}{meaning}",
-            _HELP_WIDTH,
-            subsequent_indent=" " * begin,
-        )
-        for typed, meaning in EXAMPLES.items()
-    )
+    """Return the examples below each other, each in a line with what it matches."""
+    width = max(map(len, EXAMPLES)) + 2
+    return "\n".join(f"{indent}{typed:<{width}}{meaning}" for typed, meaning in EXAMPLES.items())
 
 
 class QueryField(NamedTuple):
@@ -64,7 +62,7 @@ class Query:
     """A filter of cases. All parts must hold; a value matches as a part of the text."""
 
     words: tuple[str, ...] = ()
-    """What the file, the row, an answer or the feedback holds."""
+    """What the name of a case, a text of its test, an answer or the feedback holds."""
     without: tuple[str, ...] = ()
     """What none of these holds."""
     fields: tuple[QueryField, ...] = ()
@@ -73,6 +71,21 @@ class Query:
     def is_empty(self) -> bool:
         """Return whether everything matches."""
         return not (self.words or self.without or self.fields)
+
+    @property
+    def answer_words(self) -> tuple[str, ...]:
+        """Return the words that are looked for in answers alone."""
+        return tuple(it for field in self.fields if field.name == "answer" for it in field.values)
+
+    @property
+    def is_about_broken(self) -> bool:
+        """Return whether the filter names what broke."""
+        return any(field.name == "verdict" and BROKE in field.values for field in self.fields)
+
+    @property
+    def needs_store(self) -> bool:
+        """Return whether something must be looked up in the store."""
+        return bool(self.words or self.without or self.answer_words or self.is_about_broken)
 
 
 def _value(name: str, typed: str) -> str:

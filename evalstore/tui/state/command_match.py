@@ -56,7 +56,9 @@ def match_name(name: str, typed: str, *, kind_length: int = 0) -> Match | None:
     parts = [folded.find(word) for word in words]
     if -1 not in parts:
         return _match(_PARTS, name, _spans(parts, words))
-    places = _letters(folded, sought.replace(" ", ""), word_starts)
+    letters = sought.replace(" ", "")  # those of the kind are in all names of the kind
+    named = [start for start in word_starts if start >= kind_length]
+    places = _letters(" " * kind_length + folded[kind_length:], letters, named)
     return _match(_LETTERS, name, places) if places else None
 
 

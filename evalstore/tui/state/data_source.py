@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from evalstore.api import Workspace
 from evalstore.errors import EvalstoreError, WorkspaceError
+from evalstore.tui.state.text_source import StoredTextSource
 
 if TYPE_CHECKING:
     from evalstore.operations.file_watcher import ChangeNotifier
-    from evalstore.operations.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.stats import Stats
     from evalstore.operations.status_report import Status
-    from evalstore.operations.verdict_changes import VerdictChanges
+    from evalstore.operations.verdict_changes import CellKey, VerdictChanges
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow, Cases, RunLine
     from evalstore.operations.views.dashboard import Dashboard
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
 
 
-class WorkspaceSource:
+class WorkspaceSource(StoredTextSource):
     """Reads tables and texts for screens, and plans and carries out their runs."""
 
     def __init__(
@@ -46,9 +46,9 @@ class WorkspaceSource:
     ) -> None:
         """Start runs `offline` if it is set, at a cost of at most `max_cost`, if there is one."""
         self.workspace = Workspace.at(location)
+        super().__init__(lambda: self.location)
         self.offline = offline
         self.max_cost = max_cost
-        self._searcher: Searcher | None = None
         self._notifier: ChangeNotifier | None = None
         self._looked_for: Mapping[str, tuple[str, int, int, int, int]] = {}
         """The files that tests mention, when the tests could not be read."""
@@ -180,20 +180,25 @@ class WorkspaceSource:
         return answer.question_of(self.location, result, run)
 
     def explanation(
-        self, result: Result, run: str | None, view: AnswerView
+        self, result: Result, run: str | None, view: AnswerView, cells: Sequence[Result]
     ) -> VerdictExplanation | None:
-        """Return why a result has its verdict; None when what that takes cannot be read."""
+        """Return why a result has its verdict; None when what that takes cannot be read.
+
+        `cells` are all results of its case, as they are shown.
+        """
         from evalstore.operations.views import verdict_explanation
 
         with suppress(EvalstoreError):  # the page of the answer is shown without it
-            return verdict_explanation.explain_result(self.location, result, run, view=view)
+            return verdict_explanation.explain_result(
+                self.location, result, run, view=view, cells=cells
+            )
         return None
 
-    def images(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """Return the bytes of the images of a test by id."""
-        from evalstore.operations.views import answer_images
+    def files_of_test(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Return the bytes of the images and text files of a test by id."""
+        from evalstore.operations.views import answer_files
 
-        return answer_images.read_images(self.location, ids)
+        return answer_files.read_files(self.location, ids)
 
     def versions(self, file: str, row: str) -> list[Version]:
         """Return the versions of a test, newest first."""
@@ -201,36 +206,14 @@ class WorkspaceSource:
 
         return test_history.versions_of(self.location, file, row)
 
-    def search(
-        self, words: Sequence[str], report: Callable[[int, int], bool]
-    ) -> frozenset[str] | None:
-        """Return the sessions with all words in answer, feedback or test, the last as a beginning.
+    def broken(self, run: str | None, go_on: Callable[[], bool]) -> frozenset[CellKey] | None:
+        """Return what broke in a run; of the workspace, in the last runs, and was not fixed since.
 
-        `report` is called with the number of indexed texts and of all texts, and returns whether
-        to go on. None when it returned False.
+        None once `go_on` returns False.
         """
-        return self._open_searcher().search(words, report)
+        from evalstore.operations.views.dashboard import find_broken_results
 
-    def _open_searcher(self) -> Searcher:
-        from evalstore.operations.grep import Searcher
-
-        self._searcher = self._searcher or Searcher(self.location)
-        return self._searcher
-
-    def find_texts(
-        self, pattern: str, limit: int, report: Callable[[int, int], bool]
-    ) -> FoundTexts | None:
-        """Return stored texts with all words of a pattern, at most `limit`.
-
-        `report` is called as by `search`; None when it returned False.
-        """
-        return self._open_searcher().find(pattern, limit, report)
-
-    def read_text(self, hit: SearchHit, pattern: str) -> MarkedText:
-        """Return a text that was found, with the places of the words in it."""
-        from evalstore.operations.grep import read_text
-
-        return read_text(self.location, hit, pattern)
+        return find_broken_results(self.location, run, go_on)
 
     def editable_files(self, place: EditPlace) -> list[EditableFile]:
         """Return the files that decide a case, the one that explains it first."""

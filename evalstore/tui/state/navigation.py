@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.views.labels import LabelIndex
-from evalstore.operations.views.verdict_order import FAILING
+from evalstore.tui.state.case_groups import failing_candidates
+from evalstore.tui.state.failing_cells import CellPlace, next_cell
 
 if TYPE_CHECKING:
     from evalstore.operations.attempts import MixedAttempts
@@ -36,8 +37,17 @@ class Position(NamedTuple):
 class CaseNavigator:
     """A place among cases; a step that cannot be made leaves it and returns False."""
 
-    def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
+    def __init__(
+        self,
+        cases: Cases,
+        listed: Sequence[CaseRow],
+        number: int,
+        model: str,
+        candidates: Collection[str] | None = None,
+    ) -> None:
+        """`candidates` are those whose failures are gone to; None: all."""
         self.cases = cases
+        self._meant = candidates
         self.listed = list(listed)
         self._case_numbers: dict[tuple[str, str], int] = {}
         """The numbers of the listed cases by file and row; empty until asked for."""
@@ -88,6 +98,13 @@ class CaseNavigator:
         return dict(self._results(self.case))[self.model]
 
     @property
+    def results_of_case(self) -> list[Result]:
+        """Return the results of all candidates for the case, with all of its system prompts."""
+        place = self.case.file, self.case.row
+        rows = [row for row in self.cases.rows if (row.file, row.row) == place]
+        return [result for row in rows for _, result in self._results(row)]
+
+    @property
     def beside(self) -> Result | None:
         """Return the result of the candidate beside it."""
         return dict(self._results(self.case)).get(self.other or "")
@@ -124,6 +141,14 @@ class CaseNavigator:
             self._case_numbers = {place: number for number, place in enumerate(places, 1)}
         return self._case_numbers[self.case.file, self.case.row], len(self._case_numbers)
 
+    @property
+    def prompt_number(self) -> tuple[int, int]:
+        """Return which of the listed system prompts of the case this is, and how many there are."""
+        place = self.case.file, self.case.row
+        prompts = [row.prompt for row in self.listed if (row.file, row.row) == place]
+        distinct = list(dict.fromkeys(prompts))
+        return distinct.index(self.case.prompt) + 1, len(distinct)
+
     # --- steps
 
     def go(self, number: int, model: str | None = None) -> None:
@@ -151,19 +176,20 @@ class CaseNavigator:
         return len(models) > 1
 
     def to_failure(self, by: int) -> bool:
-        """Go to the next case that did not pass, behind the last to the first.
+        """Go to the next result that did not pass, behind the last to the first.
 
-        It is this case if the shown candidate passed and another one did not.
+        Those of the other candidates of a case come before those of the next case.
         """
-        count = len(self.listed)
-        for step in range(self.result.word in FAILING, count + 1):
-            number = (self.number + by * step) % count
-            results = self._results(self.listed[number])
-            failing = [model for model, result in results if result.word in FAILING]
-            if failing:
-                self.go(number, self.model if self.model in failing else failing[0])
-                return True
-        return False
+        models = self.cases.models
+        meant = [n for n, model in enumerate(models) if self._meant is None or model in self._meant]
+        start = CellPlace(self.number, models.index(self.model))
+        place = next_cell(
+            len(self.listed), lambda line: failing_candidates(self.listed[line], meant), start, by
+        )
+        if place is None:
+            return False
+        self.go(place.line, models[place.candidate])
+        return True
 
     def to_attempt(self) -> bool:
         """Go to the next answer of the candidate, behind the last to the first."""

@@ -92,7 +92,9 @@ class KeyFooter(Static):
         hints = getattr(self.screen, "FOOTER", ())
         own = [FooterHint("", id) for id, it in active.items() if it.binding.show]
         chosen = [hint for hint in hints or own if not {*_LAST} & {*hint.ids}]
+        words = getattr(self.screen, "footer_words", {})
         ordered = (*chosen, *(FooterHint("", id) for id in _LAST))
+        ordered = tuple(hint._replace(words=words.get(hint.first, hint.words)) for hint in ordered)
         keys = [FooterKeys.of(hint, active) for hint in ordered]
         return _fit([key for key in keys if key], self.size.width)
 

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from evalstore.tui.text_styles import TextStyles
-from evalstore.tui.widgets.grid_columns import Column, VisibleColumns, fit_columns, picked_column
+from evalstore.tui.widgets.grid_columns import (
+    Column,
+    VisibleColumns,
+    fit_columns,
+    next_pick,
+    picked_column,
+)
 from evalstore.tui.widgets.grid_lines import (
     LineStyle,
     StyledCell,
@@ -21,6 +26,7 @@ from evalstore.tui.widgets.grid_lines import (
     draw_line,
     is_heading,
 )
+from evalstore.tui.widgets.roomy_view import RoomyView
 
 if TYPE_CHECKING:
     from rich.style import Style
@@ -71,7 +77,7 @@ class _RowMessage(Message):
         return self.grid
 
 
-class Grid(ScrollView, can_focus=True):
+class Grid(RoomyView, can_focus=True):
     """Rows that are made when they are drawn, with a cursor and marks.
 
     A row of one cell alone is a heading as wide as the table.
@@ -97,7 +103,10 @@ class Grid(ScrollView, can_focus=True):
     ]
 
     class Moved(_RowMessage):
-        """The cursor is on another row."""
+        """The cursor is on another row, or in another column."""
+
+    class Resized(_RowMessage):
+        """More rows can be seen, or fewer."""
 
     class Marked(_RowMessage):
         """A row was marked, or its mark was taken away."""
@@ -132,7 +141,10 @@ class Grid(ScrollView, can_focus=True):
         cursor: int = 0,
     ) -> None:
         """Show so many rows; `cells` makes one, with a cell for each column."""
+        if bool(count) != bool(self._count):  # without rows, none can be opened
+            self.refresh_bindings()
         self._columns, self._count, self._cells = columns, count, cells
+        self.need_width(columns)
         self.marked = set()
         self._clicked = None
         self.cursor = max(0, min(cursor, count - 1))
@@ -145,6 +157,7 @@ class Grid(ScrollView, can_focus=True):
     def set_columns(self, columns: Sequence[Column]) -> None:
         """Show the same rows with other columns."""
         self._columns = columns
+        self.need_width(columns)
         self._measure()
         self.refresh()
 
@@ -160,9 +173,11 @@ class Grid(ScrollView, can_focus=True):
 
     @picked.setter
     def picked(self, number: int) -> None:
-        self._picked = number
+        is_moved, self._picked = number != self._picked, number
         self._measure()
         self.refresh()
+        if is_moved and self._count:
+            self.post_message(self.Moved(self, self.cursor))
 
     @property
     def row_count(self) -> int:
@@ -195,6 +210,8 @@ class Grid(ScrollView, can_focus=True):
         """Fit the columns again."""
         self._measure()
         self._scroll_to_cursor()
+        if self._count:
+            self.post_message(self.Resized(self, self.cursor))
 
     def render_line(self, y: int) -> Strip:
         """Draw a line: the header stays at the top."""
@@ -247,18 +264,13 @@ class Grid(ScrollView, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is available; a row without anything to open is not opened."""
-        return action != "choose" or self._can_open
+        return action != "choose" or (self._can_open and self._count > 0)
 
     def _scroll_to_cursor(self) -> None:
         top, height = self.scroll_offset.y, self._height
         first = min(max(top, self.cursor - height + 1), self.cursor)
         if first != top:
             self.scroll_to(y=first, animate=False, immediate=True)
-
-    @property
-    def _height(self) -> int:
-        """Return the number of rows that can be seen."""
-        return max(1, self.scrollable_content_region.height - 1)
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
@@ -278,11 +290,7 @@ class Grid(ScrollView, can_focus=True):
 
     def action_pick(self, by: int) -> None:
         """Move the cursor to another of the columns that can be picked."""
-        count = sum(column.picks for column in self._columns)
-        picked = max(0, min(self.picked + by, count - 1))
-        if count and picked != self.picked:
-            self.picked = picked
-            self.post_message(self.Moved(self, self.cursor))
+        self.picked = next_pick(self._columns, self.picked, by)
 
     def action_choose(self) -> None:
         """Open the row."""

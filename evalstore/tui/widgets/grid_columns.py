@@ -36,6 +36,8 @@ class Column:
     """The width of the table from which on there is room for it."""
     picks: bool = False
     """Whether the cursor can be in it, as one among several."""
+    is_empty: bool = False
+    """Whether no row has anything in it: then it is seen only when the cursor is in it."""
     least: int = 0
     """How narrow it may become for others to have room; 0: as wide as it is."""
     is_saved: bool = True
@@ -66,7 +68,10 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     `first` is the column that was seen first: it stays so as far as that is possible.
     """
     fixed = [n for n, column in enumerate(columns) if column.since <= width and not column.picks]
-    picks = [n for n, column in enumerate(columns) if column.picks]
+    every = [n for n, column in enumerate(columns) if column.picks]
+    at = every[picked] if picked < len(every) else None
+    picks = [n for n in every if n == at or not columns[n].is_empty]
+    picked = picks.index(at) if at is not None else 0
     made = {n: replace(columns[n], width=_narrow(columns[n])) for n in (*fixed, *picks)}
     room = width - MARGIN + GAP - sum(made[n].width + GAP for n in fixed)
     fits, taken = 0, 0
@@ -91,6 +96,23 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
         title = made[seen[-1]].title[: max(0, made[seen[-1]].width - 2)]
         made[seen[-1]] = replace(made[seen[-1]], title=f"{title} ›")
     return VisibleColumns(tuple(shown), tuple(made[n] for n in shown), first)
+
+
+def full_width(columns: Sequence[Column]) -> int:
+    """Return the width in which nothing of the columns is cut; that of some has no limit."""
+    widths = [
+        max(_wide(column, NEVER), max(map(columns_of, column.heads), default=0))
+        for column in columns
+        if column.since < NEVER and not column.is_empty
+    ]
+    return MARGIN - GAP + sum(width + GAP for width in widths)
+
+
+def next_pick(columns: Sequence[Column], picked: int, by: int) -> int:
+    """Return the number of the next column that the cursor can be in, without empty ones."""
+    picks = [column for column in columns if column.picks]
+    ahead = range(picked + by, len(picks) if by > 0 else -1, by)
+    return next((n for n in ahead if not picks[n].is_empty), picked)
 
 
 def _share(

@@ -56,7 +56,7 @@ def test_the_last_verdicts_name_their_candidate_where_there_is_room() -> None:
     assert found == {
         (0, 140): ("last runs: careful", True),
         (1, 140): ("last runs: of-a-long-name", True),
-        (0, 104): ("last runs", True),
+        (0, 104): ("last: careful", True),
     }
 
 

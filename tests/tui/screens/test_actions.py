@@ -93,7 +93,7 @@ def test_of_marked_cases_what_the_picked_candidate_answered_is_labelled(workspac
         await press(pilot, "u")
         assert listed() == [["fail", "fail"], ["fail", "fail"], ["pass", "pass"]]
         await press(pilot, "J")
-        assert "judge 2 cases of scripted/one again" in screen(pilot)
+        assert "judge 2 results of scripted/one again" in screen(pilot)
 
     drive(scenario)
 
@@ -467,7 +467,7 @@ def test_a_label_on_an_answer_of_a_run_is_reported_beside_its_verdict(workspace:
         assert text.startswith(
             " run ######## › case 2 of 3 › tests/weather.md › city=Oslo › scripted/one"
         )
-        assert "✗ fail  scripted/one" in text
+        assert "✗ fail ✎✓  scripted/one" in text
         after = "(added after this run; counts in the workspace only)"
         assert f"✓ pass  by Ada (a person)  {after}" in text
         await press(pilot, "escape")

@@ -44,7 +44,7 @@ def answering(text: str) -> str:
 
 def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "n", "enter")
+        await press(pilot, "n", "n", "enter")
         text = text_of(pilot)
         lines = text.split("\n")
         assert lines[:2] == [
@@ -76,7 +76,7 @@ def test_below_the_verdict_stands_since_when_it_fails_and_why(
     main(["-C", str(workspace), "run", "-q"])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "n", "enter")
+        await press(pilot, "n", "n", "enter")
         text = text_of(pilot)
         history = text[text.index("\nhistory\n") :]
         assert history.startswith("\nhistory\nfailing since run ")
@@ -118,7 +118,7 @@ def test_what_the_explanation_of_an_answer_cannot_read_hides_nothing(
     monkeypatch.setattr(verdict_explanation, "explain_result", fail)
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "n", "enter")
+        await press(pilot, "n", "n", "enter")
         assert "It is cold there." in text_of(pilot)
         assert "\nhistory\n" not in text_of(pilot)
         assert "fire" not in screen(pilot)
@@ -141,9 +141,9 @@ def test_the_reader_goes_from_case_to_case_and_the_table_follows(workspace: Path
             ("city=Rome", "one"),
             ("city=Oslo", "one"),
             ("", "one"),
-            ("city=Oslo", "one"),
-            ("city=Oslo", "two"),
-            ("city=Oslo", "one"),  # where the other candidate fails
+            ("", "two"),
+            ("", "one"),
+            ("", "two"),  # which fails, too
             ("", "one"),
             ("", "two"),
         ]
@@ -197,7 +197,7 @@ def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> No
     main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "n", "enter")
+        await press(pilot, "n", "n", "enter")
         text = text_of(pilot)
         assert "(older instructions or checks)" in text
         assert text.index("The answer must be warm and short.") < text.index(
@@ -251,7 +251,7 @@ def test_answers_that_have_little_in_common_are_not_marked(workspace: Path) -> N
     main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "n", "enter", "b")
+        await press(pilot, "n", "n", "enter", "b")
         assert "\nuser  How is Oslo?\n\nCold.\n" in text_of(pilot)
         assert "\nuser  How is Oslo?\n\nNot warm.\n" in text_of(pilot, "#other")
         for side in ("#text", "#other"):
@@ -461,7 +461,7 @@ def test_markdown_is_rendered_until_the_source_is_asked_for(workspace: Path) -> 
 
 def test_plain_answers_have_nothing_to_be_rendered(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "n", "enter", "m")
+        await press(pilot, "n", "n", "enter", "m")
         assert "the answer is not Markdown" in screen(pilot)
         await press(pilot, "b", "m")
         (*_, last) = pilot.app._notifications
@@ -518,7 +518,7 @@ def test_of_two_answers_side_by_side_that_with_the_focus_has_a_sign(
     workspace: Path, width: int
 ) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "n", "enter")
+        await press(pilot, "n", "n", "enter")
         assert "▸" not in screen(pilot)
         await press(pilot, "b")
         assert "━ ▸ scripted/one ━" in screen(pilot)
@@ -538,7 +538,7 @@ def test_of_two_answers_side_by_side_that_with_the_focus_has_a_sign(
 @pytest.mark.parametrize("size", [(40, 12), (10, 4), (200, 60)])
 def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "n", "enter", "b", "l", "G", "g", "m", "m", "v", "escape", "b")
+        await press(pilot, "n", "n", "enter", "b", "l", "G", "g", "m", "m", "v", "escape", "b")
         await resized(pilot, 30, 8)
         if size == (40, 12):
             assert "✓ pass  scripted/two" in screen(pilot)
@@ -588,7 +588,7 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(workspac
                 await pilot.pause()
             return time.process_time() - begun
 
-        await press(pilot, "n", "enter")
+        await press(pilot, "n", "n", "enter")
         opened = max([await seconds_to_open() for _ in range(3)])
         scrolled = await seconds_to_scroll()
         for name, text in ENDLESS.items():

@@ -139,7 +139,7 @@ def test_a_label_is_shown_beside_the_verdict_it_was_added_to(two_runs: Path) -> 
         await press(pilot, "p", "enter")
         assert [cell.text for cell in grid._cells(0)][4:6] == ["✓ pass", "✗ fail ✎✓"]
         await press(pilot, "escape")
-        assert dashboard_texts(pilot)[2].startswith("broke last  nothing in the last runs")
+        assert dashboard_texts(pilot)[2].startswith("broke last  nothing unfixed in the last runs")
 
     drive(scenario)
 

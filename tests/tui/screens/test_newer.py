@@ -26,7 +26,7 @@ def test_each_page_of_an_old_run_names_the_newer_one_and_leads_to_it(workspace: 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "G", "enter")
         assert second(pilot) == "the partial run ######## is newer: @ shows its cases"
-        await press(pilot, "n", "enter")
+        await press(pilot, "n", "n", "enter")
         page = pilot.app.screen
         assert isinstance(page, AnswerPage)
         assert (page.case.row, page.result.verdict) == ("city=Oslo", "fail")
@@ -51,7 +51,7 @@ def test_the_workspace_has_no_newer_run(workspace: Path) -> None:
     main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "enter", "@", "n", "enter", "@")
+        await press(pilot, "enter", "@", "n", "n", "enter", "@")
         assert isinstance(pilot.app.screen, AnswerPage)
         assert "newer" not in screen(pilot)
 

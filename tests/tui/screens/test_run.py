@@ -250,7 +250,7 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "down", "J")
         text = screen(pilot)
-        assert "judge 1 case of scripted/one again" in text
+        assert "judge 1 result of scripted/one again" in text
         assert "make 1 judgement (1 candidate), about $" in text
         assert "In the workspace the first verdict" in text
         assert "judged again at your request" in text
@@ -261,7 +261,7 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         await press(pilot, "escape", "enter")
         assert "✓ pass  by scripted/judge  (judged again, does not count)" in screen(pilot)
         await press(pilot, "escape", "g", "space", "space", "J")
-        assert "judge 2 cases of scripted/one again" in screen(pilot)
+        assert "judge 2 results of scripted/one again" in screen(pilot)
         assert "make 1 judgement by checks and 1 by models (1" in screen(pilot)
 
     async def of_the_run(pilot: Pilot[None]) -> None:

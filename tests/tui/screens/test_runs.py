@@ -180,13 +180,13 @@ def test_failures_are_gone_through(workspace: Path) -> None:
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
         seen = []
-        for key in ("n", "n", "N"):
+        for key in ("n", "n", "n", "N"):
             await press(pilot, key)
             assert page.case
-            seen.append(page.case.row)
-        assert seen == ["city=Oslo", "", "city=Oslo"]
-        await press(pilot, "l")  # to the candidate that passes: first comes the one that does not
-        for key, place in (("n", ("city=Oslo", 0)), ("n", ("", 0))):
+            seen.append((page.case.row, page.grid.picked))
+        assert seen == [("", 1), ("city=Oslo", 0), ("", 0), ("city=Oslo", 0)]
+        await press(pilot, "l")  # to the candidate that passes
+        for key, place in (("N", ("city=Oslo", 0)), ("N", ("", 1))):
             await press(pilot, key)
             assert page.case
             assert (page.case.row, page.grid.picked) == place
@@ -212,7 +212,7 @@ FILTERS = {
 }
 MISTAKES = {
     "verdict:failed": "no verdict is called 'failed': "
-    "pass, fail, undecided, error, no reply, pending, answered\n",
+    "pass, fail, undecided, error, no reply, pending, answered, broke\n",
     "verdicts:fail": "there is no 'verdicts:': verdict:, tag:, model:, file:",
     "tag:nosuch": "no tag has 'nosuch' in it: manners, weather",
     "model:gpt": "no candidate has 'gpt' in it: scripted/one, scripted/two",
@@ -425,7 +425,7 @@ def test_groups_count_their_verdicts_and_are_folded(workspace: Path) -> None:
         assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
         await press(pilot, "r", "n")  # it goes round: from the folded one to the other case
         assert page.case is page.listing.lines[1]
-        await press(pilot, "n")
+        await press(pilot, "n", "n")
         assert page.query_one(Grid).cursor == 2
         await resized(pilot, 40, 12)
         assert "▸ tests/weather.md: 2 cases, 3 ✓ 1 ✗" in screen(pilot)

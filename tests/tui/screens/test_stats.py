@@ -48,7 +48,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
             "scripted/one\n"
             "33.3% of 3 (95% interval 6.1 to 79.2%)\n"
             "2 test files, 3 cases, 3 sessions, 3 judgements\n"
-            "answers $0.0900 ($3.00 per 100 sessions), judging $0\n"
+            "answers $0.0900 ($3.00 per 100 sessions), judging $0, when they were made\n"
             "\n"
             "no trend: no earlier run of all cases has this group"
         )
@@ -88,7 +88,7 @@ def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
                 page.revision or "workspace",
                 *(row.row or row.file for row in page.listing.rows),
             ]
-            await press(pilot, "escape", "escape")
+            await press(pilot, "escape")
             assert isinstance(pilot.app.screen, StatsPage)
             return shown
 
@@ -224,7 +224,7 @@ def test_tags_are_text(workspace: Path) -> None:
         assert "[/] [bold red]no markup[/]" in screen(pilot)
         await press(pilot, "enter")
         assert "1 of 3 cases" in screen(pilot)
-        await press(pilot, "escape", "escape")
+        await press(pilot, "escape")
         assert facts(pilot).startswith("[/] [bold red]no markup[/]\n")
 
     drive(scenario)

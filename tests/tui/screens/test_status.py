@@ -126,6 +126,18 @@ def test_keys_that_are_about_answers_are_not_offered(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_without_pending_work_no_key_for_it_is_offered(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        assert "Nothing to do" in screen(pilot)
+        assert not {"Run", "Open", "Edit"} & set(screen(pilot).splitlines()[-1].split())
+        (workspace / "tests/new.md").write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
+        await press(pilot, "r")
+        assert {"Run", "Open", "Edit"} <= set(screen(pilot).splitlines()[-1].split())
+
+    drive(scenario)
+
+
 def test_lines_are_as_wide_as_their_texts_and_differ(workspace: Path) -> None:
     name = "tests/a-folder-with-a-long-name/one-more-folder/new.md"
     (workspace / name).parent.mkdir(parents=True)
@@ -222,6 +234,8 @@ def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor:
         assert args == ["-w", str(workspace / "tests/weather.md")]
         text = screen(pilot)
         assert "run tests/weather.md" in text
+        assert "a partial run (~): the trend of the runs leaves it out" in text
+        assert "R plans all pending work." in text
         assert "make 4 judgements" in text
         assert "4x  instructions changed" in text
         await press(pilot, "enter")

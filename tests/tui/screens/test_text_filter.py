@@ -56,6 +56,11 @@ def test_a_filter_searches_answers_and_feedback(workspace: Path) -> None:
             ("-cold", ["", "city=Rome"]),
             ("-rome -hello", ["city=Oslo"]),
             ("weather -cold", ["city=Rome"]),
+            ("answer:cold", ["city=Oslo"]),
+            ("answer:oslo", []),
+            ('answer:"not warm"', ["city=Oslo"]),
+            ("answer:cold,nothing file:weather", ["city=Oslo"]),
+            ("-answer:cold", ["", "city=Rome"]),
         ):
             await type_filter(pilot, text)
             assert rows(pilot) == expected, text
@@ -95,7 +100,7 @@ def test_cases_are_filtered_by_the_names_and_ids_of_their_system_prompts(workspa
         assert "no system prompt has 'long' in it: brief, polite" in screen(pilot)
         await type_filter(pilot, "")
         await press(pilot, "slash")
-        assert "words  verdict:…  tag:…  model:…  file:…  prompt:…  -not" in screen(pilot)
+        assert "words verdict:… tag:… model:… file:… prompt:… answer:… -not " in screen(pilot)
         assert "f1 explains all" in screen(pilot)
 
     drive(scenario, revision="@", size=(80, 24))

@@ -21,6 +21,12 @@ NAMES = (
 )
 
 
+def test_letters_of_the_kind_are_not_a_part_of_a_scattered_match() -> None:
+    assert match_name("File tests/ride.md", "filter", kind_length=5) is None
+    assert match_name("File tests/late-filter.md", "filter", kind_length=5)
+    assert match_name("File tests/weather.md", "wthr", kind_length=5)
+
+
 def hits(typed: str) -> list[str]:
     rated = []
     for name in NAMES:
@@ -71,6 +77,7 @@ def test_letters_that_are_scattered_do_not_match(typed: str) -> None:
     ],
 )
 def test_the_places_are_those_of_the_name(name: str, typed: str, marked: str) -> None:
-    match = match_name(name, typed, kind_length=4)
+    kind = name.split()[0]
+    match = match_name(name, typed, kind_length=0 if kind == "Run" else len(kind) + 1)
     assert match
     assert "".join(name[place] for place in match.places) == marked

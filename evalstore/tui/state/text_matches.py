@@ -1,0 +1,174 @@
+"""Filters cases by what is looked up in the store: words in texts, and which results broke.
+
+Quick enough to be done at every key for very many cases: the name of each is looked at once for
+each word, and what was found is kept for each set of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evalstore.operations.verdict_changes import CellKey
+    from evalstore.operations.views.cases import CaseRow
+    from evalstore.tui.state.case_query import Query
+
+Words = tuple[str, ...]
+_CACHED_WORDS = 4
+"""Words for which the names that lack them are cached: what was typed before is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLookup:
+    """Looks things up in the store; None: that was cancelled."""
+
+    texts: Callable[[Words], frozenset[str] | None]
+    """Returns the sessions in whose texts all of these words are."""
+    answers: Callable[[str], frozenset[str] | None]
+    """Returns the sessions whose answers have a word."""
+    broken: Callable[[], frozenset[CellKey] | None]
+    """Returns the results that broke in the last runs and were not fixed since."""
+
+
+@dataclass(slots=True)
+class LookedUp:
+    """What was looked up for a filter."""
+
+    texts: dict[Words, frozenset[str]] = field(default_factory=dict)
+    """The sessions in whose texts all of these words are."""
+    answers: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The sessions whose answers have a word."""
+    broken: frozenset[CellKey] = frozenset()
+    """The results that broke in the last runs and were not fixed since."""
+
+
+class TextMatches:
+    """The words of filters in the names and the texts of cases. May be made in any thread."""
+
+    def __init__(self, rows: Sequence[CaseRow], files: Sequence[str]) -> None:
+        """`files` are those of the rows, each once."""
+        self._rows, self._files = rows, files
+        self._places: list[str] | None = None
+        self._lacking_cache: dict[str, bytes] = {}
+        self._all = b"\1" * len(rows)
+        self._found: dict[int, tuple[frozenset[str], bytes]] = {}
+        """By the address of a set of sessions: the set, and which rows have one of them."""
+
+    def look_up(self, query: Query, store: StoreLookup) -> LookedUp:
+        """Look up what a filter needs: words, those that a name lacks together, and what broke."""
+        found = LookedUp()
+        self._found = {}
+        lacking = set(self._lacking(query.words)) - {0}
+        lookups = {_words_of(query.words, marks) for marks in lacking}
+        for words in sorted({*lookups, *((word,) for word in query.without)}):
+            sessions = store.texts(words)
+            if sessions is None:
+                return found
+            found.texts[words] = sessions
+            self.rows_of(sessions)  # ahead of time, for it takes a while
+        for word in query.answer_words:
+            sessions = store.answers(word)
+            if sessions is None:
+                return found
+            found.answers[word] = sessions
+            self.rows_of(sessions)
+        if query.is_about_broken:
+            found.broken = store.broken() or frozenset()
+        return found
+
+    def with_words(self, numbers: Sequence[int], words: Words, found: LookedUp) -> Sequence[int]:
+        """Return those of these rows that have all words."""
+        if not any(found.texts.values()):
+            for word in words:
+                missing = self._lacks(word)
+                numbers = [number for number in numbers if not missing[number]]
+            return numbers
+        lacking = self._lacking(words)
+        within: dict[int, Sequence[int]] = {0: self._all}
+        for marks in set(lacking) - within.keys():
+            within[marks] = self.rows_of(_sessions(found.texts, _words_of(words, marks)))
+        return [number for number in numbers if within[lacking[number]][number]]
+
+    def without(self, numbers: Sequence[int], word: str, found: LookedUp) -> Sequence[int]:
+        """Return those of these rows that do not have a word."""
+        lacks, has = self._lacks(word), self.rows_of(found.texts.get((word,), frozenset()))
+        return [number for number in numbers if lacks[number] and not has[number]]
+
+    def with_answer(
+        self, numbers: Sequence[int], words: Iterable[str], found: LookedUp, *, negated: bool
+    ) -> Sequence[int]:
+        """Return those of these rows that have one of the words in an answer, or that have none."""
+        has = [self.rows_of(found.answers[word]) for word in words if word in found.answers]
+        return [number for number in numbers if any(rows[number] for rows in has) != negated]
+
+    def rows_of(self, sessions: frozenset[str]) -> Sequence[int]:
+        """Return for each row whether one of these sessions belongs to it."""
+        known = self._found.get(id(sessions))
+        if known is None:
+            rows = bytes(len(self._rows)) if not sessions else _rows_with(self._rows, sessions)
+            known = self._found[id(sessions)] = sessions, rows
+        return known[1]
+
+    def _lacking(self, words: Words) -> Sequence[int]:
+        """Return for each row which of the words its name lacks: a bit for each."""
+        marks: Sequence[int] = bytes(len(self._rows))
+        for place, word in enumerate(words):
+            lacks = self._lacks(word)
+            marks = [bits | bit << place for bits, bit in zip(marks, lacks, strict=True)]
+        return marks
+
+    def _lacks(self, word: str) -> bytes:
+        """Return for each row whether its name lacks a word; cached for the last words."""
+        known = self._lacking_cache
+        if word not in known:  # another thread may look at the same time: none is changed
+            kept = dict(list(known.items())[1 - _CACHED_WORDS :])
+            self._lacking_cache = known = {**kept, word: self._find_lacking(word)}
+        return known[word]
+
+    def _find_lacking(self, word: str) -> bytes:
+        places, sought = self.folded, _fold(word)
+        files = {file for file in self._files if word in file.casefold()}
+        if not files:
+            return bytes([sought not in place for place in places])
+        named = zip(self._rows, places, strict=True)
+        return bytes([row.file not in files and sought not in place for row, place in named])
+
+    @property
+    def folded(self) -> list[str]:
+        """Return the row and the prompt of each case; a text that is needed twice is there once."""
+        if self._places is None:
+            texts = (f"{row.row} {row.prompt}" if row.prompt else row.row for row in self._rows)
+            self._places = [folded if (folded := _fold(text)) != text else text for text in texts]
+        return self._places
+
+
+def _words_of(words: Words, marks: int) -> Words:
+    """Return the words whose bits are set."""
+    return tuple(word for place, word in enumerate(words) if marks >> place & 1)
+
+
+def _fold(text: str) -> str:
+    """Fold a text to compare names. With plain dots a name that was cut takes half the memory."""
+    return text.casefold().replace("…", "...")
+
+
+def _rows_with(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
+    return bytes(
+        any(
+            not sessions.isdisjoint(result.sessions) for result in row.results if result is not None
+        )
+        for row in rows
+    )
+
+
+def _sessions(found: Mapping[Words, frozenset[str]], words: Words) -> frozenset[str]:
+    """Return the sessions with these words; until then, those with the words typed before."""
+    if words in found:
+        return found[words]
+    text = " ".join(words)
+    before = [typed for typed in found if text.startswith(" ".join(typed))]
+    return found[max(before, key=lambda typed: len(" ".join(typed)))] if before else frozenset()

@@ -1,0 +1,39 @@
+"""The plan of a run after an edit: of one file, or of all pending work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from evalstore.operations.views.cases import list_runs
+from evalstore.planning.options import Location
+from evalstore.tui.screens.plan import PlanPage
+from tests.tui.driving import drive, press, screen
+from tests.tui.screens.test_status import does, editor
+
+__all__ = ["editor"]
+NEW = "# 👤\n\nNew?\n\n---\n\nAn answer.\n"
+
+
+def test_all_pending_work_is_planned_from_the_plan_of_one_file(
+    workspace: Path, editor: Path
+) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+    does(editor, "sed -i 's/be warm/be very warm/' \"$1\"")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "slash", *"oslo", "enter", "e")
+        text = screen(pilot)
+        assert "run tests/weather.md" in text
+        assert "make 4 judgements" in text
+        await press(pilot, "R")
+        text = screen(pilot)
+        assert isinstance(pilot.app.screen, PlanPage)
+        assert "run pending work" in text
+        assert "ask for 2 answers" in text
+        assert "partial run" not in text
+        await press(pilot, "R", "enter")
+        assert not list_runs(Location(workspace))[0].is_partial
+
+    drive(scenario, size=(100, 40))
