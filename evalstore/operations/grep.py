@@ -8,24 +8,21 @@ PostgreSQL has it in its own tables: whoever searches first adds what is new, fo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from evalstore.display import plural
 from evalstore.errors import EvalstoreError
 from evalstore.operations.json_output import fields_to_json
+from evalstore.operations.text_places import ListedText, TextPlace, find_places, list_documents
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
-from evalstore.store.path_trees import read_tree
-from evalstore.store.results import iterate_entries
 from evalstore.store.search_texts import KINDS, Kind, load_texts
 from evalstore.store.search_words import find_word_places, has_words, split_words
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
-    from evalstore.results import Result
-    from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.store.search_index import Report, SearchIndex
     from evalstore.values import Json
@@ -57,7 +54,7 @@ class Searcher:
         """That of a store with search tables before its index was updated."""
         self._runs: list[str] = []
         """The recent runs in which texts have been looked for."""
-        self._places: dict[tuple[str, tuple[str, ...]], _Place] = {}
+        self._places: dict[tuple[str, tuple[str, ...]], TextPlace] = {}
         """The places of texts in these runs, by the id and the sessions of the text."""
 
     def search(
@@ -83,7 +80,7 @@ class Searcher:
         def find(store: Store, index: SearchIndex) -> FoundTexts | None:
             documents = index.find_documents(words, KINDS)
             ordered = [it for kind in _ORDER for it in reversed(documents) if it[0] == kind]
-            listed = _list_documents(index, ordered[:limit])
+            listed = list_documents(index, ordered[:limit])
             placed = self._place(store, listed, lambda: report(0, 0))
             if placed is None:
                 return None
@@ -93,8 +90,8 @@ class Searcher:
         return self._use(report, find)
 
     def _place(
-        self, store: Store, listed: Sequence[_Listed], go_on: Callable[[], bool]
-    ) -> list[_Listed] | None:
+        self, store: Store, listed: Sequence[ListedText], go_on: Callable[[], bool]
+    ) -> list[ListedText] | None:
         """Return the texts with their places, which are kept until there is another run."""
         runs = list(store.find_recent_runs())
         ids = [run.id for run in runs]
@@ -103,7 +100,7 @@ class Searcher:
         known = [
             (kind, id, self._places.get((id, place.sessions), place)) for kind, id, place in listed
         ]
-        placed = _placed(store, known, runs, go_on)
+        placed = find_places(store, known, runs, go_on)
         for _, id, place in placed or ():
             self._places[id, place.sessions] = place
         return placed
@@ -150,7 +147,7 @@ def _find_sessions(
     if not within:
         return index.find_sessions(words)
     kinds = [kind for kind in KINDS if _IN[kind] in within]
-    listed = _list_documents(index, index.find_documents(words, kinds))
+    listed = list_documents(index, index.find_documents(words, kinds))
     return frozenset(session for _, _, place in listed for session in place.sessions)
 
 
@@ -256,10 +253,10 @@ def grep(
             index.update(store, report)
             if index.missing:
                 location.warn(_lacks(index))
-            listed = _list_documents(index, index.find_documents(words, kinds))
+            listed = list_documents(index, index.find_documents(words, kinds))
         finally:
             index.close()
-        placed = _placed(store, listed, store.find_recent_runs()) or []
+        placed = find_places(store, listed, store.find_recent_runs()) or []
         if by_name:
             placed = [hit for hit in placed if hit[2].file and by_name(hit[2].name)]
         return [
@@ -294,93 +291,9 @@ def read_text(location: Location, hit: SearchHit, pattern: str) -> MarkedText:
     return MarkedText(text, find_word_places(text, split_words(pattern)))
 
 
-@dataclass(slots=True, eq=False)
-class _Place:
-    """The place of a text."""
-
-    sessions: tuple[str, ...]
-    file: str | None = None
-    row: str = ""
-    models: tuple[str, ...] = ()
-    run: str | None = None
-    """The newest run that has it."""
-    is_final: bool = False
-    """Whether all recent runs have been looked at."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the case by which it is selected."""
-        return f"{self.file}::{self.row}"
-
-
-_Listed = tuple[Kind, str, _Place]
-
-
-def _list_documents(index: SearchIndex, documents: Sequence[tuple[Kind, str]]) -> list[_Listed]:
-    sessions = index.sessions_of([id for kind, id in documents if kind != "answers"])
-    return [
-        (kind, id, _Place((id,) if kind == "answers" else sessions.get(id, ())))
-        for kind, id in documents
-    ]
-
-
-def _placed(
-    store: Store,
-    listed: Sequence[_Listed],
-    runs: Iterable[Run],
-    go_on: Callable[[], bool] = lambda: True,
-) -> list[_Listed] | None:
-    """Return the texts with their places in the newest runs that have them, sorted by place.
-
-    Of a file whose results are those of a newer run, nothing is read again. None once `go_on`
-    returns False.
-    """
-    missing = {place for _, _, place in listed if not place.is_final}
-    waiting: dict[str | None, list[_Place]] = {}
-    for _, id, place in listed:
-        if place in missing:
-            for named in {id, *place.sessions}:
-                waiting.setdefault(named, []).append(place)
-    searched: set[tuple[str, str]] = set()
-    unplaced = set(missing)
-    for run in runs if unplaced else ():
-        entries = dict(read_tree(run.results, store.load_nodes).items() - searched)
-        searched |= entries.items()
-        matches: dict[_Place, list[Result]] = {}
-        for batch in iterate_entries(store, entries):
-            if not go_on():
-                return None
-            for result, _ in batch:
-                for key in (result.test, result.evaluation, *result.sessions, *result.evaluations):
-                    for place in waiting.get(key, ()):
-                        if place in unplaced:
-                            matches.setdefault(place, []).append(result)
-        for place, results in matches.items():
-            place.file, place.row = results[0].file, results[0].row
-            place.models = tuple(dict.fromkeys(result.model for result in results))
-            place.run = run.id
-        unplaced -= matches.keys()
-        if not unplaced:
-            break
-    for place in missing:
-        place.is_final = True
-    order = {kind: number for number, kind in enumerate(KINDS)}
-    return sorted(
-        listed,
-        key=lambda hit: (
-            hit[2].file is None,
-            hit[2].file or "",
-            hit[2].row,
-            order[hit[0]],
-            hit[2].models,
-            hit[1],
-        ),
-    )
-
-
 def _hits(
-    store: Store, words: Sequence[str], placed: Sequence[_Listed]
-) -> Iterator[tuple[SearchHit, _Place]]:
+    store: Store, words: Sequence[str], placed: Sequence[ListedText]
+) -> Iterator[tuple[SearchHit, TextPlace]]:
     texts = {
         kind: load_texts(store, kind, [id for other, id, _ in placed if other == kind])
         for kind in {kind for kind, _, _ in placed}

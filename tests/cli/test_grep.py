@@ -200,7 +200,7 @@ def test_results_are_read_once_also_when_many_runs_have_them(
         read.extend(entries)
         return iterate_entries(store, entries)
 
-    monkeypatch.setattr("evalstore.operations.grep.iterate_entries", count)
+    monkeypatch.setattr("evalstore.operations.text_places.iterate_entries", count)
     hits = evalstore("grep", "cold", "--in", "answers").stdout
     assert hits.startswith("tests/weather.md")
     assert read == ["tests/weather.md"] * 2
