@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any, TypedDict, get_args
 
 from evalstore.errors import EvalstoreError
-from evalstore.planning.options import FailOn, RunOptions, SelectionOptions
+from evalstore.planning.options import FailOn, LaunchedBy, RunOptions, SelectionOptions
 
 StrPath = str | os.PathLike[str]
 
@@ -55,6 +55,10 @@ class RunSettings(SelectionKeywords, total=False):
     """Seconds"""
     exit_first: bool
     message: str | None
+    executor: LaunchedBy | None
+    workers: int | None
+    scheduler: str | None
+    """The address of the scheduler of dask, or `local`."""
 
 
 BOUNDS: Mapping[str, tuple[float, float | None]] = {
@@ -67,6 +71,7 @@ BOUNDS: Mapping[str, tuple[float, float | None]] = {
     "threshold": (0, 1),
     "max_cost": (0, None),
     "max_time": (0, None),
+    "workers": (1, 10_000),
 }
 """The minimum and the maximum of each number, as on the command line."""
 
@@ -89,6 +94,9 @@ def run_options_of(keywords: Mapping[str, Any], *, judge_only: bool) -> RunOptio
     if (fail_on := named.get("fail_on", "failure")) not in get_args(FailOn):
         hint = f"it can be {', '.join(get_args(FailOn))}"
         raise EvalstoreError(f"'fail_on' cannot be '{fail_on}'", hint=hint)
+    if (executor := named.get("executor")) not in (None, *get_args(LaunchedBy)):
+        hint = f"it can be {', '.join(get_args(LaunchedBy))}"
+        raise EvalstoreError(f"'executor' cannot be '{executor}'", hint=hint)
     if message := named.get("message"):
         named["message"] = message.encode(errors="backslashreplace").decode()
     named["yes"] = bool(named.get("yes")) or named.get("max_cost") is not None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+import threading
 from typing import Self
 
 _NAMES = ("stdin", "stdout", "stderr")
@@ -105,3 +107,14 @@ def lost_output() -> OSError | None:
 def is_utf8() -> bool:
     """Return whether any character can be printed; a stream in memory has no encoding."""
     return (sys.stdout.encoding or "utf-8").lower() in ("utf-8", "utf8", "utf_8")
+
+
+def end_with_stdin() -> None:
+    """End this program, as SIGTERM does, when the standard input ends: its starter is gone."""
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()

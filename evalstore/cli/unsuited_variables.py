@@ -59,7 +59,11 @@ _RUN: Rules = {
     "remote": _has("watch"),
     "exports": _has("dry_run"),
     "baseline": lambda values: values["fail_on"] != "regression" or values["threshold"] is not None,
+    "workers": _lacks("executor"),
+    "scheduler": lambda values: values["executor"] != "dask",
 }
+_JOINS = ("join", "until_eof", "concurrency", "json")
+"""The options of a runner that joins a run; the others were chosen where it was begun."""
 RULES: Mapping[str, Rules] = {
     "bundle": {
         **dict.fromkeys(("exclude_tag", "allow_keys"), _is_not("action", "create")),
@@ -97,6 +101,14 @@ _of_workspaces: dict[tuple[str, str], Callable[[Values], object]] = {}
 """Further rules, by command and parameter: those that depend on the workspace."""
 
 
+def _find_rule(command: str, name: str) -> Callable[[Values], object] | None:
+    """Return the rule of an option."""
+    rule = RULES.get(command, {}).get(name)
+    if command != "run" or name in _JOINS:
+        return rule
+    return _any(_has("join"), rule) if rule else _has("join")
+
+
 def unsuited(command: str, name: str) -> Callable[[Callable[[Values], bool]], None]:
     """Return a decorator of a rule that depends on the workspace, in the module of its command."""
 
@@ -109,7 +121,11 @@ def unsuited(command: str, name: str) -> Callable[[Callable[[Values], bool]], No
 def ignore_unsuited(context: Any) -> None:
     """Reset the options that only a variable has set, and that have no meaning here."""
     parameters = {parameter.name: parameter for parameter in context.command.params}
-    for name, is_unsuited in RULES.get(context.info_name, {}).items():
+    rules = RULES.get(context.info_name, {})
+    for name in (*rules, *(parameters.keys() - rules.keys())):
+        is_unsuited = _find_rule(context.info_name, name)
+        if is_unsuited is None:
+            continue
         parameter = parameters.get(name)
         source = context.get_parameter_source(name)
         if parameter is None or source is None or source.name != "ENVIRONMENT":

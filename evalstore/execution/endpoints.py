@@ -138,7 +138,8 @@ class EndpointPool(ProviderPool):
     """Opens the endpoints that a plan needs."""
 
     def __init__(self, project: Project, agrees: Callable[[str], bool]) -> None:
-        super().__init__(project.workspace.root, project.reading, agrees)
+        folder = project.location.keys_folder or project.workspace.root
+        super().__init__(folder, project.reading, agrees)
         self.project = project
 
     def require_keys(self, used: Mapping[str, Candidate], judges: Mapping[str, Judge]) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from evalstore.execution.accounting import Accounting
@@ -26,11 +25,7 @@ from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEn
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.execution.python_checks import Allows, CodeChecks
 from evalstore.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
-from evalstore.execution.run_share import (
-    ENDED,
-    LEADS,
-    ShareWriter,
-)
+from evalstore.execution.run_share import ENDED, LEADS, ShareWriter, is_halted_by
 from evalstore.execution.shared_budget import SharedBudget
 from evalstore.execution.work_sharing import WorkSharing
 
@@ -75,7 +70,7 @@ class Executor:
         The run is halted at the first cell for which `stops_at` is true. Checks run the Python
         files for which `allows` is true. `shared` is the run of which this is one runner.
         """
-        self.sharing = WorkSharing(store, environment.warn)
+        self.sharing = WorkSharing(store, environment.warn, is_expected=shared is not None)
         accounting = Accounting(store, environment, self.sharing.runner)
         self.outcome = accounting.outcome
         leases = JobLeases(self.sharing, accounting.writer)
@@ -111,7 +106,7 @@ class Executor:
         self.sharing.repeats_failures = False
         runner = self.sharing.runner
         share = ShareWriter(self._store, self._shared, runner, self.outcome, self.halt)
-        self.sharing.presence.on_beat = share.write
+        self.sharing.presence.on_beat = self._note_progress
         accounting.writer.describe_counts = share.describe
         return share
 
@@ -131,6 +126,8 @@ class Executor:
         if limited := [placed for placed in limiters if placed[1].is_limited]:
             await asyncio.to_thread(self.sharing.presence.share_accounts, limited)
         if self._share:
+            # From now on the one that records the run waits for this runner.
+            await asyncio.to_thread(self.sharing.register)
             await self._share.write()
         self._background = _Background(
             asyncio.create_task(self._resources.accounting.writer.run()),
@@ -179,24 +176,46 @@ class Executor:
         """Wait for the other runners of a shared run; returns their shares if it is complete.
 
         A runner that has joined does not wait for the one that has begun the run, if that is still
-        alive and will record it: the result is None.
+        alive and will record it: the result is None. Nor does it when it was interrupted and others
+        are at work.
         """
         assert self._share
         assert self._shared
+        leads = self._shared.leads
         await self._resources.accounting.writer.flush()
         await self._share.write(ended=True)
-        find_shares = partial(self._store.find_shares, self._shared.id)
+        was_interrupted = self.outcome.interrupted
         while True:
-            shares = await asyncio.to_thread(find_shares)
+            shares = await self.find_shares()
             alive = await asyncio.to_thread(
                 self.sharing.find_alive, [share.runner for share in shares if share.is_registered]
             )
             others = [share for share in shares if share.runner in alive]
-            if not self._shared.leads and any(share.counts.get(LEADS) for share in others):
+            at_work = [share for share in others if not share.counts.get(ENDED)]
+            if not leads and (
+                any(share.counts.get(LEADS) for share in others)
+                or (self.outcome.interrupted and at_work)
+            ):
                 return None
-            if all(share.counts.get(ENDED) for share in others) or self.outcome.interrupted:
-                return [share for share in shares if share.runner != self.sharing.runner]
+            if not at_work:
+                return shares
+            if self.outcome.interrupted and not was_interrupted:
+                was_interrupted = True
+                await self._share.write()  # the others halt
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def find_shares(self) -> list[RunShare]:
+        """Return what the other runners of the run have done."""
+        assert self._shared
+        shares = await asyncio.to_thread(self._store.find_shares, self._shared.id)
+        return [share for share in shares if share.runner != self.sharing.runner]
+
+    async def _note_progress(self) -> None:
+        """Note what was done so far; halt when another runner has halted the run."""
+        assert self._share
+        await self._share.write()
+        if not self.is_halted and any(map(is_halted_by, await self.find_shares())):
+            self.halt()
 
     @property
     def is_halted(self) -> bool:

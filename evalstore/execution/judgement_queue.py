@@ -7,7 +7,7 @@ to be claimed and queued. The inputs of queued judgements are read together.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell, Subject
     from evalstore.planning.plan import PlannedJudgement
     from evalstore.results import Session
-
-_CHECKED_AT_ONCE = 200
-"""The number of stored sessions that are read together for checks."""
 
 DueSubjects = Mapping["Subject", list["Cell"]]
 """Subject -> the cells that may lack a judgement of it."""
@@ -47,8 +44,13 @@ class JudgementQueue:
 
     # --- checks
 
-    def stored_due(self) -> Iterator[DueSubjects]:
-        """Yield the stored sessions without checks, some hundreds at a time."""
+    def stored_due(
+        self, at_once: int, find_start: Callable[[], float] = lambda: 0.0
+    ) -> Iterator[DueSubjects]:
+        """Yield the stored sessions without checks, this many at a time.
+
+        `find_start` returns the part of them after which to begin, if there are any.
+        """
         plan = self._progress.plan
         due: dict[Subject, list[Cell]] = {
             judgement.sessions: []
@@ -61,8 +63,9 @@ class JudgementQueue:
             for subject in cell.subjects(plan.sessions):
                 if subject in due:
                     due[subject].append(cell)
-        subjects = iter(due)
-        while batch := list(islice(subjects, _CHECKED_AT_ONCE)):
+        start = int(len(due) * find_start())
+        subjects = iter([*islice(due, start, None), *islice(due, start)])
+        while batch := list(islice(subjects, at_once)):
             yield {subject: due[subject] for subject in batch}
 
     async def judge_stored(self, due: DueSubjects) -> list[PlannedJudgement]:

@@ -16,6 +16,7 @@ from evalstore.execution.item_source import OwnOrder, WorkSource
 from evalstore.execution.judgement_queue import JudgementQueue
 from evalstore.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.execution.plan_progress import PlanProgress, group_by_account
+from evalstore.execution.stored_checks import StoredChecks
 from evalstore.execution.work_sharing import Item, lease_key_of
 from evalstore.planning.plan import PlannedAsk, PlannedJudgement
 
@@ -182,10 +183,9 @@ class PlanExecution:
 
     async def _check_stored(self) -> None:
         """Make the missing checks of stored sessions, and queue the judgements of models."""
-        for due in self._judgements.stored_due():
-            if self._resources.calls.is_halted():
-                return
-            self._put(await self._claim(await self._judgements.judge_stored(due)))
+        checks = StoredChecks(self._resources, self._judgements, self._progress)
+        async for judgements in checks.make():
+            self._put(await self._claim(judgements))
 
     async def _judge_groups(self) -> None:
         """Judge the groups whose answers are complete now."""

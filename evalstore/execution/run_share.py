@@ -44,6 +44,7 @@ class ShareWriter:
         self._runner = runner
         self._outcome = outcome
         self._writing = asyncio.Lock()
+        self._has_ended = False
         self.reserved = 0.0
         self.spent = 0.0
         self.reserved_elsewhere = 0.0
@@ -54,7 +55,7 @@ class ShareWriter:
         """Reserve more for calls; returns False, and reserves nothing, if it is above the limit."""
         async with self._writing:
             self.reserved += usd
-            is_within = await self._write(ended=False)
+            is_within = await self._write()
             if not is_within:
                 self.reserved -= usd
             return is_within
@@ -62,14 +63,18 @@ class ShareWriter:
     async def write(self, *, ended: bool = False) -> None:
         """Note what was done so far; `ended` tells that this runner has nothing left to do."""
         async with self._writing:
-            await self._write(ended=ended)
+            self._has_ended = self._has_ended or ended
+            await self._write()
 
     def describe(self) -> str:
         """Return what this runner has done so far, as JSON."""
-        return json.dumps(describe_counts(self._outcome, leads=self._run.leads, ended=False))
+        return json.dumps(self._describe())
 
-    async def _write(self, *, ended: bool) -> bool:
-        counts = describe_counts(self._outcome, leads=self._run.leads, ended=ended)
+    def _describe(self) -> Json:
+        return describe_counts(self._outcome, leads=self._run.leads, ended=self._has_ended)
+
+    async def _write(self) -> bool:
+        counts = self._describe()
         state = await asyncio.to_thread(
             self._store.write_share, self._run.id, self._runner, self.reserved, self.spent, counts
         )
@@ -85,6 +90,17 @@ def describe_counts(outcome: ExecutionCounts, *, leads: bool, ended: bool) -> Js
     spending = [[*key, asdict(spent)] for key, spent in outcome.spending.items()]
     lists = {"failures": dict(outcome.failures), "spending": spending}
     return {**numbers, **lists, LEADS: leads, ENDED: ended}
+
+
+def is_halted_by(share: RunShare) -> bool:
+    """Return whether what a runner has noted halts all runners of the run.
+
+    That is an interruption of the one that has begun it, and the failure at which a run stops.
+    """
+    counts = share.counts
+    return bool(
+        counts.get("stopped_at_failure") or (counts.get(LEADS) and counts.get("interrupted"))
+    )
 
 
 def add_shares(outcome: ExecutionCounts, shares: Iterable[RunShare]) -> None:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple, Protocol
+
+
+class RunnerLauncher(Protocol):
+    """Starts further runners of a run."""
+
+    def start(self, run: str, known: Collection[str]) -> None:
+        """Start them; raises `EvalstoreError`. `known` are warnings that were shown already."""
+
+    def stop(self) -> None:
+        """End those that are still at work."""
 
 
 class SharedWork(NamedTuple):
@@ -15,3 +26,5 @@ class SharedWork(NamedTuple):
     """The most that all runners together may spend, in USD."""
     elapsed: float = 0.0
     """Seconds for which it was in progress when this runner joined it."""
+    launcher: RunnerLauncher | None = None
+    """Starts its further runners; None where others join by themselves, if at all."""

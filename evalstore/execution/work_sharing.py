@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
 from evalstore.deserialize import versions_in
@@ -86,6 +86,14 @@ class Claim:
     """The contents that the items need, by id, which are read together."""
 
 
+class ClaimedSubjects(NamedTuple):
+    """The keys of subjects whose checks are to be made."""
+
+    granted: set[str]
+    held: set[str]
+    """Those that others work on."""
+
+
 @dataclass
 class _PlanState:
     """The state of the plan that is being carried out."""
@@ -106,12 +114,17 @@ class _PlanState:
 class WorkSharing:
     """Divides the plans of a run with other runs on the same store."""
 
-    def __init__(self, store: Store, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, store: Store, warn: Callable[[str], None], *, is_expected: bool = False
+    ) -> None:
+        """`is_expected` tells that this is one of several runners of a run."""
         self._store = store
         self._warn = warn
         self._leases = Leases(store)
         self.runner = self._leases.runner.id
-        self._warned_of_sharing = self._warned_of_stopped = False
+        self.is_expected = is_expected
+        self._warned_of_sharing = is_expected
+        self._warned_of_stopped = False
         self.presence = RunnerPresence(self._leases)
         self.repeats_failures = True
         """Whether this run tries what has failed for others; not if they carry out one run."""
@@ -130,6 +143,10 @@ class WorkSharing:
     def starting_place(self) -> float:
         """Return the part of a plan after which this run begins: 0 while it is alone."""
         return int(self.runner[:8], 16) / 2**32 if self._leases.has_others() else 0.0
+
+    def register(self) -> None:
+        """Let other runners know of this one."""
+        self._leases.register()
 
     def find_alive(self, runners: Sequence[str]) -> set[str]:
         """Return those of these runners that are alive, without this one."""
@@ -278,6 +295,16 @@ class WorkSharing:
         return contents
 
     # --- other runs
+
+    async def claim_subjects(self, keys: Sequence[str]) -> ClaimedSubjects:
+        """Claim subjects whose checks are to be made, by the keys of their leases."""
+        async with self._claim_lock:
+            granted = await run_short_transaction(
+                partial(self._leases.claim, keys), is_remote=self._store.is_remote
+            )
+            held = {*keys} - granted - self._leases.stopped.keys()
+        self._warn_of_stopped()
+        return ClaimedSubjects(granted, held)
 
     async def until_others_may_be_done(self) -> None:
         """Wait until it is time to check the work of other runs again."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.clock import Clock
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.execution.shared_work import SharedWork
+from evalstore.files.normal_path import normal_path
 from evalstore.operations.json_output import camel_case
 from evalstore.operations.run_plans import Plans
 from evalstore.operations.run_record import FinishedRun, OwnCounts, carry_out, record
@@ -70,10 +71,12 @@ def join_run(
 
 
 def _find_store(location: Location) -> StoreLocation:
-    """Return where the store is; with an address no workspace is needed."""
-    if location.store and is_url(location.store):
+    """Return where the store is; where it is named, no workspace is needed."""
+    if not location.store:
+        return locate_store(open_workspace(location), location)
+    if is_url(location.store):
         return read_address(location.store)
-    return locate_store(open_workspace(location), location)
+    return normal_path(location.directory, location.store)
 
 
 def _find(store: Store, name: str) -> SharedRun:

@@ -20,8 +20,9 @@ from evalstore.operations.run_record import FinishedRun, carry_out, git_state, r
 from evalstore.operations.run_report import RunReport
 from evalstore.operations.run_scope import narrow
 from evalstore.operations.run_totals import MOST_SHOWN
+from evalstore.operations.runner_launch import make_launcher, require_launchable
 from evalstore.operations.scripted_answers import note_scripts, warn_of_edited_scripts
-from evalstore.operations.shared_run import RunOrigin, share_run
+from evalstore.operations.shared_run import RunOrigin, removed_if_unbegun, share_run
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
@@ -80,7 +81,9 @@ def run(
     files have errors, before any call is made.
     """
     with open_project(location, create=True, keep=True) as project:
+        require_launchable(options)
         require_sound(project, selection, hint=GO_ON)
+        launcher = make_launcher(project, location, options, listener)
         baseline = find_baseline(location, project, options, listener.note)
         warn_of_edited_scripts(project, selection)
         clock = Clock(_latest_time(project, selection))
@@ -111,16 +114,17 @@ def run(
             author=read_user_name(project.workspace.root),
         )
         shared = None
-        if project.store.is_remote and not survey.is_empty:
-            shared = share_run(project, origin, options)
+        if (project.store.is_remote or launcher) and not survey.is_empty:
+            shared = share_run(project, origin, options, launcher)
 
         def plan_again() -> Plans:
             whole = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
             return Plans(project, whole if only is None else narrow(whole, selection, only)[0])
 
-        totals, outcome, _ = carry_out(
-            project, survey, plans, started, clock, options, listener, shared, plan_again
-        )
+        with removed_if_unbegun(project.store, shared):
+            totals, outcome, _ = carry_out(
+                project, survey, plans, started, clock, options, listener, shared, plan_again
+            )
         finished = FinishedRun(about, options, totals, outcome, origin, clock())
         recorded = record(project, finished, shared)
         note_scripts(project, selection, {model for model, _ in outcome.spending})

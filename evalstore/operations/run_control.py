@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore.execution.endpoints import EndpointPool
 from evalstore.execution.executor import Executor
@@ -85,6 +85,9 @@ def carry_out_plans(
     )
     for note in endpoints.notes:
         listener.note(note)
+    launcher = shared.launcher if shared else None
+    if launcher:
+        launcher.start(shared.id if shared else "", endpoints.notes)
     listener.start(survey.asks, survey.judgements)
     longest = settings.max_time if options.max_time is None else options.max_time
     if longest is not None and shared:
@@ -92,14 +95,14 @@ def carry_out_plans(
     try:
         with _held_while_closing(stopping_signals()) as (hold, held):
             shares = asyncio.run(
-                _run_until_stopped(
-                    executor, plans, finish, listener, longest, hold, is_shared=bool(shared)
-                )
+                _run_until_stopped(executor, plans, finish, listener, longest, hold, shared)
             )
         executor.outcome.interrupted |= bool(held)
         return executor.outcome, shares
     finally:
         listener.stop()
+        if launcher:
+            launcher.stop()
 
 
 def make_nonces() -> Iterator[str]:
@@ -116,8 +119,7 @@ async def _run_until_stopped(
     listener: ProgressListener,
     longest: float | None,
     hold: Callable[[], None],
-    *,
-    is_shared: bool,
+    shared: SharedWork | None,
 ) -> list[RunShare] | None:
     """Run until the time limit or SIGINT, then finish calls in flight; another SIGINT ends them.
 
@@ -125,7 +127,7 @@ async def _run_until_stopped(
     """
     loop = asyncio.get_running_loop()
     outcome = executor.outcome
-    doing: asyncio.Task[None] | None = None
+    doing: asyncio.Task[Any] | None = None
 
     def cancel() -> None:
         if doing is not None:
@@ -160,7 +162,14 @@ async def _run_until_stopped(
                     await doing
                 doing = None
                 finish(plan, outcome)
-            return await executor.finish_shared() if is_shared else []
+            if not shared:
+                return []
+            waiting = asyncio.create_task(executor.finish_shared())
+            doing = waiting
+            try:
+                return await waiting
+            except asyncio.CancelledError:
+                return await executor.find_shares() if shared.leads else None
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

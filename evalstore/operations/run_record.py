@@ -57,6 +57,7 @@ def carry_out(
     outcome, shares = carry_out_plans(
         project, survey, plans.take(), totals.add, clock, options, listener, shared
     )
+    asked_cost = outcome.cost
     own = OwnCounts(
         outcome.asked, outcome.judged, outcome.failed, outcome.cost + outcome.judge_cost
     )
@@ -66,15 +67,15 @@ def carry_out(
         from evalstore.execution.run_share import add_shares
 
         add_shares(outcome, shares)
-        # What other runners have just paid for was found in the store, as if it were older.
-        theirs = outcome.cost + outcome.judge_cost - own.cost
+        # Answers that were just paid for are found in the store, as if they were older.
+        found = outcome.cost - asked_cost
         if plan_again and (outcome.over_budget or outcome.interrupted or totals.count("pending")):
             plans = plan_again()
             totals = RunTotals(project, started, project.settings.verdict, plans.shared)
             for plan in plans.take():
                 totals.add(plan, ExecutionCounts())
-            theirs += own.cost
-        totals.saved = max(totals.saved - theirs, 0.0)
+            found = outcome.cost
+        totals.saved = max(totals.saved - found, 0.0)
     return totals, outcome, own
 
 

@@ -1,7 +1,7 @@
 """Describes a run in progress in the store, so that other programs can join it.
 
-The description has the settings, the models and the prompts as texts, and names the snapshot of
-the cases, which is in the store already. So a runner that joins needs no workspace.
+The description has the settings, models, prompts and applications as texts, and names the snapshot
+of the cases, which is in the store already. So a runner that joins needs no workspace.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import __version__
@@ -20,10 +21,13 @@ from evalstore.operations.run_preview import most_cost
 from evalstore.runs import RunCommit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from evalstore.execution.shared_work import RunnerLauncher
     from evalstore.planning.options import RunOptions
     from evalstore.planning.project import Project
+    from evalstore.store import Store
     from evalstore.store.shared_runs import SharedRun
     from evalstore.values import Json
     from evalstore.workspace.folder import WorkspaceFolder
@@ -54,28 +58,49 @@ class RunOrigin(NamedTuple):
     author: str | None
 
 
-def share_run(project: Project, origin: RunOrigin, options: RunOptions) -> SharedWork:
+def share_run(
+    project: Project,
+    origin: RunOrigin,
+    options: RunOptions,
+    launcher: RunnerLauncher | None = None,
+) -> SharedWork:
     """Describe a run in the store, so that other programs can join it.
 
     If that is not possible, the run has no description, and others cannot join it; its limit of
-    cost holds all the same.
+    cost holds all the same. With a launcher of runners `EvalstoreError` is raised.
     """
     limit = most_cost(project, options)
-    shared = SharedWork(secrets.token_hex(16), leads=True, cost_limit=limit)
+    shared = SharedWork(secrets.token_hex(16), True, limit, launcher=launcher)
     description: Json = {"format": FORMAT, "version": __version__}
     try:
         description |= _describe(project, origin, options)
         _require_shareable(description, shared.id)
     except EvalstoreError as error:
+        if launcher:
+            raise EvalstoreError(
+                f"no other runner can take part in this run: {error}",
+                hint="leave out '--executor', or change the file",
+            ) from error
         description["problem"] = str(error)
     project.store.add_shared_run(shared.id, description, limit)
     return shared
 
 
+@contextmanager
+def removed_if_unbegun(store: Store, shared: SharedWork | None) -> Iterator[None]:
+    """Remove the description of a run that fails in the block before any runner has begun."""
+    try:
+        yield
+    except EvalstoreError:
+        if shared and not store.find_shares(shared.id):
+            store.remove_shared_runs([shared.id])
+        raise
+
+
 def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[str, Json]:
     workspace = project.workspace
     return {
-        "files": _read_files(workspace),
+        "files": {**_read_applications(project), **_read_files(workspace)},
         "config": workspace.config.name,
         "overrides": list(project.location.overrides),
         "snapshot": origin.snapshot,
@@ -98,6 +123,18 @@ def _read_files(workspace: WorkspaceFolder) -> dict[str, str]:
     texts = {workspace.config.name: workspace.config.read_text(encoding="utf-8")}
     for name in names:
         texts[name] = workspace.read_bytes(name, LARGEST_TEXT).decode("utf-8", "strict")
+    return texts
+
+
+def _read_applications(project: Project) -> dict[str, str]:
+    """Return the texts of the files of applications, by path; other machines must trust them."""
+    texts = {}
+    for model in project.reading.models.values():
+        for path, data in model.application.files.items() if model.application else ():
+            try:
+                texts[path] = data.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise EvalstoreError(f"{path} of an application is not text") from error
     return texts
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 FailOn = Literal["failure", "regression", "undecided", "error", "none"]
+LaunchedBy = Literal["processes", "dask"]
+"""What starts further runners of a run."""
 Kind = Literal[
     "tests",
     "cases",
@@ -44,6 +46,8 @@ class Location:
     """Whether the workspace, or an import, may use files outside of itself."""
     overrides: tuple[str, ...] = ()
     """Settings for this command, of the form `KEY=VALUE`."""
+    keys_folder: Path | None = None
+    """The folder whose `.env` files hold the keys; None for that of the workspace."""
     warn: Callable[[str], None] = lambda _message: None
     """Called with warnings about a store that can still be used."""
 
@@ -188,3 +192,9 @@ class RunOptions:
     """The plan that the user has approved; a run that would do more does nothing."""
     exit_first: bool = False
     """Stop at the first verdict that is not a pass."""
+    executor: LaunchedBy | None = None
+    """What starts further runners, which take part in the run."""
+    workers: int | None = None
+    """How many are started."""
+    scheduler: str | None = None
+    """The address of the scheduler of dask; `local` starts one on this machine."""

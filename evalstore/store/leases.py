@@ -111,6 +111,10 @@ class Leases:
             connection.insert(RUNNER_ACCOUNTS, [(as_bytes(self.runner.id), accounts)])
         self._joined = True
 
+    def register(self) -> None:
+        """Add this runner before its first lease, so that others know of it."""
+        self._store.write(self.join)
+
     def has_others(self) -> bool:
         """Return whether other live runners are at work."""
 

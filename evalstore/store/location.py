@@ -52,6 +52,18 @@ class DatabaseAddress:
         """Return the address without a password."""
         return self.shown
 
+    @property
+    def has_secrets(self) -> bool:
+        """Return whether the address had a password."""
+        return any(name in self.options for name in _PRIVATE)
+
+    def with_secrets(self) -> str:
+        """Return the address with the password that it had; never show it."""
+        secrets = {name: self.options[name] for name in _PRIVATE if name in self.options}
+        if not secrets:
+            return self.shown
+        return f"{self.shown}{'&' if '?' in self.shown else '?'}{urlencode(secrets)}"
+
 
 StoreLocation = Path | DatabaseAddress
 

@@ -37,7 +37,8 @@ def texts_of(name: str) -> Iterator[str]:
     group = PROGRAM
     command = group.commands[name] if name else group
     yield from (command.help or "").split("\n\n")
-    yield from (parameter.help for parameter in command.params if parameter.help)
+    shown = (parameter for parameter in command.params if not getattr(parameter, "hidden", False))
+    yield from (parameter.help for parameter in shown if parameter.help)
 
 
 def one_line(text: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from evalstore import hashing
 from evalstore.execution.execution_counts import ExecutionCounts
-from evalstore.operations import run as runs
+from evalstore.operations import run_plans as runs
 from evalstore.operations.run_totals import RunTotals
 from evalstore.planning import cell_batches
 from evalstore.planning.cells import Cell

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from evalstore.cli.app import app
-from evalstore.cli.commands.run import MODE, RUN, Mode
+from evalstore.cli.commands.run import MODE, MODE_OF_RUN, RUN, Mode
 from evalstore.cli.global_options import GLOBAL, GlobalOptions
 from evalstore.cli.main import commands
 from evalstore.cli.options import SELECTION, OptionGroup, grouped, selection
@@ -17,7 +17,7 @@ from evalstore.planning.options import RunOptions, SelectionOptions
 GROUPS = {
     "selection": (SelectionOptions, SELECTION),
     "run": (RunOptions, RUN),
-    "mode": (Mode, MODE),
+    "mode": (Mode, MODE_OF_RUN),
     "global": (GlobalOptions, GLOBAL),
 }
 SELECTING = """
@@ -27,7 +27,7 @@ SELECTING = """
 """
 RUNNING = """
     -j 1 --timeout 0.5 --retries 2 --threshold 1 --fail-on none --max-cost 2.5 --max-time 3 -y -x
-    --message note
+    --message note --executor dask --workers 7 --scheduler local
 """
 
 
@@ -88,6 +88,9 @@ def test_options_of_a_run_arrive_in_their_fields() -> None:
         max_time=3.0,
         yes=True,
         exit_first=True,
+        executor="dask",
+        workers=7,
+        scheduler="local",
     )
 
 

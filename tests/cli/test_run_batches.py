@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.operations import run as module
+from evalstore.operations import run_plans as module
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 

@@ -72,6 +72,25 @@ RUN: options.Table = {
     ),
     "yes": option("-y, --yes", help.EXECUTION, "Skip the confirmation of the cost."),
     "exit_first": option("-x, --exitfirst", help.EXECUTION, "Stop at the first new failure."),
+    "executor": option(
+        "--executor",
+        help.EXECUTION,
+        "Start further runners of this run: as processes on this machine, or as tasks of dask.",
+    ),
+    "workers": option(
+        "--workers",
+        help.EXECUTION,
+        "How many runners --executor starts.",
+        metavar="N",
+        min=1,
+        max=10_000,
+    ),
+    "scheduler": option(
+        "--scheduler",
+        help.EXECUTION,
+        "With --executor dask: the address of its scheduler, or 'local'.",
+        metavar="ADDRESS",
+    ),
     "message": option(
         "--message",
         help.OUTPUT,
@@ -98,6 +117,8 @@ class Mode(NamedTuple):
     json: bool = False
     join: str | None = None
     """The run in progress to take part in."""
+    until_eof: bool = False
+    """Whether this runner ends with its standard input, and has the keys of its workspace."""
 
     @property
     def extent(self) -> Extent:
@@ -136,6 +157,10 @@ MODE_OF_RUN: options.Table = {
         "Take part in the run RUN of the store that is in progress ('@': the newest). Needs the "
         "keys and --store, but no workspace.",
         metavar="RUN",
+    ),
+    # For the processes that '--executor processes' starts.
+    "until_eof": option(
+        "--until-eof", help.EXECUTION, "With --join: end with the standard input.", hidden=True
     ),
 }
 
@@ -228,6 +253,8 @@ def judge(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> N
 def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     from evalstore.cli.render.status import print_status
 
+    if mode.until_eof:
+        raise EvalstoreError("'--until-eof' is only for '--join'", hint="leave it out")
     if mode.watch and mode.dry_run:
         raise EvalstoreError(
             "'--watch' cannot be combined with '--dry-run'",
@@ -284,13 +311,20 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
     from evalstore.operations.join import join_run
 
     own = RunOptions(concurrency=options.concurrency)
-    if selection != SelectionOptions() or options != own or mode != Mode(join=name, json=mode.json):
+    own_mode = Mode(join=name, json=mode.json, until_eof=mode.until_eof)
+    if selection != SelectionOptions() or options != own or mode != own_mode:
         raise EvalstoreError(
             "'--join' takes part in a run as it was begun: only '--concurrency' and '--json' go "
             "with it",
             hint="leave out the other options",
         )
-    report = join_run(here(), name, own, TerminalProgress(Globals.progress))
+    location = here()
+    if mode.until_eof:
+        from evalstore.cli.streams import end_with_stdin
+
+        end_with_stdin()
+        location = replace(location, keys_folder=location.directory)
+    report = join_run(location, name, own, TerminalProgress(Globals.progress))
     if mode.json:
         output.document(report)
     else:

@@ -1,0 +1,217 @@
+"""Starts runners as tasks of dask: each joins the run by the address of its store.
+
+Dask only chooses where they run. Questions and answers go through the store, and so a worker that
+is lost costs nothing, and the tasks go on when this program dies. This is the one module that
+imports `distributed`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.operations.join import join_run
+from evalstore.operations.progress import ProgressListener
+from evalstore.planning.options import Location, RunOptions
+
+if TYPE_CHECKING:
+    from evalstore.store.location import DatabaseAddress
+
+LOCAL = "local"
+"""In place of an address: a cluster of processes on this machine."""
+_CONNECT_SECONDS = 10
+_PASSWORD_HINT = "each worker needs PGPASSWORD or ~/.pgpass"
+_SAID = "the password of the store is not sent through dask"
+
+
+class DaskRunners:
+    """The tasks; used as `RunnerLauncher`."""
+
+    def __init__(
+        self,
+        root: Path,
+        store: DatabaseAddress,
+        scheduler: str,
+        count: int | None,
+        note: Callable[[str], None],
+    ) -> None:
+        """`root` is the folder of the workspace; `note` shows a message to the user."""
+        self._root = root
+        self._store = store
+        self._scheduler = scheduler
+        self._count = count
+        self._note = note
+        self._said: set[str] = set()
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._cluster: Any = None
+        self._client: Any = None
+        self._tasks: list[Any] = []
+
+    def start(self, run: str, known: Collection[str]) -> None:
+        """Submit the tasks; raises `EvalstoreError` when the scheduler cannot be reached.
+
+        `known` are warnings that were shown already.
+        """
+        from distributed import fire_and_forget
+
+        self._said.update(known)
+        try:
+            self._connect()
+            self._client.subscribe_topic(_topic(run), self._show_event)
+            workers = [*self._client.scheduler_info(n_workers=-1)["workers"]]
+            count = self._count or len(workers) or 1
+            for number in range(count):
+                # Tasks beyond the workers that there are wait for those that come later.
+                place = {"workers": [workers[number]]} if number < len(workers) else {}
+                task = self._client.submit(
+                    take_part,
+                    str(self._store),
+                    run,
+                    str(self._root) if self._cluster else None,
+                    key=f"evalstore-{run[:8]}-{number}",
+                    pure=False,
+                    allow_other_workers=bool(place),
+                    **place,
+                )
+                task.add_done_callback(self._show_end)
+                fire_and_forget(task)
+                self._tasks.append(task)
+        except EvalstoreError:
+            raise
+        except Exception as error:
+            raise EvalstoreError(
+                f"the scheduler '{self._scheduler}' does not take tasks: {_first_line(error)}",
+                hint="'dask scheduler' and 'dask worker' must have the same version as the "
+                "package 'distributed' here",
+            ) from error
+        if not workers:
+            self._show(f"the scheduler '{self._scheduler}' has no workers yet: they may still come")
+        if self._store.has_secrets and not self._cluster:
+            self._show(f"{_SAID}: {_PASSWORD_HINT}")
+
+    def stop(self) -> None:
+        """Cancel the tasks; those at work end when they next look at the run, which is over."""
+        with self._lock:
+            self._is_over = True
+        with suppress(Exception):  # the scheduler may be gone, and the run is recorded
+            if self._client:
+                if self._tasks:
+                    self._client.cancel(self._tasks, force=True)
+                self._client.close(timeout=_CONNECT_SECONDS)
+        with suppress(Exception):
+            if self._cluster:
+                self._cluster.close(timeout=_CONNECT_SECONDS)
+
+    def _connect(self) -> None:
+        from distributed import Client, LocalCluster
+
+        # What these say of a connection that is lost is of no use to the user of this program.
+        for name in ("client", "core", "comm", "nanny", "scheduler", "worker"):
+            logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL)
+        address: Any = self._scheduler
+        try:
+            if self._scheduler == LOCAL:
+                with _with_password(self._store):
+                    self._cluster = LocalCluster(
+                        n_workers=self._count or len(os.sched_getaffinity(0)),
+                        threads_per_worker=1,
+                        dashboard_address=None,
+                        silence_logs=logging.CRITICAL,
+                    )
+                address = self._cluster
+            self._client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        except Exception as error:
+            raise EvalstoreError(
+                f"the scheduler '{self._scheduler}' cannot be reached: {_first_line(error)}",
+                hint="'dask scheduler' starts one and prints its address, as in tcp://HOST:8786; "
+                "'--scheduler local' needs none",
+            ) from error
+
+    def _show_end(self, task: Any) -> None:
+        """Show why a worker could not take part."""
+        if task.status == "finished":
+            problem: dict[str, str] | None = task.result()
+            if problem:
+                self._show(f"a worker could not take part: {problem['error']}")
+                if problem["hint"]:
+                    self._show(f"hint: {problem['hint']}")
+        elif task.status == "error":
+            error = task.exception()
+            self._show(f"a worker could not take part: {_first_line(error)}")
+            if isinstance(error, ImportError):
+                self._show("hint: install the same version of evalstore on all workers")
+
+    def _show_event(self, event: tuple[float, Any]) -> None:
+        self._show(str(event[1]))
+
+    def _show(self, text: str) -> None:
+        with self._lock:
+            if self._is_over or text in self._said:
+                return
+            self._said.add(text)
+        self._note(text)
+
+
+def take_part(address: str, run: str, keys_folder: str | None) -> dict[str, str] | None:
+    """Take part in a run, in a worker of dask; returns the error if that was not possible.
+
+    `address` has no password. An exception could not be read where other versions are installed.
+    """
+    location = Location(
+        Path.cwd(), store=address, keys_folder=Path(keys_folder) if keys_folder else None
+    )
+    listener = _TaskListener(_topic(run))
+    try:
+        join_run(location, run, RunOptions(), listener)
+    except RevisionError:
+        return None  # it is over
+    except EvalstoreError as error:
+        is_refused = "password" in str(error).lower()
+        hint = f"{_SAID}: {_PASSWORD_HINT}" if is_refused else error.hint
+        return {"error": str(error), "hint": hint or ""}
+    return None
+
+
+class _TaskListener(ProgressListener):
+    """Sends messages for the user to the program that has begun the run."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+
+    def note(self, message: str) -> None:
+        """Send a message."""
+        from distributed import get_worker
+
+        with suppress(Exception):  # it is only a message
+            get_worker().log_event(self._topic, message)
+
+
+def _topic(run: str) -> str:
+    return f"evalstore-{run}"
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextmanager
+def _with_password(store: DatabaseAddress) -> Iterator[None]:
+    """Set the password for the processes that are started in the block."""
+    password = store.options.get("password")
+    before = os.environ.get("PGPASSWORD")
+    if password is None or before is not None:
+        yield
+        return
+    os.environ["PGPASSWORD"] = password
+    try:
+        yield
+    finally:
+        del os.environ["PGPASSWORD"]
