@@ -34,9 +34,13 @@ def million(setting: Setting) -> Iterator[Figure]:
         cost = run(program(root, *arguments))
         print(f"  {name}: {_words(cost)}", file=sys.stderr, flush=True)
         yield figure("million", f"{title}: {name}", cost.cpu, "s", most=most[0])
-        yield figure("million", f"{title}: {name}: memory", cost.memory / KIB**2, "MiB", most=most[1])
+        yield figure(
+            "million", f"{title}: {name}: memory", cost.memory / KIB**2, "MiB", most=most[1]
+        )
 
-    filling = run([sys.executable, "-m", "benches.million_store", str(root), str(count), str(attempts)])
+    filling = run(
+        [sys.executable, "-m", "benches.million_store", str(root), str(count), str(attempts)]
+    )
     setting.notes.append(f"million: the store was filled in {_words(filling)}")
     print(f"  filled: {_words(filling)}", file=sys.stderr, flush=True)
     workspaces.settle()
@@ -56,7 +60,9 @@ def million(setting: Setting) -> Iterator[Figure]:
     yield from measure("run, one instruction edited", *nothing, most=_RUN)
     yield from measure("diff of the runs, one instruction edited", "diff", "@~1", "@", most=_REPORT)
     yield from measure("stats", "stats", most=_REPORT)
-    yield from measure("stats by tag and file", "stats", "--by", "tag", "--by", "file", most=_REPORT)
+    yield from measure(
+        "stats by tag and file", "stats", "--by", "tag", "--by", "file", most=_REPORT
+    )
     yield from measure("log", "log", most=_REPORT)
     yield from measure("log of the file", "log", "tests/capitals.md", most=_REPORT)
     yield from measure("show of the run", "show", "@", most=_REPORT)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.operations.file_changes import all_new, find_file_changes
 from evalstore.operations.lost_labels import find_lost_labels
-from evalstore.operations.prompt_names import prompt_labels
+from evalstore.operations.prompt_names import prompt_labels, settled_places
 from evalstore.operations.remote_answers import (
     asks_again,
     find_remote_answers,
@@ -22,7 +23,9 @@ from evalstore.planning.options import GO_ON
 from evalstore.planning.plan import PlanItem
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.reasons import Explainer
+from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.store.path_trees import find_entry
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
@@ -41,15 +44,35 @@ def compute_status(location: Location, selection: SelectionOptions) -> Status:
     memory = StatusCache(location, selection, workspace, store_path(workspace, location), began)
     with open_project(location, workspace=workspace) as project:
         require_sound(project, selection, hint=GO_ON)
-        plan = make_plan(project, selection)
+        plan = make_plan(project, selection, settled=_find_settled(project, selection))
         status = describe_plan(project, plan, selection)
-        runs_code = any(cell.case.code for cell in plan.cells) or any(
-            model.application for model in project.reading.models.values()
+        runs_code = (
+            any(cell.case.code for cell in plan.cells)
+            or any(part.has_code for part in plan.settled)
+            or any(model.application for model in project.reading.models.values())
         )
         memory.keep(status, project.reading.references.looked, runs_code=runs_code)
         if not project.reading.errors and not plan.asks:
             _remember(project)
         return status
+
+
+def _find_settled(project: Project, selection: SelectionOptions) -> SettledParts:
+    """Return the parts of files for which the last run has left nothing to do or to tell."""
+    last = project.store.find_runs(limit=1)
+    settled = find_settled(project, selection) if last else SettledParts()
+    if not settled:
+        return settled
+    labels = project.store.find_labels()
+    if labels and labels[-1].at > last[0].ended:
+        return SettledParts()
+    # How a file differs from the last run is told case by case.
+    nodes, load = project.reading.nodes, project.store.load_nodes
+    root = last[0].snapshot
+    same = {
+        path for path in settled.by_file if find_entry([root], path, load).get(root) == nodes[path]
+    }
+    return settled.only([(path, first) for path, first, _ in settled.places() if path in same])
 
 
 def _remember(project: Project) -> None:
@@ -75,6 +98,9 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         if last
         else all_new(plan)
     )
+    cells = len(plan.cells) + sum(part.cells for part in plan.settled)
+    models = {cell.candidate.id for cell in plan.cells}
+    models |= {model for part in plan.settled for model, _, _ in part.words}
     return Status(
         items=items,
         ask=plan.ask_count,
@@ -86,9 +112,9 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         guess=price.guess,
         known_cost=price.known,
         unpriced=list(price.unpriced),
-        models=len({cell.candidate.id for cell in plan.cells}),
-        cells=len(plan.cells),
-        has_recorded=any(cell.candidate.id == RECORDED for cell in plan.cells),
+        models=len(models),
+        cells=cells,
+        has_recorded=RECORDED in models,
         by_checks=count_by_checks(plan),
         may_judge_less=may_judge_less(plan),
         changes=changes,
@@ -128,7 +154,9 @@ def _prompt_labels(
 ) -> dict[str, dict[str | None, str]]:
     """Return the names of the system prompts of files with items, where there are several."""
     files = {item.file for item in items}
-    return prompt_labels(project, (cell for cell in plan.cells if cell.file in files))
+    cells = (cell for cell in plan.cells if cell.file in files)
+    settled = (place for place in settled_places(plan.settled) if place.file in files)
+    return prompt_labels(project, chain(cells, settled))
 
 
 def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:

@@ -29,6 +29,8 @@ from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.planner import make_plan, plan_cells, require_sound, resolve_scope
 from evalstore.planning.reasons import Explainer
+from evalstore.planning.settled_parts import SettledParts, find_settled
+from evalstore.planning.settled_recorder import SettledRecorder
 from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
 from evalstore.store.results import find_decisive, read_lines
 
@@ -86,7 +88,13 @@ def run(
         baseline = find_baseline(location, project, options, listener.note)
         clock = Clock(_latest_time(project, selection))
         started = clock()
-        scope = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
+        is_whole = only is None and not options.judge_only
+        before = project.store.measure_extent()
+        settled = find_settled(project, selection) if is_whole else SettledParts()
+        scope = resolve_scope(
+            project, selection, judge_only=options.judge_only, begun=started, settled=settled
+        )
+        recorder = SettledRecorder(project, scope, selection if is_whole else None)
         if only is not None:
             scope, selection = narrow(scope, selection, only)
         plans = Plans(project, scope)
@@ -98,7 +106,9 @@ def run(
                 listener.note(unread_text(remote))
         get_leave(project, survey, plans.price, options, listener)
         snapshot = _store_workspace(project)
-        totals = RunTotals(project, started, project.settings.verdict, plans.shared)
+        totals = RunTotals(
+            project, started, project.settings.verdict, plans.shared, scope.settled, recorder
+        )
         if survey.is_empty:
             outcome = ExecutionCounts()
             for plan in plans.take():
@@ -109,9 +119,12 @@ def run(
             outcome = carry_out_plans(
                 project, survey, plans.take(), totals.add, clock, options, listener
             )
+        totals.add_settled()
         about = replace(selection, keep_going=bool(project.left_out))
         finished = _FinishedRun(about, options, totals, outcome, snapshot, started, clock())
         recorded = project.store.record_run(_make_run(project, finished))
+        if not (outcome.interrupted or outcome.over_budget or outcome.stopped_at_failure):
+            recorder.save(before, outcome.asked + outcome.recorded, outcome.judged)
         report = _make_report(location, project, scope, finished, recorded)
         _compare(project, report, recorded, options, baseline)
         decide(project, report, options)

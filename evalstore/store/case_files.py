@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from operator import eq
@@ -16,7 +16,18 @@ from evalstore.values import Case, CaseFile, Json
 
 _AT_ONCE = 256
 """About the number of parts that are read together."""
+_LEVEL_OF_PARTS = 1
+"""How many levels of nodes are below the nodes that `StoredCases.parts` yields."""
 T = TypeVar("T")
+
+
+class CasePart(NamedTuple):
+    """A part of a file with very many cases: about a thousand of them."""
+
+    first: int
+    """The number in the file of its first case."""
+    size: int
+    node: str
 
 
 class StoredCases(Sequence[Case]):
@@ -37,6 +48,18 @@ class StoredCases(Sequence[Case]):
     def __iter__(self) -> Iterator[Case]:
         for part in iterate_parts(self._node, self._content, self._load):
             yield from deserialize.restore_case_file(part).cases
+
+    def parts(self) -> Iterator[CasePart]:
+        """Yield the parts into which the cases are divided, without reading the cases."""
+        yield from _parts_below(self._node, self._content, 0, self._load)
+
+    def iterate_outside(self, parts: Collection[int]) -> Iterator[tuple[int, Case]]:
+        """Yield the cases with their numbers, except those of the parts that begin at `parts`."""
+        for part in self.parts():
+            if part.first not in parts:
+                (content,) = self._load([part.node]).values()
+                cases = _read_cases(part.node, content, self._load)
+                yield from enumerate(cases, part.first)
 
     @overload
     def __getitem__(self, index: int) -> Case: ...
@@ -70,6 +93,18 @@ class StoredCases(Sequence[Case]):
                 node, content = inner[0]
             self._first, self._block = first, _read_cases(node, content, self._load)
         return self._block[number - self._first]
+
+
+def _parts_below(node: str, content: Json, first: int, load: Load) -> Iterator[CasePart]:
+    """Yield the nodes below a node whose parts contain cases; the first case has that number."""
+    if content["level"] > _LEVEL_OF_PARTS + 1:
+        for id, inner in load_case_parts(node, content, load):
+            yield from _parts_below(id, inner, first, load)
+            first += sum(inner["counts"])
+        return
+    for id, count in zip(content["parts"], content["counts"], strict=True):
+        yield CasePart(first, count, id)
+        first += count
 
 
 def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
