@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
@@ -26,6 +27,7 @@ from evalstore.operations.diff_sides import (
     side_of_candidates,
     workspace_side,
 )
+from evalstore.operations.equal_parts import as_equal, find_equal_parts
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.prompt_names import (
@@ -33,6 +35,7 @@ from evalstore.operations.prompt_names import (
     name_prompts,
     prompt_labels,
     prompts_of,
+    settled_places,
 )
 from evalstore.operations.row_ids import has_edited_rows
 from evalstore.operations.same_answers import find_same_answers, sessions_of
@@ -69,12 +72,14 @@ def diff(
         return diff(location, second, selection=selection, answers=answers).swapped()
     with open_sides(location, selection, needs_files=second is None) as project:
         store, folder = project.store, project.settings.paths["tests"]
-        was = run_side(store, resolve_run(store, first or "@"))
-        now = (
-            run_side(store, resolve_run(store, second))
-            if second
-            else workspace_side(project, selection)
-        )
+        runs = [resolve_run(store, revision) for revision in (first or "@", second) if revision]
+        equal = find_equal_parts(project, runs[0], runs[1] if second else None, selection)
+        if second:
+            now = run_side(store, runs[1], equal)
+        else:
+            now = workspace_side(project, selection, equal)
+            equal = now.equal
+        was = run_side(store, runs[0], equal)
         was = follow_renames(store, folder, was, now)
         for model in selection.models:
             require_candidate(model, was, now)
@@ -82,6 +87,7 @@ def diff(
         was, now = (only_models(side, selection.models) for side in (was, now))
         candidates = candidate_order(project.settings)
         filled, comparison = compare_sides(store, folder, was, now, selected, candidates)
+        comparison.equal = as_equal(equal)
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
         same = find_same_answers(store, comparison.changed)
@@ -92,6 +98,7 @@ def diff(
         )
         name_gone(comparison)
         both = {result.file for result in filled.results} & {result.file for result in now.results}
+        both |= equal.by_file.keys()
         edited = {
             path: (filled.files[filled.nodes[path]], now.files[node])
             for path, node in sorted(now.nodes.items())
@@ -115,7 +122,9 @@ def diff(
             comparison,
             {path: differences for path, differences in edits.items() if differences},
             project.store.find_feedback(id for result in results for id in result.evaluations),
-            prompts=prompt_labels(project, [*filled.results, *now.results]),
+            prompts=prompt_labels(
+                project, chain(filled.results, now.results, settled_places(equal))
+            ),
             notes=list(selection_notes(was, filled, now)),
             reasons=PairReasons(
                 question_changes(project, comparison.on_both_sides, sessions),

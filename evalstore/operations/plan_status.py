@@ -99,8 +99,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         else all_new(plan)
     )
     cells = len(plan.cells) + sum(part.cells for part in plan.settled)
-    models = {cell.candidate.id for cell in plan.cells}
-    models |= {model for part in plan.settled for model, _, _ in part.words}
+    models = {cell.candidate.id for cell in plan.cells} | plan.settled.models
     return Status(
         items=items,
         ask=plan.ask_count,

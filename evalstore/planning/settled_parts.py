@@ -49,6 +49,11 @@ class SettledParts:
         """Return how many answers count in them."""
         return sum(part.answers for part in self)
 
+    @property
+    def models(self) -> set[str]:
+        """Return the candidates of their cells."""
+        return {model for part in self for model, _, _ in part.words}
+
     def of(self, path: str) -> dict[int, SettledPart]:
         """Return those of a file."""
         return self.by_file.get(path, {})

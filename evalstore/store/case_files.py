@@ -211,19 +211,26 @@ class ResultPart(NamedTuple):
 
 
 def iterate_result_parts(
-    contents: Iterable[Json], load_cases: Load, load_results: Load
+    contents: Iterable[Json],
+    load_cases: Load,
+    load_results: Load,
+    without: Collection[str] = (),
 ) -> Iterator[list[ResultPart]]:
     """Yield the nodes that contain results, among these nodes and below them, in batches.
 
-    They are in the order of files and cases. Raises `StoreError` for a node that is missing or
+    They are in the order of files and cases. Nodes below the first ones with an id in `without`
+    are left out. Raises `StoreError` for a node that is missing or
     does not match the node above it.
     """
     parts = [ResultPart(number, 0, content) for number, content in enumerate(contents)]
-    yield from _expand(parts, load_cases, load_results)
+    yield from _expand(parts, load_cases, load_results, without)
 
 
 def _expand(
-    parts: Sequence[ResultPart], load_cases: Load, load_results: Load
+    parts: Sequence[ResultPart],
+    load_cases: Load,
+    load_results: Load,
+    without: Collection[str] = (),
 ) -> Iterator[list[ResultPart]]:
     for group in _groups(
         parts, lambda part: len(part.content["parts"]) if has_parts(part.content) else 1
@@ -233,14 +240,15 @@ def _expand(
             yield group
             continue
         cases = load_cases(content["cases"] for content in trees)
-        inner = load_results(id for content in trees for id in content["parts"] if id)
+        ids = (id for content in trees for id in content["parts"])
+        inner = load_results(id for id in ids if id and id not in without)
         below: list[ResultPart] = []
         for part in group:
             if has_parts(part.content):
                 below += _parts_of(part, cases[part.content["cases"]], inner)
             else:
                 below.append(part)
-        yield from _expand(below, load_cases, load_results)
+        yield from _expand(below, load_cases, load_results, without)
 
 
 def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Iterator[ResultPart]:
@@ -252,12 +260,26 @@ def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Ite
         raise damaged("nodes", content["cases"], "it has not the parts that results of it have")
     parts = zip(content["parts"], cases["parts"], cases["counts"], strict=True)
     for id, place, count in parts:
-        if id is not None:
+        if id in inner:
             part = inner[id]
             if part["cases"] != place or _level_of(part) != level - 1:
                 raise damaged("nodes", id, "it is about other cases than the node above it")
             yield ResultPart(result.number, first, part)
         first += count
+
+
+def long_parts_of(root: Json, load_results: Load) -> set[str]:
+    """Return the ids of the results of the parts that `StoredCases.parts` yields of a long file.
+
+    `root` is the content of the node of its results; those of a shorter file have no such parts.
+    """
+    contents = [root]
+    while has_parts(contents[0]) and contents[0]["level"] > _LEVEL_OF_PARTS + 1:
+        ids = (id for content in contents for id in content["parts"] if id)
+        contents = [*load_results(ids).values()]
+    if not has_parts(contents[0]) or contents[0]["level"] <= _LEVEL_OF_PARTS:
+        return set()
+    return {id for content in contents for id in content["parts"] if id}
 
 
 def _groups(items: Iterable[T], weigh: Any) -> Iterator[list[T]]:

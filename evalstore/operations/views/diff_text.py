@@ -81,7 +81,7 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
         spans.append(StyledSpan(f"{same_answer_text(len(comparison.same_answer))}, "))
     whose = (StyledSpan(f"{safe(diff.models[1])}: "),) if diff.models else ()
     pending = sum(1 for pair in comparison.unchanged if diff.models and pair.is_pending)
-    unchanged = f"{len(comparison.unchanged) - pending:,} {change_name(diff, 'unchanged')}{hint}"
+    unchanged = f"{comparison.unchanged_count - pending:,} {change_name(diff, 'unchanged')}{hint}"
     yield StyledLine((*whose, *spans, StyledSpan(unchanged)))
     if pending:
         verb = "is" if pending == 1 else "are"
@@ -93,7 +93,7 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
         yield from text_lines("no result is judged on both sides", "pending")
         return
     change = comparison.change()
-    is_rest = comparison.pending > 0 and change.pairs == len(comparison.judged_and_unchanged)
+    is_rest = comparison.pending > 0 and change.pairs == comparison.judged_and_unchanged
     if comparison.pending:
         text = _pending_text(comparison.pending, has_rates=not is_rest)
         yield from text_lines(text, "pending")

@@ -1,0 +1,82 @@
+"""Finds the parts of long files whose results are the same on both sides of a comparison.
+
+Their sums are in the cache of settled parts, so that their results need not be read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.planning.options import is_partial
+from evalstore.planning.settled_cache import CACHE, read_settled_cache
+from evalstore.planning.settled_parts import SettledParts, find_settled
+from evalstore.reports.comparison import EqualPart
+from evalstore.reports.statistics import Counts
+from evalstore.store.case_chunks import has_parts
+from evalstore.store.case_files import long_parts_of
+from evalstore.store.path_trees import read_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.project import Project
+    from evalstore.runs import Run
+
+
+def find_equal_parts(
+    project: Project, was: Run, now: Run | None, selection: SelectionOptions
+) -> SettledParts:
+    """Return the settled parts that have the same results in both runs.
+
+    Without the newer run they are those that a run would leave as they were in the older one. There
+    are none when the sides have other test files, as rows of theirs may be those of other files,
+    nor when some cases or candidates are selected.
+    """
+    load = project.store.load_nodes
+    workspace, nodes = project.workspace, project.reading.nodes
+    if selection.paths or selection.models or not (workspace.private / CACHE).exists():
+        return SettledParts()
+    if is_partial(was) or (now and is_partial(now)):
+        return SettledParts()
+    before = read_tree(was.snapshot, load)
+    if before.keys() != (read_tree(now.snapshot, load) if now else nodes).keys():
+        return SettledParts()
+    entries = read_tree(was.results, load)
+    if now is None:
+        found = find_settled(project, selection)
+        ids = _long_parts(project, {entries[path] for path in found.by_file if path in entries})
+        return found.only(
+            [(path, first) for path, first, part in found.places() if part.results in ids]
+        )
+    cache = read_settled_cache(workspace.private / CACHE, workspace.boundary)
+    known = {part.results: part for part in cache.parts.values()} if cache else {}
+    equal = SettledParts()
+    for path, leaf in read_tree(now.results, load).items() if known else ():
+        if path in entries:
+            ids = _long_parts(project, {leaf})
+            if leaf != entries[path]:
+                ids &= _long_parts(project, {entries[path]})
+            parts = [known[id] for id in ids & known.keys()]
+            if parts:
+                equal.by_file[path] = dict(enumerate(parts))
+    return equal
+
+
+def _long_parts(project: Project, leaves: Set[str]) -> set[str]:
+    """Return the ids of the results of the parts of files with these results."""
+    load = project.store.load_leaves
+    roots = load(leaves).values() if leaves else ()
+    return {id for root in roots if has_parts(root) for id in long_parts_of(root, load)}
+
+
+def as_equal(parts: SettledParts) -> list[EqualPart]:
+    """Return the sums of these parts for a comparison."""
+    return [
+        EqualPart(
+            path,
+            part.cells,
+            tuple((Counts(*counts), times) for *counts, times in part.clusters),
+        )
+        for path, _, part in parts.places()
+    ]
