@@ -12,7 +12,6 @@ from evalstore.planning.settled_cache import CACHE, read_settled_cache
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.reports.comparison import EqualPart
 from evalstore.reports.statistics import Counts
-from evalstore.store.case_chunks import has_parts
 from evalstore.store.case_files import long_parts_of
 from evalstore.store.path_trees import read_tree
 
@@ -67,7 +66,7 @@ def _long_parts(project: Project, leaves: Set[str]) -> set[str]:
     """Return the ids of the results of the parts of files with these results."""
     load = project.store.load_leaves
     roots = load(leaves).values() if leaves else ()
-    return {id for root in roots if has_parts(root) for id in long_parts_of(root, load)}
+    return {id for root in roots for id in long_parts_of(root, load)}
 
 
 def as_equal(parts: SettledParts) -> list[EqualPart]:

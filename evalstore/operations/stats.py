@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
@@ -21,6 +21,7 @@ from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.stats_filter import Filter
+from evalstore.operations.stats_parts import collect_parts, with_file
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import describe_selection, is_partial
 from evalstore.reports.group_totals import GroupTotals, ResultGroup
@@ -123,8 +124,10 @@ def read_stats(
     with open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
         collector = StatsCollector(project, run, groupings, query=query, currency=currency)
-        for _ in collector.collect(batches):
-            pass
+        if revision == WORK or not collect_parts(collector):
+            collector = StatsCollector(project, run, groupings, query=query, currency=currency)
+            for _ in collector.collect(batches):
+                pass
         return collector.finish(rerolls=revision != WORK)
 
 
@@ -141,20 +144,43 @@ class StatsCollector:
         currency: str | None = None,
     ) -> None:
         """Find the query and the currency; raises `EvalstoreError` for unknown ones."""
-        self._project, self._run, self._groupings = project, run, groupings
+        self.project, self.run, self._groupings = project, run, groupings
         self._query = _find_query(project, query) if query is not None else None
         self._code = currency or (self._query.currency if self._query else None) or "USD"
-        self._convert = _converter(project, self._code)
-        self._keep = Filter(project, run, self._query)
+        self.convert = _converter(project, self._code)
+        self.keep = Filter(project, run, self._query)
         self._total = GroupTotals()
         self._sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
+
+    def keys(self, by: By, result: Result, case: Case) -> Iterator[_Key]:
+        """Yield the groups of a result by a grouping."""
+        return _keys(by, result, case)
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether all results count, and their costs are not converted."""
+        is_converted = self._code != "USD" or "USD" in self.project.reading.currencies
+        return self._query is None and not is_converted
+
+    @property
+    def needed(self) -> set[By]:
+        """Return the groupings of the sums that `add_sums` takes."""
+        return {(), *self._groupings}
+
+    def add_sums(self, file: str, by: By, groups: Mapping[_Key, Sequence[Any]]) -> None:
+        """Add the sums of results of a file by a grouping."""
+        if by == ():
+            self._total.add_sums(file, groups[()])
+        for grouping, totals in zip(self._groupings, self._sums, strict=True):
+            for key, sums in groups.items() if grouping == by else ():
+                totals.setdefault(with_file(by, key, file), GroupTotals()).add_sums(file, sums)
 
     def collect(
         self, batches: Iterable[list[tuple[Result, Case]]]
     ) -> Iterator[tuple[Result, Case]]:
         """Yield the results that count once they are added."""
         measured_results = measure_results(
-            self._project.store, self._run.verdict_rule, batches, self._keep, self._convert
+            self.project.store, self.run.verdict_rule, batches, self.keep, self.convert
         )
         for measured, case in measured_results:
             self._total.add(measured)
@@ -170,9 +196,9 @@ class StatsCollector:
 
         Raises `NothingSelectedError` when nothing was added.
         """
-        run, chosen = self._run, self._query
+        run, chosen = self.run, self._query
         prompts = name_prompts_of_run(
-            self._project,
+            self.project,
             (
                 part
                 for by, totals in zip(self._groupings, self._sums, strict=True)
@@ -190,8 +216,8 @@ class StatsCollector:
                 hint="'evalstore stats' shows what the run has",
             )
         counted = Rerolls()
-        if rerolls and not self._keep.is_about_votes:
-            counted = count_rerolls(self._project.store, run, self._keep)
+        if rerolls and not self.keep.is_about_votes:
+            counted = count_rerolls(self.project.store, run, self.keep)
         return [
             Stats(
                 run=run.id,
@@ -208,7 +234,7 @@ class StatsCollector:
                             for key, group_totals in totals.items()
                             for names in [_names(prompts, by, key)]
                         ),
-                        key=partial(_group_order, by, candidate_order(self._project.settings)),
+                        key=partial(_group_order, by, candidate_order(self.project.settings)),
                     )
                 ),
                 rerolls=counted,

@@ -8,30 +8,26 @@ for this machine only, and can be deleted.
 from __future__ import annotations
 
 import json
-import sys
 from array import array
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalstore import __version__, hashing
-from evalstore.errors import FileProblem
-from evalstore.files.access import LARGEST_CACHE
-from evalstore.files.atomic_write import write_whole
+from evalstore import __version__
+from evalstore.files.digest_file import DigestFile, read_digest_file
 from evalstore.store.growth import Extent
 from evalstore.values import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from evalstore.files.access import Boundary
 
 CACHE = "settled"
 """The name of its file."""
-_FORMAT = [1, __version__, sys.byteorder]
+_FORMAT = [1, __version__]
 """Raise the number when the fields of a part, or what plans and verdicts follow from, change."""
-_DIGITS = 32
 
 
 @dataclass(slots=True)
@@ -85,48 +81,28 @@ class SettledCache:
     def write(self, path: Path) -> None:
         """Write the cache; a read-only workspace is not an error."""
         parts = self.parts.values()
-        content = {
+        header = {
             "format": _FORMAT,
             "store": list(self.identity),
             "extent": list(self.extent),
-            "parts": [
-                [len(part.questions), *(getattr(part, name) for name in _FIELDS)] for part in parts
-            ],
+            "parts": [[getattr(part, name) for name in _FIELDS] for part in parts],
         }
-        pieces = [
-            json.dumps(content).encode(),
-            b"\n",
-            *(part.questions.tobytes() for part in parts),
-        ]
-        digest = hashing.hash_stream(pieces)
         with suppress(OSError):
-            write_whole(path, b"".join([digest.encode(), *pieces]), durable=False)
+            DigestFile(json.dumps(header), [part.questions for part in parts]).write(path)
 
 
 def read_settled_cache(path: Path, boundary: Boundary) -> SettledCache | None:
     """Return the cache at a path; None when it is missing, damaged or of another version."""
     try:
-        data = boundary.read(path, LARGEST_CACHE)
-        view = memoryview(data)
-        if hashing.hash_bytes(view[_DIGITS:]) != data[:_DIGITS].decode():
+        file = read_digest_file(path, boundary)
+        header = json.loads(file.header)
+        if header["format"] != _FORMAT:
             return None
-        end = data.index(b"\n")
-        content = json.loads(data[_DIGITS:end])
-        if content["format"] != _FORMAT:
-            return None
-        return SettledCache(
-            content["store"],
-            Extent(*content["extent"]),
-            {part.key: part for part in _restore(content["parts"], view[end + 1 :])},
-        )
-    except (FileProblem, ValueError, KeyError, TypeError, RecursionError):
+        parts = [
+            SettledPart(**dict(zip(_FIELDS, values, strict=True)), questions=questions)
+            for values, questions in zip(header["parts"], file.digests, strict=True)
+        ]
+        extent = Extent(*header["extent"])
+        return SettledCache(header["store"], extent, {part.key: part for part in parts})
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
-
-
-def _restore(parts: Iterable[list[Any]], digests: memoryview) -> Iterable[SettledPart]:
-    at, size = 0, array("Q").itemsize
-    for count, *values in parts:
-        part = SettledPart(**dict(zip(_FIELDS, values, strict=True)))
-        part.questions.frombytes(digests[at : at + count * size])
-        at += count * size
-        yield part

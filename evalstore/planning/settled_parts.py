@@ -16,7 +16,7 @@ from evalstore.canonical_json import canonical_json
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.settled_cache import CACHE, SettledPart, read_settled_cache
 from evalstore.store.case_files import CasePart, StoredCases
-from evalstore.workspace.digest_set import count_distinct, find_repeated
+from evalstore.workspace.digest_set import count_distinct, digest_of, find_repeated
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Candidate, Cell, Judge
@@ -89,11 +89,6 @@ class SettledParts:
         if not self:
             return self
         return self.without({digest_of(id) for cell in cells for id in cell.questions})
-
-
-def digest_of(question: str) -> int:
-    """Return the first digits of the id of a question as a number."""
-    return int(question[:16], 16)
 
 
 def can_settle(project: Project, selection: SelectionOptions) -> bool:

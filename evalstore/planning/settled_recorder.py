@@ -6,9 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from evalstore.planning.settled_cache import CACHE, SettledCache, SettledPart
-from evalstore.planning.settled_parts import Contexts, can_settle, digest_of, long_files
+from evalstore.planning.settled_parts import Contexts, can_settle, long_files
 from evalstore.reports.statistics import Counts, Questions, add_verdict
 from evalstore.store.case_files import StoredCases
+from evalstore.workspace.digest_set import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -268,18 +268,18 @@ def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Ite
         first += count
 
 
-def long_parts_of(root: Json, load_results: Load) -> set[str]:
+def long_parts_of(root: Json, load_results: Load) -> list[str]:
     """Return the ids of the results of the parts that `StoredCases.parts` yields of a long file.
 
     `root` is the content of the node of its results; those of a shorter file have no such parts.
     """
-    contents = [root]
-    while has_parts(contents[0]) and contents[0]["level"] > _LEVEL_OF_PARTS + 1:
-        ids = (id for content in contents for id in content["parts"] if id)
-        contents = [*load_results(ids).values()]
-    if not has_parts(contents[0]) or contents[0]["level"] <= _LEVEL_OF_PARTS:
-        return set()
-    return {id for content in contents for id in content["parts"] if id}
+    if not has_parts(root) or root["level"] <= _LEVEL_OF_PARTS:
+        return []
+    ids = [id for id in root["parts"] if id]
+    for _ in range(root["level"] - _LEVEL_OF_PARTS - 1):
+        loaded = load_results(ids)
+        ids = [below for id in ids for below in loaded[id]["parts"] if below]
+    return ids
 
 
 def _groups(items: Iterable[T], weigh: Any) -> Iterator[list[T]]:

@@ -46,6 +46,11 @@ class DigestSet:
         return True
 
 
+def digest_of(id: str) -> int:
+    """Return the first digits of an id as a whole number of 64 bits."""
+    return int(id[:16], 16)
+
+
 def count_distinct(values: Iterable[int]) -> int:
     """Count the distinct values; each is a whole number of 64 bits."""
     rest = iter(values)
