@@ -27,7 +27,7 @@ from evalstore.operations.diff_sides import (
     side_of_candidates,
     workspace_side,
 )
-from evalstore.operations.equal_parts import as_equal, find_equal_parts
+from evalstore.operations.equal_parts import as_equal, find_equal_parts, has_repeated_rows
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.prompt_names import (
@@ -41,12 +41,17 @@ from evalstore.operations.row_ids import has_edited_rows
 from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import compare_models
 from evalstore.store.revisions import WORK, resolve_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.operations.diff_sides import Side
     from evalstore.planning.project import Project
+    from evalstore.runs import Run
 
 
 def diff(
@@ -73,13 +78,8 @@ def diff(
     with open_sides(location, selection, needs_files=second is None) as project:
         store, folder = project.store, project.settings.paths["tests"]
         runs = [resolve_run(store, revision) for revision in (first or "@", second) if revision]
-        equal = find_equal_parts(project, runs[0], runs[1] if second else None, selection)
-        if second:
-            now = run_side(store, runs[1], equal)
-        else:
-            now = workspace_side(project, selection, equal)
-            equal = now.equal
-        was = run_side(store, runs[0], equal)
+        was, now = _read_sides(project, runs, selection)
+        equal = now.equal
         was = follow_renames(store, folder, was, now)
         for model in selection.models:
             require_candidate(model, was, now)
@@ -144,6 +144,27 @@ def diff(
             attempts=attempts,
         )
         return _with_answers(project, found) if answers else found
+
+
+def _read_sides(
+    project: Project, runs: Sequence[Run], selection: SelectionOptions
+) -> tuple[Side, Side]:
+    """Return the sides: the first run, and the second one or the workspace.
+
+    The newer side has the parts that are equal on both, whose results are left out.
+    """
+    second = runs[1] if len(runs) > 1 else None
+    equal = find_equal_parts(project, runs[0], second, selection)
+    while True:
+        now = (
+            run_side(project.store, second, equal)
+            if second
+            else workspace_side(project, selection, equal)
+        )
+        was = run_side(project.store, runs[0], now.equal)
+        if not (now.equal and has_repeated_rows(was.results, now.results)):
+            return was, now
+        equal = SettledParts()  # these rows may be those of equal parts as well
 
 
 def diff_models(

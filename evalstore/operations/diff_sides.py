@@ -67,15 +67,15 @@ class Side:
 
 def run_side(store: Store, run: Run, equal: SettledParts | None = None) -> Side:
     """Return a run with its cases; results of parts that are equal on both sides are left out."""
+    equal = equal or SettledParts()
     nodes = read_tree(run.snapshot, store.load_nodes)
     files = store.load_case_files(list(set(nodes.values())))
-    restricted = run.selection.get("models")
     candidates = {candidate.id for candidate in run.candidates}
-    models = None if restricted else {RECORDED, *candidates}
-    results = read_results(store, run, without={part.results for part in equal or ()})
+    models = None if run.selection.get("models") else {RECORDED, *candidates}
+    results = read_results(store, run, without={part.results for part in equal})
     selection = describe_selection(run.selection) if is_partial(run) else ""
     rule, named = run.verdict_rule, find_named_candidates(store, run)
-    return Side(run.id, results, nodes, files, models, selection, rule, named=named)
+    return Side(run.id, results, nodes, files, models, selection, rule, named=named, equal=equal)
 
 
 def workspace_side(

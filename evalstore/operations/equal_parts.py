@@ -5,6 +5,7 @@ Their sums are in the cache of settled parts, so that their results need not be 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from evalstore.planning.options import is_partial
@@ -16,11 +17,14 @@ from evalstore.store.case_files import long_parts_of
 from evalstore.store.path_trees import read_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Iterable, Set
 
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
+    from evalstore.results import Result
     from evalstore.runs import Run
+
+_REPEATED = re.compile(r" #\d+$").search
 
 
 def find_equal_parts(
@@ -67,6 +71,11 @@ def _long_parts(project: Project, leaves: Set[str]) -> set[str]:
     load = project.store.load_leaves
     roots = load(leaves).values() if leaves else ()
     return {id for root in roots for id in long_parts_of(root, load)}
+
+
+def has_repeated_rows(*sides: Iterable[Result]) -> bool:
+    """Return whether some result is of a row with the values, or the label, of one before it."""
+    return any(_REPEATED(result.row) for results in sides for result in results)
 
 
 def as_equal(parts: SettledParts) -> list[EqualPart]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
+from itertools import islice
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -98,7 +99,10 @@ def run(
         if only is not None:
             scope, selection = narrow(scope, selection, only)
         plans = Plans(project, scope)
-        survey = plans.survey()
+        totals = RunTotals(
+            project, started, project.settings.verdict, plans.shared, scope.settled, recorder
+        )
+        survey = plans.survey(lambda plan: totals.add(plan, ExecutionCounts()))
         if options.agreed:
             keep_to(options.agreed, survey, plans.todo(), plans.price)
         if survey.asks or survey.waiting:
@@ -106,9 +110,6 @@ def run(
                 listener.note(unread_text(remote))
         get_leave(project, survey, plans.price, options, listener)
         snapshot = _store_workspace(project)
-        totals = RunTotals(
-            project, started, project.settings.verdict, plans.shared, scope.settled, recorder
-        )
         if survey.is_empty:
             outcome = ExecutionCounts()
             for plan in plans.take():
@@ -236,14 +237,21 @@ class Plans:
         self._only = plan_cells(project, scope, [*scope.cells]) if count == 1 else None
         self.shared = set[str]() if count == 1 else find_shared(scope.cells)
         """Ids of the questions that several batches may ask."""
+        self._done = 0
+        """How many of the first batches are done, as nothing was to be done for them."""
+        self._is_done = False
+        """Whether these are all batches."""
 
     def take(self) -> Iterator[Plan]:
         """Yield the plans to carry out; cells are removed from the scope as they are planned."""
         if self._only is not None:
             yield self._only
             return
-        for cells in batches(take_out(self._scope.cells), self._size, LONGEST):
-            yield plan_cells(self._project, self._scope, cells)
+        if self._is_done:
+            return
+        cells = batches(take_out(self._scope.cells), self._size, LONGEST)
+        for batch in islice(cells, self._done, None):
+            yield plan_cells(self._project, self._scope, batch)
 
     def _once(self) -> Iterator[Plan]:
         """Yield the plans before any is carried out; a question of several is only in the first."""
@@ -271,11 +279,21 @@ class Plans:
                         planned[question] = ask.count
             yield plan
 
-    def survey(self) -> PlanTotals:
-        """Return the totals of all plans."""
+    def survey(self, finish: Callable[[Plan], None]) -> PlanTotals:
+        """Return the totals of all plans.
+
+        The plans at the beginning for which nothing is to be done are finished at once: `take`
+        leaves them out.
+        """
         survey = PlanTotals()
+        is_empty = self._only is None
         for plan in self._once():
+            is_empty = is_empty and not (plan.asks or plan.judgements or plan.waiting_asks)
             survey.add(plan)
+            if is_empty:
+                finish(plan)
+                self._done += 1
+        self._is_done = is_empty
         return survey
 
     def todo(self) -> Iterator[object]:
