@@ -20,6 +20,8 @@ _RUN = (60, 500)
 _REPORT = (10, None)
 """and `diff` and `stats`; the memory of these is only shown."""
 _ANY = (None, None)
+_MOST_EDITED = 100_000
+"""With more rows the edit of an instruction of all rows is not measured: it takes many minutes."""
 
 
 def million(setting: Setting) -> Iterator[Figure]:
@@ -66,6 +68,13 @@ def million(setting: Setting) -> Iterator[Figure]:
     yield from measure("log", "log", most=_REPORT)
     yield from measure("log of the file", "log", "tests/capitals.md", most=_REPORT)
     yield from measure("show of the run", "show", "@", most=_REPORT)
+    rows.make_rows(root, count, changed=1, edition=1)
+    rows.write_settings(root, attempts)
+    yield from measure("check, one row edited", "check")
+    yield from measure("run, one row edited", *nothing)
+    yield from measure("diff of the runs, one row edited", "diff", "@~1", "@", most=_REPORT)
+    if count > _MOST_EDITED:
+        return
     rows.write_check(root, 1)
     workspaces.settle()
     yield from measure("check, the instruction of all rows edited", "check")

@@ -33,8 +33,7 @@ def main(root: str, count: str, attempts: str) -> None:
     folder = Path(root)
     rows.make_rows(folder, int(count))
     rows.write_question(folder)
-    settings = f"candidates: [candidate]\nattempts: {attempts}\n"
-    (folder / "evalstore.yaml").write_text(settings, encoding="utf-8")
+    rows.write_settings(folder, int(attempts))
     store_answers(folder)
 
 

@@ -39,7 +39,7 @@ def make_rows(root: Path, rows: int, changed: int = 0, edition: int = 0) -> None
         for number in range(rows):
             file.write(json.dumps(_row(number, edition if number < changed else 0)) + "\n")
     os.utime(data, (_PAST, _PAST))
-    _write(root, "evalstore.yaml", "candidates: [candidate]\n")
+    write_settings(root)
     _write(root, "models/candidate.yaml", _CANDIDATE)
     settle()
 
@@ -61,6 +61,11 @@ def write_check(root: Path, edition: int = 0) -> None:
         f'\n---\n\n~~~checks\n- {{contains: "{edition}: {{{{wrong}}}}", not: true}}\n~~~\n'
     )
     _write(root, "tests/capitals.md", text)
+
+
+def write_settings(root: Path, attempts: int = 1) -> None:
+    """Write the settings: one candidate, and so many attempts at each row."""
+    _write(root, "evalstore.yaml", f"candidates: [candidate]\nattempts: {attempts}\n")
 
 
 def write_question(root: Path, edition: int = 0) -> None:

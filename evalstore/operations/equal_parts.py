@@ -17,12 +17,13 @@ from evalstore.store.case_files import long_parts_of
 from evalstore.store.path_trees import read_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Set
+    from collections.abc import Collection, Iterable
 
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
+    from evalstore.store import Store
 
 _REPEATED = re.compile(r" #\d+$").search
 
@@ -36,7 +37,7 @@ def find_equal_parts(
     are none when the sides have other test files, as rows of theirs may be those of other files,
     nor when some cases or candidates are selected.
     """
-    load = project.store.load_nodes
+    store, load = project.store, project.store.load_nodes
     workspace, nodes = project.workspace, project.reading.nodes
     if selection.paths or selection.models or not (workspace.private / CACHE).exists():
         return SettledParts()
@@ -48,7 +49,7 @@ def find_equal_parts(
     entries = read_tree(was.results, load)
     if now is None:
         found = find_settled(project, selection)
-        ids = _long_parts(project, {entries[path] for path in found.by_file if path in entries})
+        ids = find_parts(store, {entries[path] for path in found.by_file if path in entries})
         return found.only(
             [(path, first) for path, first, part in found.places() if part.results in ids]
         )
@@ -57,20 +58,19 @@ def find_equal_parts(
     equal = SettledParts()
     for path, leaf in read_tree(now.results, load).items() if known else ():
         if path in entries:
-            ids = _long_parts(project, {leaf})
+            ids = find_parts(store, {leaf})
             if leaf != entries[path]:
-                ids &= _long_parts(project, {entries[path]})
+                ids &= find_parts(store, {entries[path]})
             parts = [known[id] for id in ids & known.keys()]
             if parts:
                 equal.by_file[path] = dict(enumerate(parts))
     return equal
 
 
-def _long_parts(project: Project, leaves: Set[str]) -> set[str]:
-    """Return the ids of the results of the parts of files with these results."""
-    load = project.store.load_leaves
-    roots = load(leaves).values() if leaves else ()
-    return {id for root in roots for id in long_parts_of(root, load)}
+def find_parts(store: Store, leaves: Collection[str]) -> set[str]:
+    """Return the ids of the results of the parts of long files with these results."""
+    roots = store.load_leaves(leaves).values() if leaves else ()
+    return {id for root in roots for id in long_parts_of(root, store.load_leaves)}
 
 
 def has_repeated_rows(*sides: Iterable[Result]) -> bool:
