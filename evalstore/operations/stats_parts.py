@@ -29,7 +29,7 @@ _MANY = 20_000
 """With fewer results, all are read."""
 
 
-class Collector(Protocol):
+class SumCollector(Protocol):
     """What adds up the results of a run by several groupings."""
 
     project: Project
@@ -75,7 +75,7 @@ def find_long_parts(store: Store, results: str) -> tuple[dict[str, list[str]], d
     return long, others
 
 
-def collect_parts(collector: Collector) -> bool:
+def collect_parts(collector: SumCollector) -> bool:
     """Add all results of the run of a collector; False if it has to read them one by one.
 
     It has to when there are few, when some do not count or are converted, and when parts share
@@ -111,7 +111,7 @@ def collect_parts(collector: Collector) -> bool:
     return True
 
 
-def _add_up(collector: Collector, path: str, node: str, needed: list[By]) -> PartSums:
+def _add_up(collector: SumCollector, path: str, node: str, needed: list[By]) -> PartSums:
     """Return the sums of the results of a part by these groupings."""
     sessions: set[int] = set()
     groups: dict[By, dict[Key, GroupTotals]] = {by: {} for by in needed}
