@@ -6,6 +6,7 @@ Their sums are in the cache of settled parts, so that their results need not be 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.planning.options import is_partial
@@ -13,7 +14,7 @@ from evalstore.planning.settled_cache import CACHE, read_settled_cache
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.reports.comparison import EqualPart
 from evalstore.reports.statistics import Counts
-from evalstore.store.case_files import long_parts_of
+from evalstore.store.case_files import StoredCases, long_parts_of
 from evalstore.store.path_trees import read_tree
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.values import CaseFile
 
 _REPEATED = re.compile(r" #\d+$").search
 
@@ -76,6 +78,24 @@ def find_parts(store: Store, leaves: Collection[str]) -> set[str]:
 def has_repeated_rows(*sides: Iterable[Result]) -> bool:
     """Return whether some result is of a row with the values, or the label, of one before it."""
     return any(_REPEATED(result.row) for results in sides for result in results)
+
+
+def leave_out_same(was: CaseFile, now: CaseFile) -> tuple[CaseFile, CaseFile]:
+    """Return two versions of a file without the parts of a long one that both have.
+
+    They are whole if some of the other rows may be those of these parts.
+    """
+    if not (isinstance(was.cases, StoredCases) and isinstance(now.cases, StoredCases)):
+        return was, now
+    nodes = {part.node for part in was.cases.parts()} & {part.node for part in now.cases.parts()}
+    sides: list[CaseFile] = []
+    for file, cases in ((was, was.cases), (now, now.cases)):
+        same = {part.first for part in cases.parts() if part.node in nodes}
+        others = tuple(case for _, case in cases.iterate_outside(same))
+        if any(_REPEATED(case.row) for case in others):
+            return was, now
+        sides.append(replace(file, cases=others))
+    return sides[0], sides[1]
 
 
 def as_equal(parts: SettledParts) -> list[EqualPart]:

@@ -21,7 +21,6 @@ from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.stats_filter import Filter
-from evalstore.operations.stats_parts import collect_parts, with_file
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import describe_selection, is_partial
 from evalstore.reports.group_totals import GroupTotals, ResultGroup
@@ -40,6 +39,8 @@ DIMENSIONS = ("model", "prompt", "tag", "file")
 _GAP = "  "
 """The separator between the parts of a group's name."""
 _DAY = 86_400_000_000
+_MANY = 20_000
+"""With fewer results, all are read."""
 
 By = tuple[str, ...]
 _Key = tuple[str | None, ...]
@@ -124,7 +125,7 @@ def read_stats(
     with open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
         collector = StatsCollector(project, run, groupings, query=query, currency=currency)
-        if revision == WORK or not collect_parts(collector):
+        if revision == WORK or not collector.collect_parts():
             collector = StatsCollector(project, run, groupings, query=query, currency=currency)
             for _ in collector.collect(batches):
                 pass
@@ -152,6 +153,14 @@ class StatsCollector:
         self._total = GroupTotals()
         self._sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
 
+    def collect_parts(self) -> bool:
+        """Add all results, those of parts of long files in sums; False if that cannot be done."""
+        if not self.is_plain or sum(self.run.verdicts.values()) < _MANY:
+            return False
+        from evalstore.operations.stats_parts import collect_parts  # few runs need it
+
+        return collect_parts(self)
+
     def keys(self, by: By, result: Result, case: Case) -> Iterator[_Key]:
         """Yield the groups of a result by a grouping."""
         return _keys(by, result, case)
@@ -173,7 +182,9 @@ class StatsCollector:
             self._total.add_sums(file, groups[()])
         for grouping, totals in zip(self._groupings, self._sums, strict=True):
             for key, sums in groups.items() if grouping == by else ():
-                totals.setdefault(with_file(by, key, file), GroupTotals()).add_sums(file, sums)
+                parts = zip(by, key, strict=True)
+                place = tuple(file if name == "file" else part for name, part in parts)
+                totals.setdefault(place, GroupTotals()).add_sums(file, sums)
 
     def collect(
         self, batches: Iterable[list[tuple[Result, Case]]]

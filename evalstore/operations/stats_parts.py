@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.values import Case
 
-_MANY = 20_000
-"""With fewer results, all are read."""
-
 
 class SumCollector(Protocol):
     """What adds up the results of a run by several groupings."""
@@ -39,10 +36,6 @@ class SumCollector(Protocol):
 
     def keys(self, by: By, result: Result, case: Case) -> Iterator[Key]:
         """Yield the groups of a result by a grouping."""
-
-    @property
-    def is_plain(self) -> bool:
-        """Return whether all results count, and their costs are not converted."""
 
     @property
     def needed(self) -> Set[By]:
@@ -78,12 +71,10 @@ def find_long_parts(store: Store, results: str) -> tuple[dict[str, list[str]], d
 def collect_parts(collector: SumCollector) -> bool:
     """Add all results of the run of a collector; False if it has to read them one by one.
 
-    It has to when there are few, when some do not count or are converted, and when parts share
-    answers: these count once.
+    It has to without long files, and when parts share answers: these count once. All results must
+    count, and their costs not be converted.
     """
     run, project = collector.run, collector.project
-    if not collector.is_plain or sum(run.verdicts.values()) < _MANY:
-        return False
     store, workspace = project.store, project.workspace
     long, others = find_long_parts(store, run.results)
     if not long:
@@ -142,9 +133,4 @@ def _results_of(store: Store, path: str, node: str) -> Iterator[list[tuple[Resul
 
 def without_file(by: By, key: Key) -> Key:
     """Return the key of a group without the path of the file: the same part may be in others."""
-    return with_file(by, key, "")
-
-
-def with_file(by: By, key: Key, path: str) -> Key:
-    """Return the key of a group with the path of the file."""
-    return tuple(path if name == "file" else part for name, part in zip(by, key, strict=True))
+    return tuple("" if name == "file" else part for name, part in zip(by, key, strict=True))

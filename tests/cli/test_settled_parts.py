@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.operations import run as runs
-from evalstore.operations import stats_parts
+from evalstore.operations import stats
 from evalstore.planning import cell_batches, settled_parts
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.store import case_chunks, case_files
@@ -58,7 +58,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (digest_set, "_BUCKET_BITS", 6),
         (runs, "BATCH", 30),
         (runs, "LONGEST", 30),
-        (stats_parts, "_MANY", 0),
+        (stats, "_MANY", 0),
     ):
         monkeypatch.setattr(module, name, number)
     root = tree(tmp_path / "ws", FILES)
