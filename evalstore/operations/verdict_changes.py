@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.operations.equal_parts import find_parts, has_repeated_rows
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.path_history import PathHistory
@@ -17,7 +18,7 @@ from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from evalstore.results import Result, Session
     from evalstore.runs import Run
@@ -165,10 +166,9 @@ class _Comparer:
             self._waiting.pop(path, None)
         others = {path: leaf for path, leaf in entries.items() if path not in same}
         unread = {path: self._leaves[path] for path in others if path in self._unread}
-        now = self._read(unread)
+        now, results = self._read_both(unread, others)
         now |= {path: self._waiting.pop(path, []) for path in others.keys() - unread.keys()}
         self._unread -= unread.keys()
-        results = [result for batch in iterate_entries(self._store, others) for result, _ in batch]
         judged_before = ResultIndex(result for result in results if result.verdict)
         all_before = ResultIndex(results)
         pairs: list[tuple[Result, Result]] = []
@@ -186,10 +186,33 @@ class _Comparer:
         self._sort(pairs)
         return bool(same or pairs)
 
-    def _read(self, leaves: Mapping[str, str]) -> dict[str, list[tuple[Result, Case]]]:
+    def _read_both(
+        self, unread: Mapping[str, str], before: Mapping[str, str]
+    ) -> tuple[dict[str, list[tuple[Result, Case]]], list[Result]]:
+        """Return what `_read` does of the unread files, and the results of files before.
+
+        Parts of long files that both have are left out, as their results are unchanged, unless
+        their rows may be those of other results.
+        """
+        store = self._store
+        equal: set[str] = set()
+        if before.keys() == unread.keys():
+            equal = find_parts(store, unread.values()) & find_parts(store, before.values())
+        while True:
+            now = self._read(unread, equal)
+            batches = iterate_entries(store, before, equal)
+            results = [result for batch in batches for result, _ in batch]
+            found = (result for listed in now.values() for result, _ in listed)
+            if not (equal and has_repeated_rows(found, results)):
+                return now, results
+            equal = set()
+
+    def _read(
+        self, leaves: Mapping[str, str], without: Collection[str] = ()
+    ) -> dict[str, list[tuple[Result, Case]]]:
         """Return the judged and the pending results of these files."""
         judged: dict[str, list[tuple[Result, Case]]] = {path: [] for path in leaves}
-        for batch in iterate_entries(self._store, leaves):
+        for batch in iterate_entries(self._store, leaves, without):
             for result, case in batch:
                 if result.verdict or result.is_missing:
                     judged[result.file].append((result, case))
