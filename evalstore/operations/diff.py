@@ -28,7 +28,7 @@ from evalstore.operations.diff_sides import (
     side_of_candidates,
     workspace_side,
 )
-from evalstore.operations.equal_parts import as_equal, find_equal_parts, has_repeated_rows
+from evalstore.operations.equal_parts import as_equal, find_equal_parts, share_rows
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.prompt_names import (
@@ -171,7 +171,7 @@ def _read_sides(
             else workspace_side(project, selection, equal)
         )
         was = run_side(project.store, runs[0], current, now.equal)
-        if not (now.equal and has_repeated_rows(was.results, now.results)):
+        if not share_rows(project.store, now.equal, was.results, now.results):
             return was, now
         equal = SettledParts()  # these rows may be those of equal parts as well
 

@@ -16,12 +16,14 @@ from evalstore.reports.comparison import EqualPart
 from evalstore.reports.statistics import Counts
 from evalstore.store.case_files import StoredCases, long_parts_of
 from evalstore.store.path_trees import find_entry, read_tree
+from evalstore.workspace.digest_set import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
+    from evalstore.planning.settled_cache import SettledPart
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
@@ -55,8 +57,7 @@ def find_equal_parts(
         return found.only(
             [(path, first) for path, first, part in found.places() if part.results in ids]
         )
-    cache = read_settled_cache(workspace.private / CACHE, workspace.boundary)
-    known = {part.results: part for part in cache.parts.values()} if cache else {}
+    known = known_parts(project)
     equal = SettledParts()
     for path, leaf in read_tree(now.results, load).items() if known else ():
         if path in entries:
@@ -107,9 +108,24 @@ def find_parts(store: Store, leaves: Collection[str]) -> set[str]:
     return {id for root in roots for id in long_parts_of(root, store.load_leaves)}
 
 
-def has_repeated_rows(*sides: Iterable[Result]) -> bool:
-    """Return whether some result is of a row with the values, or the label, of one before it."""
-    return any(_REPEATED(result.row) for results in sides for result in results)
+def known_parts(project: Project) -> dict[str, SettledPart]:
+    """Return the settled parts that are cached, by the node of their results."""
+    workspace = project.workspace
+    cache = read_settled_cache(workspace.private / CACHE, workspace.boundary)
+    return {part.results: part for part in cache.parts.values()} if cache else {}
+
+
+def share_rows(store: Store, parts: Iterable[SettledPart], *sides: Iterable[Result]) -> bool:
+    """Return whether some of these results may be of rows with the values of rows of the parts.
+
+    Equal rows ask the same question.
+    """
+    listed = list(parts)
+    if not listed:
+        return False
+    sessions = (id for results in sides for result in results for id in result.sessions)
+    asked = set(map(digest_of, store.find_questions_of(sessions).values()))
+    return bool(asked) and any(not asked.isdisjoint(part.questions) for part in listed)
 
 
 def leave_out_same(was: CaseFile, now: CaseFile) -> tuple[CaseFile, CaseFile]:

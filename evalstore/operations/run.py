@@ -9,6 +9,7 @@ from evalstore.clock import Clock
 from evalstore.errors import OK, StoreError
 from evalstore.git import read_user_name
 from evalstore.operations.baseline import Baseline, find_baseline
+from evalstore.operations.equal_parts import known_parts
 from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_plan
@@ -153,7 +154,7 @@ def _compare(
     """
     try:
         folder = project.settings.paths["tests"]
-        changes = find_verdict_changes(project.store, folder, recorded)
+        changes = find_verdict_changes(project.store, folder, recorded, known_parts(project))
         shown = changes.failures[:MOST_SHOWN] if changes else []
         if options.fail_on == "regression" and options.threshold is None:
             report.regressions = [
