@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benches.benches import BENCHES, Setting
+from benches.benches import BENCHES, LONG, Setting
 from benches.table import Figure, lines
 
 
@@ -20,6 +20,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benches", description="Measure evalstore.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHES)}")
     parser.add_argument("--quick", action="store_true", help="small workspaces, few runs")
+    parser.add_argument("--rows", type=int, help="rows of the bench 'million'")
+    parser.add_argument("--attempts", type=int, help="answers to each of these rows")
     arguments = parser.parse_args()
     for name in arguments.names:
         if name not in BENCHES:
@@ -40,8 +42,11 @@ def main() -> int:
                 browsed=(1_000, 10_000),
                 reported=1_000,
                 draws=1_000,
+                many_rows=10_000,
             )
-        for name in arguments.names or BENCHES:
+        setting.many_rows = arguments.rows or setting.many_rows
+        setting.many_attempts = arguments.attempts or setting.many_attempts
+        for name in arguments.names or [name for name in BENCHES if name not in LONG]:
             print(f"measuring {name} ...", file=sys.stderr)
             figures += BENCHES[name](setting)
     small, large = setting.sizes

@@ -17,6 +17,7 @@ from benches.datasets import datasets
 from benches.engine import engine, script
 from benches.exports import exports
 from benches.measure import KIB, Cost, compare, program, repeat, run
+from benches.million import million
 from benches.pytest_sessions import pytest_sessions
 from benches.report import report
 from benches.sharing import sharing
@@ -68,6 +69,10 @@ class Setting:
     """Rows of data that are only read."""
     asked_rows: int = 20_000
     """Rows of data that are asked and judged."""
+    many_rows: int = 1_000_000
+    """Rows of data with stored answers."""
+    many_attempts: int = 1
+    """Stored answers to each of them."""
     browsed: tuple[int, ...] = (1_000, 100_000)
     """Cases that are browsed."""
     reported: int = 10_000
@@ -292,4 +297,7 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "report": report,
     "sharing": sharing,
     "statistics": statistics,
+    "million": million,
 }
+LONG = frozenset({"million"})
+"""Benches that take many minutes and much room on the disk: they run only when they are named."""

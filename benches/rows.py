@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 TEMPLATES = 339
 """The number of templates in the largest library of LangBiTe."""
 _PAST = 1_700_000_000
-_ANSWER = "That is a question for an atlas: it has a map of every country, with its capital."
-_CANDIDATE = f"id: candidate\nprovider: scripted\nresponses:\n  - answer: '{_ANSWER}'\n"
+ANSWER = "That is a question for an atlas: it has a map of every country, with its capital."
+_CANDIDATE = f"id: candidate\nprovider: scripted\nresponses:\n  - answer: '{ANSWER}'\n"
 _COMMUNITIES = ["cats", "dogs", "horses", "parrots", "turtles"]
 _COLUMNS = (
     *("prompt_id", "concern", "input_type", "reflection_type", "task_prefix", "prompt"),
@@ -32,13 +32,14 @@ def make_rows(root: Path, rows: int, changed: int = 0, edition: int = 0) -> None
 
     Every edition asks other questions in the rows that are changed.
     """
-    lines = "".join(
-        json.dumps(_row(number, edition if number < changed else 0)) + "\n"
-        for number in range(rows)
-    )
     write_check(root)
-    _write(root, "tests/data/capitals.jsonl", lines)
-    _write(root, "evalstore.yaml", "candidates: [candidate]\n")
+    data = root / "tests/data/capitals.jsonl"
+    data.parent.mkdir(parents=True, exist_ok=True)
+    with data.open("w", encoding="utf-8") as file:
+        for number in range(rows):
+            file.write(json.dumps(_row(number, edition if number < changed else 0)) + "\n")
+    os.utime(data, (_PAST, _PAST))
+    write_settings(root)
     _write(root, "models/candidate.yaml", _CANDIDATE)
     settle()
 
@@ -60,6 +61,11 @@ def write_check(root: Path, edition: int = 0) -> None:
         f'\n---\n\n~~~checks\n- {{contains: "{edition}: {{{{wrong}}}}", not: true}}\n~~~\n'
     )
     _write(root, "tests/capitals.md", text)
+
+
+def write_settings(root: Path, attempts: int = 1) -> None:
+    """Write the settings: one candidate, and so many attempts at each row."""
+    _write(root, "evalstore.yaml", f"candidates: [candidate]\nattempts: {attempts}\n")
 
 
 def write_question(root: Path, edition: int = 0) -> None:

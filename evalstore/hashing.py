@@ -57,7 +57,7 @@ def hash_stream(pieces: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def hash_bytes(data: bytes) -> str:
+def hash_bytes(data: bytes | memoryview) -> str:
     """Hash raw bytes to a digest of 32 hexadecimal digits, which is not an id."""
     return xxhash.xxh3_128_hexdigest(data)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
@@ -27,6 +28,7 @@ from evalstore.operations.diff_sides import (
     side_of_candidates,
     workspace_side,
 )
+from evalstore.operations.equal_parts import as_equal, find_equal_parts, share_rows
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.prompt_names import (
@@ -34,17 +36,23 @@ from evalstore.operations.prompt_names import (
     name_prompts,
     prompt_labels,
     prompts_of,
+    settled_places,
 )
 from evalstore.operations.row_ids import has_edited_rows
 from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import compare_models
 from evalstore.store.revisions import WORK, resolve_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.operations.diff_sides import Side
     from evalstore.planning.project import Project
+    from evalstore.runs import Run
 
 
 def diff(
@@ -77,13 +85,9 @@ def diff(
         else open_sides(location, selection, needs_files=second is None)
     ) as project:
         store, folder = project.store, project.settings.paths["tests"]
-        current = {each.name or each.id for each in project.settings.candidates}
-        was = run_side(store, resolve_run(store, first or "@"), current)
-        now = (
-            run_side(store, resolve_run(store, second), current)
-            if second
-            else workspace_side(project, selection)
-        )
+        runs = [resolve_run(store, revision) for revision in (first or "@", second) if revision]
+        was, now = _read_sides(project, runs, selection)
+        equal = now.equal
         was = follow_renames(store, folder, was, now)
         for model in selection.models:
             require_candidate(model, was, now)
@@ -91,6 +95,7 @@ def diff(
         was, now = (only_models(side, selection.models) for side in (was, now))
         candidates = candidate_order(project.settings)
         filled, comparison = compare_sides(store, folder, was, now, selected, candidates)
+        comparison.equal = as_equal(equal)
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
         same = find_same_answers(store, comparison.changed, sessions)
@@ -101,6 +106,7 @@ def diff(
         )
         name_gone(comparison)
         both = {result.file for result in filled.results} & {result.file for result in now.results}
+        both |= equal.by_file.keys()
         edited = {
             path: (filled.files[filled.nodes[path]], now.files[node])
             for path, node in sorted(now.nodes.items())
@@ -124,7 +130,9 @@ def diff(
             comparison,
             {path: differences for path, differences in edits.items() if differences},
             project.store.find_feedback(id for result in results for id in result.evaluations),
-            prompts=prompt_labels(project, [*filled.results, *now.results]),
+            prompts=prompt_labels(
+                project, chain(filled.results, now.results, settled_places(equal))
+            ),
             notes=list(selection_notes(was, filled, now)),
             reasons=PairReasons(
                 question_changes(project, comparison.on_both_sides, sessions),
@@ -144,6 +152,28 @@ def diff(
             attempts=attempts,
         )
         return _with_answers(project, found) if answers else found
+
+
+def _read_sides(
+    project: Project, runs: Sequence[Run], selection: SelectionOptions
+) -> tuple[Side, Side]:
+    """Return the sides: the first run, and the second one or the workspace.
+
+    The newer side has the parts that are equal on both, whose results are left out.
+    """
+    second = runs[1] if len(runs) > 1 else None
+    current = {each.name or each.id for each in project.settings.candidates}
+    equal = find_equal_parts(project, runs[0], second, selection)
+    while True:
+        now = (
+            run_side(project.store, second, current, equal)
+            if second
+            else workspace_side(project, selection, equal)
+        )
+        was = run_side(project.store, runs[0], current, now.equal)
+        if not share_rows(project.store, now.equal, was.results, now.results):
+            return was, now
+        equal = SettledParts()  # these rows may be those of equal parts as well
 
 
 def diff_models(

@@ -227,7 +227,7 @@ class Diff:
                 for name in ("broke", "fixed", "changed", "new", "gone")
             },
             "sameAnswer": len(self.same_answer),
-            "unchanged": len(self.comparison.unchanged),
+            "unchanged": self.comparison.unchanged_count,
             "causes": {change: self.causes_of(change) for change in ("new", "gone")},
             "notes": self.notes,
             "edits": [
@@ -275,7 +275,7 @@ class Diff:
         was, now = self.rates
         return block(
             line(strong(f"{self.names[0]} → {self.names[1]}"), *self.notes),
-            line(", ".join([*counts, f"{len(self.comparison.unchanged):,} unchanged"])),
+            line(", ".join([*counts, f"{self.comparison.unchanged_count:,} unchanged"])),
             line(
                 f"pass rate {was.text} → {now.text}, p = {self.p_value:.2g}" if was.judged else ""
             ),

@@ -18,6 +18,7 @@ from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.renames import known_ids, same_leaf
+from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.case_edits import with_cases
 from evalstore.reports.comparison import CellIndex, Comparison, Pair, compare
 from evalstore.reports.file_pairs import pair_alike, pair_files
@@ -59,34 +60,50 @@ class Side:
     """Candidates of a run that only `-m` named."""
     earlier: dict[Result, str] = field(default_factory=dict)
     """Results of earlier runs that are filled in -> the id of the run."""
+    equal: SettledParts = field(default_factory=SettledParts)
+    """The parts that are equal on both sides; their results are left out."""
 
 
-def run_side(store: Store, run: Run, current: Collection[str] = ()) -> Side:
-    """Return a run with its cases; `current` are the candidates of the settings now."""
+def run_side(
+    store: Store,
+    run: Run,
+    current: Collection[str] = (),
+    equal: SettledParts | None = None,
+) -> Side:
+    """Return a run with its cases; `current` are the candidates of the settings now.
+
+    Results of parts that are `equal` on both sides are left out.
+    """
+    equal = equal or SettledParts()
     nodes = read_tree(run.snapshot, store.load_nodes)
     files = store.load_case_files(list(set(nodes.values())))
-    restricted = run.selection.get("models")
     candidates = {candidate.id for candidate in run.candidates}
-    models = None if restricted else {RECORDED, *candidates}
-    results = read_results(store, run)
+    models = None if run.selection.get("models") else {RECORDED, *candidates}
+    results = read_results(store, run, without={part.results for part in equal})
     selection = describe_selection(run.selection) if is_partial(run) else ""
-    named = find_named_candidates(store, run, current)
-    return Side(run.id, results, nodes, files, models, selection, run.verdict_rule, named=named)
+    rule, named = run.verdict_rule, find_named_candidates(store, run, current)
+    return Side(run.id, results, nodes, files, models, selection, rule, named=named, equal=equal)
 
 
-def workspace_side(project: Project, selection: SelectionOptions) -> Side:
-    """Return the workspace, with the results of its cases from stored answers and judgements."""
+def workspace_side(
+    project: Project, selection: SelectionOptions, equal: SettledParts | None = None
+) -> Side:
+    """Return the workspace, with the results of its cases from stored answers and judgements.
+
+    Those of `equal` parts are left out, unless their questions are asked in other parts, too.
+    """
     from evalstore.planning.planner import make_plan  # two runs are compared without it
     from evalstore.planning.results import as_result, compute_results
 
-    plan = make_plan(project, selection)
+    plan = make_plan(project, selection, settled=equal)
     results = [as_result(result) for result in compute_results(plan, project.settings.verdict)]
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
-    models = None if selection.models else {cell.candidate.id for cell in plan.cells}
+    candidates = {cell.candidate.id for cell in plan.cells} | plan.settled.models
+    models = None if selection.models else candidates
     nodes, rule = dict(project.reading.nodes), project.settings.verdict
     named = {each.name or each.id for each in project.settings.candidates}
     left_out = frozenset(named - models) if models is not None else frozenset()
-    return Side(WORKSPACE, results, nodes, files, models, rule=rule, left_out=left_out)
+    return Side(WORKSPACE, results, nodes, files, models, "", rule, left_out, equal=plan.settled)
 
 
 def side_of_candidates(project: Project, revision: str | None) -> Side:
@@ -176,11 +193,8 @@ def case_files(*sides: Side) -> dict[str, CaseFile]:
 
 def name_gone(comparison: Comparison) -> None:
     """Restore the real paths of files that are gone."""
-    comparison.gone = [
-        Pair(replace(pair.was, file=real_path(pair.was.file)), None)
-        for pair in comparison.gone
-        if pair.was
-    ]
+    gone = (pair.was for pair in comparison.gone if pair.was)
+    comparison.gone = [Pair(replace(was, file=real_path(was.file)), None) for was in gone]
 
 
 def real_path(file: str) -> str:
@@ -217,15 +231,14 @@ def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
 
 
 def _names(row: Case | Result) -> tuple[tuple[str, str], ...]:
-    """Return the ways to identify a row."""
     return ("key", row.key), ("row", row.row)
+
+
+_Place = tuple[str, str, str, Any]
 
 
 def _all_places(results: Iterable[Result]) -> set[_Place]:
     return {place for result in results for place in _places(result)}
-
-
-_Place = tuple[str, str, str, Any]
 
 
 def _places(result: Result) -> Iterator[_Place]:

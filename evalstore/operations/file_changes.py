@@ -140,13 +140,15 @@ def _change(
     pending = rows.asked | rows.judged
     own = {item.row for item in here}
     old = RowIndex(was)
+    with_others = pending - own
     new = {item.row for item in here if item.reason.startswith(NEW_ROW)} | {
-        case.row for case in shown if case.row in pending - own and not old.find(case)
+        case.row for case in shown if case.row in with_others and not old.find(case)
     }
     asked, judged = rows.asked - new, rows.judged - new
     again = {item.row for item in here if item.kind == "ask" and item.reason != NEW_PROMPT}
     added = {case.row for case in now.cases if _has_more_prompts(old.find(case), case)} - again
-    settled = [case for case in (*shown, *rejudged) if case.row not in pending | rows.waiting]
+    unsettled = pending | rows.waiting
+    settled = [case for case in (*shown, *rejudged) if case.row not in unsettled]
     waiting = sum(case.row in rows.waiting for case in (*shown, *rejudged))
     failing = sum(case.row in rows.failing for case in settled)
     first = next((item for item in here if not item.reason.startswith(NEW_ROW)), None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.operations.equal_parts import leave_out_same
 from evalstore.planning.version_reader import in_batches
 from evalstore.reports.case_edits import (
     differ_otherwise,
@@ -58,9 +59,13 @@ def find_edits(
 ) -> dict[str, list[Difference]]:
     """Return the differences between two versions of each file, reading contents in batches.
 
+    Parts of a long file that both versions have are not read.
+
     Of equal edits of several rows only the first is listed. One that is filled in otherwise in
     other rows names its row.
     """
+    sizes = {file: len(now.cases) for file, (_, now) in files.items()}
+    files = {file: leave_out_same(*pair) for file, pair in files.items()}
     edits: dict[str, dict[str, _FirstEdit]] = {file: {} for file in files}
     pairs = ((file, *pair) for file, (was, now) in files.items() for pair in pair_cases(was, now))
     for batch in in_batches(pairs):
@@ -76,8 +81,7 @@ def find_edits(
                     first.rows += 1
                     first.is_same = first.is_same and first.difference == difference
     listed = {
-        file: [edit.named(len(files[file][1].cases)) for edit in kinds.values()]
-        for file, kinds in edits.items()
+        file: [edit.named(sizes[file]) for edit in kinds.values()] for file, kinds in edits.items()
     }
     for file, (was, now) in files.items():
         known = edits[file].keys()

@@ -15,6 +15,7 @@ from evalstore.files.normal_path import normal_path
 from evalstore.operations.json_output import camel_case
 from evalstore.operations.run_plans import Plans
 from evalstore.operations.run_record import FinishedRun, OwnCounts, carry_out, record
+from evalstore.operations.run_totals import RunTotals
 from evalstore.operations.shared_run import require_joinable, restore_origin, write_files
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
@@ -110,16 +111,18 @@ def _take_part(
     )
     clock = Clock(origin.started)
 
-    def make_plans() -> Plans:
+    def begin() -> tuple[Plans, RunTotals]:
         scope = resolve_scope(
             project, selection, judge_only=options.judge_only, begun=origin.started
         )
-        return Plans(project, scope)
+        plans = Plans(project, scope)
+        return plans, RunTotals(project, origin.started, plans.shared)
 
-    plans = make_plans()
+    plans, totals = begin()
+    survey = plans.survey(totals.add)
     shared = SharedWork(run.id, False, run.cost_limit, run.elapsed)
     totals, outcome, own = carry_out(
-        project, plans.survey(), plans, origin.started, clock, options, listener, shared, make_plans
+        project, survey, plans, totals, clock, options, listener, shared, begin
     )
     if own and not own.is_last:
         return JoinReport(None, own.asked, own.judged, own.failed, own.cost)

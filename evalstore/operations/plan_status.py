@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from evalstore.operations.equal_parts import find_unchanged_parts
 from evalstore.operations.file_changes import all_new, find_file_changes, with_outcomes
 from evalstore.operations.lost_labels import find_lost_labels
 from evalstore.operations.participant_edits import find_current_edits
-from evalstore.operations.prompt_names import prompt_labels
+from evalstore.operations.prompt_names import prompt_labels, settled_places
 from evalstore.operations.remote_answers import (
     asks_again,
     find_remote_answers,
@@ -46,10 +48,12 @@ def compute_status(location: Location, selection: SelectionOptions) -> Status:
     memory = StatusCache(location, selection, workspace, locate_store(workspace, location), began)
     with open_project(location, workspace=workspace) as project:
         require_sound(project, selection, hint=GO_ON)
-        plan = make_plan(project, selection)
+        plan = make_plan(project, selection, settled=find_unchanged_parts(project, selection))
         status = describe_plan(project, plan, selection)
-        runs_code = any(cell.case.code for cell in plan.cells) or any(
-            model.application for model in project.reading.models.values()
+        runs_code = (
+            any(cell.case.code for cell in plan.cells)
+            or any(part.has_code for part in plan.settled)
+            or any(model.application for model in project.reading.models.values())
         )
         memory.keep(status, project.reading.references.looked, runs_code=runs_code)
         if not project.reading.errors and not plan.asks:
@@ -91,6 +95,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         if is_of_all or settled:
             outcomes = find_stored_outcomes(project, plan, None if is_of_all else settled)
             changes = [with_outcomes(change, outcomes) for change in changes]
+    models = {cell.candidate.id for cell in plan.cells} | plan.settled.models
     return Status(
         items=items,
         ask=plan.ask_count,
@@ -102,9 +107,9 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         guess=price.guess,
         known_cost=price.known,
         unpriced=list(price.unpriced),
-        models=len({cell.candidate.id for cell in plan.cells}),
-        cells=len(plan.cells),
-        has_recorded=any(cell.candidate.id == RECORDED for cell in plan.cells),
+        models=len(models),
+        cells=len(plan.cells) + sum(part.cells for part in plan.settled),
+        has_recorded=RECORDED in models,
         by_checks=by_checks,
         may_judge_less=may_judge_less(plan),
         changes=changes,
@@ -175,7 +180,9 @@ def _prompt_labels(
 ) -> dict[str, dict[str | None, str]]:
     """Return the names of the system prompts of files with items, where there are several."""
     files = {item.file for item in items}
-    return prompt_labels(project, (cell for cell in plan.cells if cell.file in files))
+    cells = (cell for cell in plan.cells if cell.file in files)
+    settled = (place for place in settled_places(plan.settled) if place.file in files)
+    return prompt_labels(project, chain(cells, settled))
 
 
 def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.deserialize import restore_messages
 from evalstore.errors import EvalstoreError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.planning.settled_parts import SettledParts
     from evalstore.values import Case, CaseFile, Json
 
 _FEWEST_DIGITS = 4
@@ -63,8 +64,24 @@ def reference_names(
     return {id: place[0] for id, place in places.items() if place}
 
 
+class PromptPlace(NamedTuple):
+    """A system prompt of some cases of a test file."""
+
+    file: str
+    prompt: str | None
+    prompt_number: int
+    """The number of the prompt within the cases."""
+
+
+def settled_places(settled: SettledParts) -> Iterator[PromptPlace]:
+    """Yield the system prompts of the cases of settled parts."""
+    for path, _, part in settled.places():
+        for prompt, number in part.prompts:
+            yield PromptPlace(path, prompt, number)
+
+
 def prompt_labels(
-    project: Project, places: Iterable[CellResult | Result | Cell]
+    project: Project, places: Iterable[CellResult | Result | Cell | PromptPlace]
 ) -> dict[str, dict[str | None, str]]:
     """Return the name of each system prompt, for test files whose cases have several.
 

@@ -9,6 +9,7 @@ from evalstore.clock import Clock
 from evalstore.errors import OK, StoreError
 from evalstore.git import read_user_name
 from evalstore.operations.baseline import Baseline, find_baseline
+from evalstore.operations.equal_parts import known_parts
 from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_plan
@@ -16,10 +17,16 @@ from evalstore.operations.regressions import find_regressions
 from evalstore.operations.remote_answers import find_unread_remotes, unread_text
 from evalstore.operations.run_plans import Plans
 from evalstore.operations.run_preview import get_leave, keep_to
-from evalstore.operations.run_record import FinishedRun, carry_out, git_state, record
+from evalstore.operations.run_record import (
+    FinishedRun,
+    carry_out,
+    git_state,
+    record,
+    save_settled,
+)
 from evalstore.operations.run_report import RunReport
 from evalstore.operations.run_scope import narrow
-from evalstore.operations.run_totals import MOST_SHOWN
+from evalstore.operations.run_totals import MOST_SHOWN, RunTotals
 from evalstore.operations.runner_launch import make_launcher, require_launchable
 from evalstore.operations.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.operations.shared_run import RunOrigin, removed_if_unbegun, share_run
@@ -27,6 +34,8 @@ from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.planner import plan_scope, require_sound, resolve_scope
+from evalstore.planning.settled_parts import SettledParts, find_settled
+from evalstore.planning.settled_recorder import SettledRecorder
 from evalstore.store.results import find_decisive, read_lines
 
 if TYPE_CHECKING:
@@ -88,11 +97,18 @@ def run(
         warn_of_edited_scripts(project, selection)
         clock = Clock(_latest_time(project, selection))
         started = clock()
-        scope = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
+        is_whole = only is None and not options.judge_only
+        extent = project.store.measure_extent()
+        settled = find_settled(project, selection) if is_whole else SettledParts()
+        scope = resolve_scope(
+            project, selection, judge_only=options.judge_only, begun=started, settled=settled
+        )
+        recorder = SettledRecorder(project, scope, selection) if is_whole else None
         if only is not None:
             scope, selection = narrow(scope, selection, only)
         plans = Plans(project, scope)
-        survey = plans.survey()
+        totals = RunTotals(project, started, plans.shared, scope.settled, recorder)
+        survey = plans.survey(totals.add)
         if options.agreed:
             keep_to(options.agreed, survey, plans.todo(), plans.price)
         asks = bool(survey.asks or survey.waiting)
@@ -117,16 +133,20 @@ def run(
         if (project.store.is_remote or launcher) and not survey.is_empty:
             shared = share_run(project, origin, options, launcher)
 
-        def plan_again() -> Plans:
+        def plan_again() -> tuple[Plans, RunTotals]:
             whole = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
-            return Plans(project, whole if only is None else narrow(whole, selection, only)[0])
+            again = Plans(project, whole if only is None else narrow(whole, selection, only)[0])
+            return again, RunTotals(project, started, again.shared)
 
         with removed_if_unbegun(project.store, shared):
             totals, outcome, _ = carry_out(
-                project, survey, plans, started, clock, options, listener, shared, plan_again
+                project, survey, plans, totals, clock, options, listener, shared, plan_again
             )
+        totals.add_settled()
         finished = FinishedRun(about, options, totals, outcome, origin, clock())
         recorded = record(project, finished, shared)
+        if recorder and extent and not shared:
+            save_settled(recorder, extent, outcome)
         note_scripts(project, selection, {model for model, _ in outcome.spending})
         report = _make_report(location, project, scope, finished, recorded)
         _compare(project, report, recorded, options, baseline)
@@ -147,7 +167,7 @@ def _compare(
     """
     try:
         folder = project.settings.paths["tests"]
-        changes = find_verdict_changes(project.store, folder, recorded)
+        changes = find_verdict_changes(project.store, folder, recorded, known_parts(project))
         shown = changes.failures[:MOST_SHOWN] if changes else []
         if options.fail_on == "regression" and options.threshold is None:
             report.regressions = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from evalstore.planning.planner import plan_cells
 from evalstore.planning.reasons import Explainer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from evalstore.planning.plan import Plan
     from evalstore.planning.planner import Scope
@@ -40,14 +41,21 @@ class Plans:
         self._only = plan_cells(project, scope, [*scope.cells]) if count == 1 else None
         self.shared = set[str]() if count == 1 else find_shared(scope.cells)
         """Ids of the questions that several batches may ask."""
+        self._done = 0
+        """How many of the first batches are done, as nothing was to be done for them."""
+        self._is_done = False
+        """Whether these are all batches."""
 
     def take(self) -> Iterator[Plan]:
         """Yield the plans to carry out; cells are removed from the scope as they are planned."""
         if self._only is not None:
             yield self._only
             return
-        for cells in batches(take_out(self._scope.cells), self._size, LONGEST):
-            yield plan_cells(self._project, self._scope, cells)
+        if self._is_done:
+            return
+        cells = batches(take_out(self._scope.cells), self._size, LONGEST)
+        for batch in islice(cells, self._done, None):
+            yield plan_cells(self._project, self._scope, batch)
 
     def _once(self) -> Iterator[Plan]:
         """Yield the plans before any is carried out; a question of several is only in the first."""
@@ -75,11 +83,21 @@ class Plans:
                         planned[question] = ask.count
             yield plan
 
-    def survey(self) -> PlanTotals:
-        """Return the totals of all plans."""
+    def survey(self, finish: Callable[[Plan], object]) -> PlanTotals:
+        """Return the totals of all plans.
+
+        The plans at the beginning for which nothing is to be done are finished at once: `take`
+        leaves them out.
+        """
         survey = PlanTotals()
+        is_empty = self._only is None
         for plan in self._once():
+            is_empty = is_empty and not (plan.asks or plan.judgements or plan.waiting_asks)
             survey.add(plan)
+            if is_empty:
+                finish(plan)
+                self._done += 1
+        self._is_done = is_empty
         return survey
 
     def todo(self) -> Iterator[object]:

@@ -10,7 +10,6 @@ from evalstore.errors import StoreError
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.git import read_state
 from evalstore.operations.run_report import describe_spending
-from evalstore.operations.run_totals import RunTotals
 from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
 
 if TYPE_CHECKING:
@@ -22,35 +21,36 @@ if TYPE_CHECKING:
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_plans import Plans
     from evalstore.operations.run_preview import PlanTotals
+    from evalstore.operations.run_totals import RunTotals
     from evalstore.operations.shared_run import RunOrigin
     from evalstore.planning.options import RunOptions, SelectionOptions
     from evalstore.planning.project import Project
+    from evalstore.planning.settled_recorder import SettledRecorder
+    from evalstore.store.growth import Extent
 
 
 def carry_out(
     project: Project,
     survey: PlanTotals,
     plans: Plans,
-    started: int,
+    totals: RunTotals,
     clock: Clock,
     options: RunOptions,
     listener: ProgressListener,
     shared: SharedWork | None = None,
-    plan_again: Callable[[], Plans] | None = None,
+    plan_again: Callable[[], tuple[Plans, RunTotals]] | None = None,
 ) -> tuple[RunTotals, ExecutionCounts, OwnCounts | None]:
-    """Carry out the plans of a run; returns its totals and counts.
+    """Carry out the plans of a run, and add them to its totals; returns these and its counts.
 
     They include those of the other runners of a `shared` run, which `plan_again` plans once more
     when it was stopped: it has more results than this runner knows. The counts of this one alone
     are last. If another runner will record the run, the totals are incomplete, and the outcome has
     the counts of this runner.
     """
-    totals = RunTotals(project, started, project.settings.verdict, plans.shared)
     if survey.is_empty:
-        outcome = ExecutionCounts()
         for plan in plans.take():
-            totals.add(plan, outcome)
-        return totals, outcome, None
+            totals.add(plan)
+        return totals, ExecutionCounts(), None
     # These modules take as long to import as all others together.
     from evalstore.operations.run_control import carry_out_plans
 
@@ -70,10 +70,9 @@ def carry_out(
         # Answers that were just paid for are found in the store, as if they were older.
         found = outcome.cost - asked_cost
         if plan_again and (outcome.over_budget or outcome.interrupted or totals.count("pending")):
-            plans = plan_again()
-            totals = RunTotals(project, started, project.settings.verdict, plans.shared)
+            plans, totals = plan_again()
             for plan in plans.take():
-                totals.add(plan, ExecutionCounts())
+                totals.add(plan)
             found = outcome.cost
         totals.saved = max(totals.saved - found, 0.0)
     return totals, outcome, own
@@ -93,6 +92,16 @@ def record(project: Project, finished: FinishedRun, shared: SharedWork | None) -
         "the run was ended by another program, and its record is missing",
         hint="run again: what was answered and judged is stored",
     )
+
+
+def save_settled(recorder: SettledRecorder, before: Extent, outcome: ExecutionCounts) -> None:
+    """Save which parts a run has left settled, unless it was stopped.
+
+    `before` is how far the store reached before it was planned.
+    """
+    if outcome.interrupted or outcome.over_budget or outcome.stopped_at_failure:
+        return
+    recorder.save(before)
 
 
 class OwnCounts(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from evalstore.operations.prompt_names import prompt_labels
+from evalstore.execution.execution_counts import ExecutionCounts
+from evalstore.operations.prompt_names import prompt_labels, settled_places
 from evalstore.planning.results import (
     CellResult,
     LeafBuilder,
@@ -13,6 +14,7 @@ from evalstore.planning.results import (
     compute_results,
     feedback_of,
 )
+from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.statistics import (
     Clusters,
     Counts,
@@ -22,16 +24,17 @@ from evalstore.reports.statistics import (
     clustered_rate,
 )
 from evalstore.store.path_trees import build_tree
+from evalstore.store.results import find_decisive, iterate_entries
 from evalstore.values import RESULT_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Mapping, Set
 
-    from evalstore.execution.execution_counts import ExecutionCounts
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
+    from evalstore.planning.settled_recorder import SettledRecorder
     from evalstore.results import Result
     from evalstore.values import Verdict
 
@@ -41,6 +44,14 @@ MOST_SHOWN = 20
 """The most judged cases that are kept with their feedback."""
 
 
+_Place = tuple[str, int, int]
+"""A file, the number of a case, and the number among what has both."""
+
+
+def _tell_nobody(_file: str, _cases: str, _results: str) -> None:
+    """Do nothing: no parts are recorded."""
+
+
 def _cell_key(cell: Cell) -> CellKey:
     return cell.file, cell.case.row, cell.prompt_number, cell.candidate.id
 
@@ -48,16 +59,26 @@ def _cell_key(cell: Cell) -> CellKey:
 class RunTotals:
     """The verdict counts of a run so far, and the first results that did not pass."""
 
-    def __init__(self, project: Project, started: int, rule: str, shared: Set[str]) -> None:
-        """`started` is when the run started; `rule` combines several votes.
+    def __init__(
+        self,
+        project: Project,
+        started: int,
+        shared: Set[str],
+        settled: SettledParts | None = None,
+        recorder: SettledRecorder | None = None,
+    ) -> None:
+        """`started` is when the run started.
 
-        `shared` are the ids of questions that several batches may ask.
+        `shared` are the ids of questions that several batches may ask, and `settled` the parts
+        that no batch has. `recorder` records those that are settled now.
         """
         self._shared = shared
+        self._settled, self._recorder = settled or SettledParts(), recorder
         self._project = project
         self._started = started
-        self._rule = rule
-        self._leaves = LeafBuilder(project.reading, project.store.load_cases)
+        self._rule = project.settings.verdict
+        tell = recorder.note_results if recorder else _tell_nobody
+        self._leaves = LeafBuilder(project.reading, project.store.load_cases, self._settled, tell)
         self._questions = Clusters()
         self.files: dict[str, Counter[str | None]] = {}
         """Test file -> how many of its cells have each verdict, None for those without one."""
@@ -65,6 +86,10 @@ class RunTotals:
         """Candidate -> how many of its cells have each verdict."""
         self.notable: list[Result] = []
         """The first few results that did not pass, and the first few that are pending."""
+        self._noted: list[_Place] = []
+        """The places of the notable results."""
+        self._appeared: dict[str, _Place] = {}
+        """The place of the first result of each candidate."""
         self.feedback: dict[str, str] = {}
         """The feedback of the notable results, by id of the vote."""
         self.attempts: dict[CellKey, tuple[Verdict, ...]] = {}
@@ -82,23 +107,53 @@ class RunTotals:
         self._votes: set[str] = set()
         """Ids of the votes of earlier runs on answers to shared questions that are counted."""
 
-    def add(self, plan: Plan, outcome: ExecutionCounts) -> None:
-        """Add a batch, and store its results."""
+    def add(self, plan: Plan, outcome: ExecutionCounts | None = None) -> None:
+        """Add a batch, and store its results; without an outcome nothing was done for it."""
+        outcome = outcome or ExecutionCounts()
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
         for cell in cells:
             self.files.setdefault(cell.cell.file, Counter())[cell.word] += 1
-            self.models.setdefault(cell.cell.candidate.id, Counter())[cell.word] += 1
+            model = cell.cell.candidate.id
+            if model not in self.models:
+                self._appeared[model] = (cell.cell.file, cell.cell.index, len(self.models))
+                self.models[model] = Counter()
+            self.models[model][cell.word] += 1
             if any(verdict != "pass" for verdict in cell.attempts):
                 self.attempts[_cell_key(cell.cell)] = cell.attempts
         self._count_questions(cells)
+        sessions, votes = self._find_costs(plan, outcome, cells)
+        if self._recorder:
+            self._recorder.add(cells, sessions | votes)
+            stored = (outcome.sessions, outcome.votes)
+            self._recorder.count(*(sum(map(len, kind.values())) for kind in stored))
         self._leaves.add(cells)
         self._project.store.ensure_versions(self._leaves.take_contents())
         self._note([cell for cell in cells if cell.word not in ("pass", None)])
         self.prompts |= prompt_labels(self._project, cells)
-        self._count_answers(plan, outcome)
-        self._count_votes(cells)
+        self._count_answers(plan, outcome, sessions)
+        self._count_votes(cells, votes)
 
-    def _count_votes(self, cells: list[CellResult]) -> None:
+    def _find_costs(
+        self, plan: Plan, outcome: ExecutionCounts, cells: list[CellResult]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the costs of the sessions and of the votes of a batch that were not free.
+
+        Those of the run itself are only needed where parts are recorded.
+        """
+        is_recorded = self._recorder is not None and self._recorder.is_any
+        sessions = {id for answers in plan.sessions.values() for id in answers}
+        votes = {
+            vote.id
+            for cell in cells
+            for vote in cell.votes
+            if is_recorded or vote.started < self._started
+        }
+        if is_recorded and outcome.sessions:
+            sessions.update(id for cell in cells for id in cell.sessions)
+        store = self._project.store
+        return store.find_costs("session", sessions), store.find_costs("judgement", votes)
+
+    def _count_votes(self, cells: list[CellResult], costs: Mapping[str, float]) -> None:
         """Add the cost of the votes of earlier runs, each once."""
         reused: set[str] = set()
         shared: set[str] = set()
@@ -107,7 +162,7 @@ class RunTotals:
             reused.update(earlier)
             if not self._shared.isdisjoint(cell.cell.questions):
                 shared.update(earlier)
-        self.saved += self._project.store.sum_costs("judgement", reused - self._votes)
+        self.saved += sum(costs[id] for id in reused - self._votes if id in costs)
         self._votes |= shared
 
     def _count_questions(self, cells: list[CellResult]) -> None:
@@ -121,7 +176,9 @@ class RunTotals:
         for counts in questions.values():
             self._questions.add(counts)
 
-    def _count_answers(self, plan: Plan, outcome: ExecutionCounts) -> None:
+    def _count_answers(
+        self, plan: Plan, outcome: ExecutionCounts, costs: Mapping[str, float]
+    ) -> None:
         reused: list[str] = []
         for question in plan.questions:
             counted = self._answered.get(question, 0)
@@ -131,7 +188,7 @@ class RunTotals:
             reused += stored
             if question in self._shared:
                 self._answered[question] = counted + len(stored) + made
-        self.saved += self._project.store.sum_costs("session", reused)
+        self.saved += sum(costs[id] for id in reused if id in costs)
 
     def _note(self, cells: list[CellResult]) -> None:
         pending = sum(1 for result in self.notable if result.word == "pending")
@@ -144,6 +201,55 @@ class RunTotals:
                 kept.append(cell)
         self.feedback |= feedback_of(self._project.store, kept)
         self.notable += map(as_result, kept)
+        self._noted += [(cell.cell.file, cell.cell.index, 0) for cell in kept]
+
+    def add_settled(self) -> None:
+        """Add the settled parts; call it after the last batch."""
+        if not self._settled:
+            return
+        for path, first, part in self._settled.places():
+            for model, verdict, count in part.words:
+                self.files.setdefault(path, Counter())[verdict] += count
+                self.models.setdefault(model, Counter())[verdict] += count
+                place = (path, first, len(self.models))
+                self._appeared[model] = min(place, self._appeared.get(model, place))
+            for *counts, times in part.clusters:
+                self._questions.add(Counts(*counts), times)
+            self.cases += part.cases
+            self.answers += part.answers
+            self.saved += part.saved
+            for row, number, model, verdicts in part.attempts:
+                self.attempts[path, row, number, model] = tuple(verdicts)
+        self.files = dict(sorted(self.files.items()))
+        order = sorted(self._appeared, key=self._appeared.__getitem__)
+        self.models = {model: self.models[model] for model in order}
+        names = prompt_labels(self._project, settled_places(self._settled))
+        for path, prompts in names.items():
+            self.prompts[path] = prompts | self.prompts.get(path, {})
+        self._note_settled()
+
+    def _note_settled(self) -> None:
+        """Put the first results of settled parts that did not pass among the notable ones."""
+        store = self._project.store
+        found: list[tuple[_Place, Result]] = []
+        for path, first, part in self._settled.places():
+            if len(found) >= MOST_SHOWN:
+                break
+            if any(verdict not in ("pass", None) for _, verdict, _ in part.words):
+                batches = iterate_entries(store, {path: part.results})
+                results = (result for batch in batches for result, _ in batch)
+                failed = (result for result in results if result.verdict not in ("pass", None))
+                found += [((path, first, number), result) for number, result in enumerate(failed)]
+        known = [*zip(self._noted, self.notable, strict=True), *found]
+        known.sort(key=lambda noted: noted[0])
+        room = {True: MOST_PENDING, False: MOST_SHOWN}
+        self.notable = []
+        for _, result in known:
+            is_pending = result.word == "pending"
+            room[is_pending] -= 1
+            if room[is_pending] >= 0:
+                self.notable.append(result)
+        self.feedback |= store.find_feedback(find_decisive(store, self.notable))
 
     def count(self, word: str | None) -> int:
         """Return the number of cells with a verdict, or `pending`."""
@@ -165,6 +271,6 @@ class RunTotals:
 
     def store_tree(self) -> str:
         """Store the tree of all results; returns the id of its root."""
-        root, contents = build_tree(self._leaves.finish())
+        root, contents = build_tree(self._leaves.finish_all())
         self._project.store.ensure_versions({**self._leaves.take_contents(), **contents})
         return root

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
@@ -39,6 +39,8 @@ DIMENSIONS = ("model", "prompt", "tag", "file")
 _GAP = "  "
 """The separator between the parts of a group's name."""
 _DAY = 86_400_000_000
+_MANY = 20_000
+"""With fewer results, all are read."""
 
 By = tuple[str, ...]
 _Key = tuple[str | None, ...]
@@ -123,7 +125,9 @@ def read_stats(
     with open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
         collector = StatsCollector(project, run, groupings, query=query, currency=currency)
-        collector.collect(batches)
+        if revision == WORK or not collector.collect_parts():
+            collector = StatsCollector(project, run, groupings, query=query, currency=currency)
+            collector.collect(batches)
         return collector.finish(rerolls=revision != WORK)
 
 
@@ -140,12 +144,12 @@ class StatsCollector:
         currency: str | None = None,
     ) -> None:
         """Find the query and the currency; raises `EvalstoreError` for unknown ones."""
-        self._project, self._run, self._groupings = project, run, groupings
+        self.project, self.run, self._groupings = project, run, groupings
         self._query = _find_query(project, query) if query is not None else None
         self._code = currency or (self._query.currency if self._query else None) or "USD"
-        self._convert = _converter(project, self._code)
-        self._keep = Filter(project, run, self._query)
-        self._meter = ResultMeter(project.store, run.verdict_rule, self._keep, self._convert)
+        self.convert = _converter(project, self._code)
+        self.keep = Filter(project, run, self._query)
+        self.meter = ResultMeter(project.store, run.verdict_rule, self.keep, self.convert)
         self._total = GroupTotals()
         self._sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
         self._groups: dict[tuple[object, ...], list[GroupTotals]] = {}
@@ -153,15 +157,15 @@ class StatsCollector:
 
     def collect(self, batches: Iterable[list[tuple[Result, Case]]]) -> None:
         """Add the results that count."""
-        for batch in select_results(batches, self._keep):
-            self._add(batch, self._project.store)
+        for batch in select_results(batches, self.keep):
+            self._add(batch, self.project.store)
 
     def collect_read(self, batch: Sequence[tuple[Result, Case]], calls: Calls) -> None:
         """Add those results that count of a batch whose answers and judgements are read."""
-        self._add([entry for entry in batch if self._keep(*entry)], calls)
+        self._add([entry for entry in batch if self.keep(*entry)], calls)
 
     def _add(self, batch: Sequence[tuple[Result, Case]], calls: Calls) -> None:
-        for measured, case in self._meter.measure(batch, calls):
+        for measured, case in self.meter.measure(batch, calls):
             result = measured.result
             place = result.model, result.prompt, result.file, case.tags
             groups = self._groups.get(place)
@@ -173,18 +177,49 @@ class StatsCollector:
     def _groups_of(self, result: Result, case: Case) -> Iterator[GroupTotals]:
         for by, totals in zip(self._groupings, self._sums, strict=True):
             for key in _keys(by, result, case):
-                if key not in totals:
-                    totals[key] = GroupTotals()
-                yield totals[key]
+                yield totals.setdefault(key, GroupTotals())
+
+    def collect_parts(self) -> bool:
+        """Add all results, those of parts of long files in sums; False if that cannot be done."""
+        if not self.is_plain or sum(self.run.verdicts.values()) < _MANY:
+            return False
+        from evalstore.operations.stats_parts import collect_parts  # few runs need it
+
+        return collect_parts(self)
+
+    def keys(self, by: By, result: Result, case: Case) -> Iterator[_Key]:
+        """Yield the groups of a result by a grouping."""
+        return _keys(by, result, case)
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether all results count, and their costs are not converted."""
+        is_converted = self._code != "USD" or "USD" in self.project.reading.currencies
+        return self._query is None and not is_converted
+
+    @property
+    def needed(self) -> set[By]:
+        """Return the groupings of the sums that `add_sums` takes."""
+        return {(), *self._groupings}
+
+    def add_sums(self, file: str, by: By, groups: Mapping[_Key, Sequence[Any]]) -> None:
+        """Add the sums of results of a file by a grouping."""
+        if by == ():
+            self._total.add_sums(file, groups[()])
+        for grouping, totals in zip(self._groupings, self._sums, strict=True):
+            for key, sums in groups.items() if grouping == by else ():
+                parts = zip(by, key, strict=True)
+                place = tuple(file if name == "file" else part for name, part in parts)
+                totals.setdefault(place, GroupTotals()).add_sums(file, sums)
 
     def finish(self, *, rerolls: bool) -> list[Stats]:
         """Return the statistics, with `rerolls` also those of questions that were asked again.
 
         Raises `NothingSelectedError` when nothing was added.
         """
-        run, chosen = self._run, self._query
+        run, chosen = self.run, self._query
         prompts = name_prompts_of_run(
-            self._project,
+            self.project,
             (
                 part
                 for by, totals in zip(self._groupings, self._sums, strict=True)
@@ -202,8 +237,8 @@ class StatsCollector:
                 hint="'evalstore stats' shows what the run has",
             )
         counted = Rerolls()
-        if rerolls and not self._keep.is_about_votes:
-            counted = count_rerolls(self._project.store, run, self._keep)
+        if rerolls and not self.keep.is_about_votes:
+            counted = count_rerolls(self.project.store, run, self.keep)
         return [
             Stats(
                 run=run.id,
@@ -220,7 +255,7 @@ class StatsCollector:
                             for key, group_totals in totals.items()
                             for names in [_names(prompts, by, key)]
                         ),
-                        key=partial(_group_order, by, candidate_order(self._project.settings)),
+                        key=partial(_group_order, by, candidate_order(self.project.settings)),
                     )
                 ),
                 rerolls=counted,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.operations.equal_parts import find_parts, share_rows
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.path_history import PathHistory
@@ -17,8 +19,9 @@ from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from evalstore.planning.settled_cache import SettledPart
     from evalstore.results import Result, Session
     from evalstore.runs import Run
     from evalstore.store import Store
@@ -104,21 +107,31 @@ def cell_of(result: Result) -> CellKey:
     return result.file, result.row, result.prompt_number, result.model
 
 
-def find_verdict_changes(store: Store, folder: str, run: Run) -> VerdictChanges | None:
+def find_verdict_changes(
+    store: Store, folder: str, run: Run, known: Mapping[str, SettledPart] = MappingProxyType({})
+) -> VerdictChanges | None:
     """Compare the verdicts of a run with earlier ones; None if there is no earlier run.
 
     `folder` is that of the test files. Only files whose results differ from those of the previous
-    run are read.
+    run are read, and of these not the parts in `known`, by the node of their results, that both
+    runs have.
     """
     newest = next(store.find_recent_runs(before=run, limit=1), None)
-    return _Comparer(store, folder, run, newest).compare() if newest else None
+    return _Comparer(store, folder, run, newest, known).compare() if newest else None
 
 
 class _Comparer:
     """Compares the files of a run with earlier runs until all verdicts are compared."""
 
-    def __init__(self, store: Store, folder: str, run: Run, newest: Run) -> None:
-        self._store, self._folder, self._run = store, folder, run
+    def __init__(
+        self,
+        store: Store,
+        folder: str,
+        run: Run,
+        newest: Run,
+        known: Mapping[str, SettledPart],
+    ) -> None:
+        self._store, self._folder, self._run, self._known = store, folder, run, known
         self._changes = VerdictChanges(newest.id, newest.started, newest.id)
         load = store.load_nodes
         self._leaves = read_tree(run.results, load, unlike=newest.results)
@@ -165,10 +178,9 @@ class _Comparer:
             self._waiting.pop(path, None)
         others = {path: leaf for path, leaf in entries.items() if path not in same}
         unread = {path: self._leaves[path] for path in others if path in self._unread}
-        now = self._read(unread)
+        now, results = self._read_both(unread, others)
         now |= {path: self._waiting.pop(path, []) for path in others.keys() - unread.keys()}
         self._unread -= unread.keys()
-        results = [result for batch in iterate_entries(self._store, others) for result, _ in batch]
         judged_before = ResultIndex(result for result in results if result.verdict)
         all_before = ResultIndex(results)
         pairs: list[tuple[Result, Result]] = []
@@ -186,10 +198,34 @@ class _Comparer:
         self._sort(pairs)
         return bool(same or pairs)
 
-    def _read(self, leaves: Mapping[str, str]) -> dict[str, list[tuple[Result, Case]]]:
+    def _read_both(
+        self, unread: Mapping[str, str], before: Mapping[str, str]
+    ) -> tuple[dict[str, list[tuple[Result, Case]]], list[Result]]:
+        """Return what `_read` does of the unread files, and the results of files before.
+
+        Parts of long files that both have are left out, as their results are unchanged, unless
+        their rows may be those of other results.
+        """
+        store = self._store
+        equal: set[str] = set()
+        if self._known and before.keys() == unread.keys():
+            equal = find_parts(store, unread.values()) & find_parts(store, before.values())
+            equal &= self._known.keys()
+        while True:
+            now = self._read(unread, equal)
+            batches = iterate_entries(store, before, equal)
+            results = [result for batch in batches for result, _ in batch]
+            found = (result for listed in now.values() for result, _ in listed)
+            if not share_rows(store, [self._known[id] for id in equal], found, results):
+                return now, results
+            equal = set()
+
+    def _read(
+        self, leaves: Mapping[str, str], without: Collection[str] = ()
+    ) -> dict[str, list[tuple[Result, Case]]]:
         """Return the judged and the pending results of these files."""
         judged: dict[str, list[tuple[Result, Case]]] = {path: [] for path in leaves}
-        for batch in iterate_entries(self._store, leaves):
+        for batch in iterate_entries(self._store, leaves, without):
             for result, case in batch:
                 if result.verdict or result.is_missing:
                     judged[result.file].append((result, case))

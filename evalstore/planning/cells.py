@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 
 from evalstore import hashing
 from evalstore.planning.selection import suits
+from evalstore.store.case_files import StoredCases
 from evalstore.values import RECORDED, Case, CaseFile, Evaluator, Question
 
 Subject = tuple[str, ...]
@@ -178,13 +180,17 @@ def generate_cells(
     *,
     attempts: int | None = None,
     most: int | None = None,
+    settled: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> Iterator[Cell | SkippedPair]:
-    """Iterate over what `build_cells` returns, building each cell when it is needed."""
+    """Iterate over what `build_cells` returns, building each cell when it is needed.
+
+    The parts of long files that begin at the cases with the numbers in `settled` are left out.
+    """
     taken = 0
     shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
     for path, file in files.items():
         known: dict[tuple[tuple[str, ...], ...], tuple[Judge, ...]] = {}
-        for index, case in enumerate(file.cases):
+        for index, case in _cases_of(file, settled.get(path, ())):
             if not selected(path, case):
                 continue
             is_taken = False
@@ -216,6 +222,13 @@ def generate_cells(
             taken += is_taken
             if taken == most:
                 return
+
+
+def _cases_of(file: CaseFile, settled: Collection[int]) -> Iterator[tuple[int, Case]]:
+    """Yield the cases of a file with their numbers, except those of settled parts."""
+    if settled and isinstance(file.cases, StoredCases):
+        return file.cases.iterate_outside(settled)
+    return enumerate(file.cases)
 
 
 def _recorded(model: str) -> Candidate:

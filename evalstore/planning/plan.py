@@ -15,6 +15,7 @@ from evalstore import hashing
 from evalstore.judging.aggregation import wants_models
 from evalstore.planning.age_limit import EVER, AgeLimit
 from evalstore.planning.cells import Cell, Judge, SkippedPair, Subject, ask_of, limit_of
+from evalstore.planning.settled_parts import SettledParts
 from evalstore.results import Sample, Vote
 from evalstore.values import Evaluator, Question, Verdict, Word
 
@@ -109,6 +110,8 @@ class Plan:
     """Missing answers of models whose applications are not trusted."""
     waiting_models: set[str] = field(default_factory=set)
     """Ids of the models that would answer or judge if their applications were trusted."""
+    settled: SettledParts = field(default_factory=SettledParts)
+    """Parts of files for which nothing is to be done; their cells are not among the cells."""
 
     @property
     def questions(self) -> set[str]:
@@ -144,7 +147,7 @@ class Plan:
     @property
     def reused(self) -> int:
         """Return how many stored answers count."""
-        return sum(len(sessions) for sessions in self.sessions.values())
+        return self.settled.answers + sum(len(sessions) for sessions in self.sessions.values())
 
 
 def counts(sample: Sample, limit: int | None) -> bool:
@@ -279,12 +282,9 @@ def _why_again(
     judgement: PlannedJudgement, stored: Iterable[Vote], bound: AgeLimit, again: Collection[Verdict]
 ) -> str:
     """Return why the vote that a judgement replaces does not count; empty if there is none."""
-    why = ""
+    why, place = "", (judgement.cell.case.evaluation, judgement.evaluator)
     for vote in stored:
-        if (vote.evaluation, vote.evaluator) != (
-            judgement.cell.case.evaluation,
-            judgement.evaluator,
-        ):
+        if (vote.evaluation, vote.evaluator) != place:
             continue
         if vote.verdict in again:
             why = f"retry of {_article(vote.verdict)}"

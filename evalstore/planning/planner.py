@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import files_of
 from evalstore.planning.row_labels import CUT, complete_label
 from evalstore.planning.selection import Placed, Selection, Subset
+from evalstore.planning.settled_parts import SettledParts
 from evalstore.values import RECORDED, Case, CaseFile, Text, Verdict
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Scope:
     judge_only: bool
     run_started: float
     """When the run began; infinity when there is no run."""
+    settled: SettledParts = field(default_factory=SettledParts)
+    """Parts of files without anything to do, whose cells are left out."""
 
 
 def select(project: Project, selection: SelectionOptions) -> Selection:
@@ -117,14 +120,23 @@ def resolve_scope(
     *,
     judge_only: bool = False,
     begun: float = math.inf,
+    settled: SettledParts | None = None,
 ) -> Scope:
-    """Return the scope of a command (`judge` with `judge_only`); `begun` is when the run began."""
+    """Return the scope of a command (`judge` with `judge_only`); `begun` is when the run began.
+
+    `settled` are parts for which it has nothing to do; those that share a question with other
+    cases are not left out.
+    """
     candidates, judges = project.candidates(selection), project.judges(selection)
     answers, judgements = history_filters.bounds_of(
         selection, project.settings, judge_only=judge_only, begun=begun
     )
     subset = history_filters.subset_of(selection)
-    cells, skipped, cases = _choose(project, selection, subset, candidates, judges)
+    settled = settled or SettledParts()
+    cells, skipped, cases = _choose(project, selection, subset, candidates, judges, settled)
+    if len(apart := settled.apart_from(cells)) < len(settled):
+        settled = apart
+        cells, skipped, cases = _choose(project, selection, subset, candidates, judges, settled)
     for judge in summarise_cells(cells).judges.values():
         project.keep_judges(judge)
     if selection.tags or selection.exclude_tags:
@@ -135,7 +147,7 @@ def resolve_scope(
             (*selection.tags, *selection.exclude_tags), known
         ):
             project.warn(warning)
-    if not cells and not skipped:
+    if not cells and not skipped and not settled:
         raise NothingSelectedError(
             "nothing is selected",
             hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
@@ -148,9 +160,9 @@ def resolve_scope(
         skipped = []
     if cases is not None and not subset.is_all:
         cells, skipped = _take_subset(cases, cells, skipped, subset)
-    _require_judges(project, summarise_cells(cells), judges)
+    _require_judges(project, summarise_cells(cells), judges, has_others=bool(settled))
     again = UNSETTLED if selection.retry_errors else ()
-    return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun)
+    return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun, settled)
 
 
 def _choose(
@@ -159,6 +171,7 @@ def _choose(
     subset: Subset,
     candidates: list[Candidate],
     judges: list[Judge],
+    settled: SettledParts,
 ) -> tuple[Collection[Cell], list[SkippedPair], list[Placed] | None]:
     """Return the selected cells, the skipped pairs, and the selected cases.
 
@@ -185,6 +198,7 @@ def _choose(
             judges,
             selection,
             first,
+            settled,
         )
         return *made, None
     cases = [
@@ -215,15 +229,26 @@ def _take_subset(
     )
 
 
-def make_plan(project: Project, selection: SelectionOptions, *, judge_only: bool = False) -> Plan:
-    """Return the plan of `run`; with `judge_only`, the plan of `judge`."""
-    return plan_scope(project, resolve_scope(project, selection, judge_only=judge_only))
+def make_plan(
+    project: Project,
+    selection: SelectionOptions,
+    *,
+    judge_only: bool = False,
+    settled: SettledParts | None = None,
+) -> Plan:
+    """Return the plan of `run`; with `judge_only`, the plan of `judge`.
+
+    The cells of `settled` parts are left out, as nothing is to be done for them.
+    """
+    return plan_scope(
+        project, resolve_scope(project, selection, judge_only=judge_only, settled=settled)
+    )
 
 
 def plan_scope(project: Project, scope: Scope) -> Plan:
     """Return the plan of all cells of a scope."""
     plan = plan_cells(project, scope, [*scope.cells])
-    plan.skipped = scope.skipped
+    plan.skipped, plan.settled = scope.skipped, scope.settled
     return plan
 
 
@@ -256,7 +281,9 @@ def _selected(
     return history_filters.only_changed(project, cases) if cases and selection.changed else cases
 
 
-def _require_judges(project: Project, cells: Summary, judges: list[Judge]) -> None:
+def _require_judges(
+    project: Project, cells: Summary, judges: list[Judge], *, has_others: bool
+) -> None:
     """Warn of tests without evaluators; raise `EvalstoreError` when there are no others."""
     files = [*cells.unjudged]
     if not files:
@@ -269,7 +296,7 @@ def _require_judges(project: Project, cells: Summary, judges: list[Judge]) -> No
         hint = "look at its 'evaluators:' and at the tags the settings give to evaluators"
     else:
         message += ", but there are no evaluators"
-    if not cells.has_others:
+    if not cells.has_others and not has_others:
         raise EvalstoreError(message, hint=hint)
     project.warn(f"{message}: what they must judge stays pending ({hint})")
 
@@ -298,11 +325,15 @@ def _make_cells(
     judges: list[Judge],
     selection: SelectionOptions,
     most: int | None,
+    settled: SettledParts,
 ) -> tuple[Collection[Cell], list[SkippedPair]]:
     """Return the cells of the selected cases; those of files not in memory are streamed."""
     made_of = (files, candidates, judges, selected)
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
     if are_stored and most is None:
-        cells = StreamedCells(partial(generate_cells, *made_of, attempts=selection.attempts))
+        attempts, left_out = selection.attempts, settled.by_file
+        cells = StreamedCells(
+            partial(generate_cells, *made_of, attempts=attempts, settled=left_out)
+        )
         return cells, cells.skipped
     return build_cells(*made_of, attempts=selection.attempts, most=most)

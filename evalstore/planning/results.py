@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ from evalstore.values import Json, Verdict
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
+    from evalstore.planning.settled_parts import SettledParts
     from evalstore.store import Store
     from evalstore.store.case_chunks import Load
     from evalstore.workspace.reader import Reading
@@ -111,10 +114,23 @@ class LeafBuilder:
     Of a long file only the results of the last few cases are in memory.
     """
 
-    def __init__(self, reading: Reading, load: Load) -> None:
-        """`load` loads nodes of cases."""
+    def __init__(
+        self,
+        reading: Reading,
+        load: Load,
+        settled: SettledParts,
+        tell: Callable[[str, str, str], object],
+    ) -> None:
+        """`load` loads nodes of cases; the results of `settled` parts are taken as they are.
+
+        `tell` is called with the file and the nodes of the cases and of the results of each
+        finished part.
+        """
         self._reading = reading
         self._load = load
+        self._tell = tell
+        self._left = {path: sorted(parts.items()) for path, parts in settled.by_file.items()}
+        """The settled parts that are not added yet."""
         self._contents: dict[str, tuple[str, str]] = {}
         self._leaves: dict[str, str] = {}
         self._file = ""
@@ -126,11 +142,24 @@ class LeafBuilder:
             if self._builder is None or file != self._file:
                 self.finish()
                 self._file, self._builder = file, self._begin(file)
-            self._builder.add(map(_describe, of_file))
+            if file not in self._left:
+                self._builder.add(map(_describe, of_file))
+                continue
+            for result in of_file:
+                self._add_settled(self._builder, result.cell.index)
+                self._builder.add([_describe(result)])
 
     def _begin(self, file: str) -> ResultBuilder:
         load = self._load if is_tree(self._reading.files[file]) else None
-        return ResultBuilder(self._reading.nodes[file], load, collect(self._contents))
+        keep = collect(self._contents)
+        return ResultBuilder(self._reading.nodes[file], load, keep, partial(self._tell, file))
+
+    def _add_settled(self, builder: ResultBuilder, until: float) -> None:
+        """Add the settled parts of the current file that begin before a case."""
+        left = self._left.get(self._file, [])
+        while left and left[0][0] < until:
+            first, part = left.pop(0)
+            builder.add_part(first, part.results)
 
     def take_contents(self) -> dict[str, tuple[str, str]]:
         """Return the nodes since the last call, by id: kind and canonical JSON."""
@@ -141,8 +170,17 @@ class LeafBuilder:
     def finish(self) -> dict[str, str]:
         """Finish the last file; returns the leaves by file."""
         if self._builder is not None:
+            self._add_settled(self._builder, math.inf)
             self._leaves[self._file] = self._builder.finish()
             self._builder = None
+        return self._leaves
+
+    def finish_all(self) -> dict[str, str]:
+        """Finish the last file, and those with only settled parts; returns the leaves by file."""
+        self.finish()
+        for path in [path for path, left in self._left.items() if left]:
+            self._file, self._builder = path, self._begin(path)
+            self.finish()
         return self._leaves
 
 

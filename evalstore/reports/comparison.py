@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from evalstore.reports.paired_tests import FileSum, RateChange, change_of
-from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
+from evalstore.reports.statistics import (
+    Counts,
+    Questions,
+    Rate,
+    add_verdict,
+    count_by_file,
+    rate_of_files,
+    sum_counts,
+)
 from evalstore.results import Result
 
 if TYPE_CHECKING:
@@ -53,6 +61,16 @@ class Pair:
         return Pair(self.now, self.was)
 
 
+@dataclass(frozen=True, slots=True)
+class EqualPart:
+    """Unchanged results of a file, in sums."""
+
+    file: str
+    results: int
+    clusters: tuple[tuple[Counts, int], ...]
+    """The counts of the verdicts on a case, and how many cases have these."""
+
+
 @dataclass
 class Comparison:
     """All pairs, by how they changed."""
@@ -68,6 +86,8 @@ class Comparison:
     new: list[Pair] = field(default_factory=list)
     gone: list[Pair] = field(default_factory=list)
     unchanged: list[Pair] = field(default_factory=list)
+    equal: list[EqualPart] = field(default_factory=list, kw_only=True)
+    """Other results that are unchanged, in sums."""
     order: Callable[[Pair], Any] = field(
         default=lambda _pair: 0, repr=False, compare=False, kw_only=True
     )
@@ -129,14 +149,21 @@ class Comparison:
         ]
 
     @property
-    def judged_and_unchanged(self) -> list[Pair]:
-        """Return the unchanged pairs that are judged on both sides."""
-        return [pair for pair in self.unchanged if pair.was and pair.was.verdict]
+    def unchanged_count(self) -> int:
+        """Return how many pairs are unchanged."""
+        return len(self.unchanged) + sum(part.results for part in self.equal)
+
+    @property
+    def judged_and_unchanged(self) -> int:
+        """Return how many of the unchanged pairs are judged on both sides."""
+        pairs = sum(1 for pair in self.unchanged if pair.was and pair.was.verdict)
+        return pairs + sum(sum_counts(part.clusters).judged for part in self.equal)
 
     def rates(self) -> tuple[Rate, Rate]:
-        """Return the pass rates of both sides over the pairs."""
+        """Return the pass rates of both sides over the pairs that are judged on both."""
         pairs = self.pairs
-        return _rate([pair.was for pair in pairs]), _rate([pair.now for pair in pairs])
+        was, now = ([pair.was for pair in pairs], [pair.now for pair in pairs])
+        return _rate(was, self.equal), _rate(now, self.equal)
 
     def change(self) -> RateChange:
         """Return the change of the pass rate over the pairs, with its p-value and interval."""
@@ -148,6 +175,11 @@ class Comparison:
             known = files.get(file, FileSum(0, 0))
             gained = (pair.now.verdict == "pass") - (pair.was.verdict == "pass")
             files[file] = FileSum(known.pairs + 1, known.total + gained)
+        for part in self.equal:
+            known = files.get(part.file, FileSum(0, 0))
+            judged = sum_counts(part.clusters).judged
+            if judged:
+                files[part.file] = FileSum(known.pairs + judged, known.total)
         return change_of(files.values())
 
     def swapped(self) -> Comparison:
@@ -165,18 +197,22 @@ class Comparison:
                     self.unchanged,
                 )
             ),
+            equal=self.equal,
             order=self.order,
         )
 
 
-def _rate(side: Iterable[Result | None]) -> Rate:
+def _rate(side: Iterable[Result | None], equal: Iterable[EqualPart]) -> Rate:
     questions: Questions = {}
     none = Counts()
     for result in side:
         if result:
             question = result.file, result.row
             questions[question] = add_verdict(questions.get(question, none), result.verdict)
-    return rate_of(questions)
+    by_file = count_by_file(questions)
+    for part in equal:
+        by_file.setdefault(part.file, Counter()).update(dict(part.clusters))
+    return rate_of_files(by_file.values())
 
 
 def compare(

@@ -5,11 +5,19 @@ An answer that several cases of a group share, and a judgement of it, count once
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
+from evalstore.reports.statistics import (
+    Counts,
+    Questions,
+    Rate,
+    add_verdict,
+    count_by_file,
+    rate_of_files,
+)
 from evalstore.values import Json, Verdict
 
 if TYPE_CHECKING:
@@ -159,6 +167,8 @@ class GroupTotals:
         self._flips = 0.0
         self._files: set[str] = set()
         self._cases: Questions = {}
+        self._more_cases: dict[str, Counter[Counts]] = {}
+        """How many cases of a file whose results are added in sums have which counts."""
         self._answers = _Facts()
         self._judgements = _Facts()
 
@@ -175,20 +185,46 @@ class GroupTotals:
             self._flaky += len(set(result.attempts)) > 1
             self._flips += flip_probability(result.attempts.count("pass"), len(result.attempts))
 
+    def sums(self) -> list[Any]:
+        """Return the sums of the results of one file as JSON, for `add_sums`."""
+        counts = Counter(self._cases.values())
+        return [
+            *(self._results, self._attempted, self._flaky, self._flips),
+            [[*each, times] for each, times in counts.items()],
+            *(facts.sums() for facts in (self._answers, self._judgements)),
+        ]
+
+    def add_sums(self, file: str, sums: Sequence[Any]) -> None:
+        """Add results of a file in sums; other results of this group share no answer with them."""
+        results, attempted, flaky, flips, clusters, answers, judgements = sums
+        self._results += results
+        self._attempted += attempted
+        self._flaky += flaky
+        self._flips += flips
+        self._files.add(file)
+        cases = self._more_cases.setdefault(file, Counter())
+        for *counts, times in clusters:
+            cases[Counts(*counts)] += times
+        self._answers.add_sums(*answers)
+        self._judgements.add_sums(*judgements)
+
     def group(
         self, key: tuple[str | None, ...], name: str, names: tuple[str, ...] = ()
     ) -> ResultGroup:
         """Return the sums of the group."""
         answers, judgements = self._answers, self._judgements
+        by_file = count_by_file(self._cases)
+        for file, counts in self._more_cases.items():
+            by_file.setdefault(file, Counter()).update(counts)
         return ResultGroup(
             key=key,
             name=name,
-            rate=rate_of(self._cases),
+            rate=rate_of_files(by_file.values()),
             results=self._results,
             tests=len(self._files),
-            cases=len(self._cases),
-            sessions=len(answers.seen),
-            evaluations=len(judgements.seen),
+            cases=sum(sum(counts.values()) for counts in by_file.values()),
+            sessions=answers.count,
+            evaluations=judgements.count,
             latency=answers.seconds / answers.timed if answers.timed else None,
             answering=answers.total,
             judging=judgements.total,
@@ -205,13 +241,14 @@ class _Facts:
     """Sums answers or judgements, each once."""
 
     def __init__(self) -> None:
-        self.seen: set[str] = set()
+        self._seen: set[str] = set()
+        self._more = 0
         self.unpriced = self.timed = 0
         self.seconds = 0.0
         self._cost = 0.0
 
     def add(self, facts: Sequence[CallFacts]) -> None:
-        seen = self.seen
+        seen = self._seen
         for id, cost, seconds in facts:
             if id in seen:
                 continue
@@ -223,6 +260,21 @@ class _Facts:
             if seconds is not None:
                 self.seconds += seconds
                 self.timed += 1
+
+    def sums(self) -> list[Any]:
+        return [self.count, self.unpriced, self.timed, self.seconds, self._cost]
+
+    def add_sums(self, count: int, unpriced: int, timed: int, seconds: float, cost: float) -> None:
+        self._more += count
+        self.unpriced += unpriced
+        self.timed += timed
+        self.seconds += seconds
+        self._cost += cost
+
+    @property
+    def count(self) -> int:
+        """Return how many there are."""
+        return len(self._seen) + self._more
 
     @property
     def total(self) -> float | None:

@@ -180,20 +180,28 @@ def clustered_rate(files: Clusters, questions: Clusters) -> Rate:
 
 def rate_of(questions: Questions) -> Rate:
     """Return the pass rate of the verdicts on these questions."""
+    return rate_of_files(count_by_file(questions).values())
+
+
+def count_by_file(questions: Questions) -> dict[str, Counter[Counts]]:
+    """Return how many questions of each file have which counts."""
     by_file: dict[str, Counter[Counts]] = {}
     for (file, _), counts in questions.items():
         by_file.setdefault(file, Counter())[counts] += 1
-    return rate_of_files(by_file.values())
+    return by_file
+
+
+def sum_counts(clusters: Iterable[tuple[Counts, int]]) -> Counts:
+    """Return the sum of counts, each of which stands for so many equal ones."""
+    listed = list(clusters)
+    return Counts(*(sum(times * each[place] for each, times in listed) for place in range(3)))
 
 
 def rate_of_files(counts_by_file: Iterable[Mapping[Counts, int]]) -> Rate:
     """Return the pass rate of files: of each, how many questions have which counts."""
     files, rows = Clusters(), Clusters()
     for alike in counts_by_file:
-        sums = Counts(
-            *(sum(times * each[place] for each, times in alike.items()) for place in range(3))
-        )
-        files.add(sums)
+        files.add(sum_counts(alike.items()))
         for counts, times in alike.items():
             rows.add(counts, times)
     return clustered_rate(files, rows)

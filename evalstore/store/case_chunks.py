@@ -27,6 +27,8 @@ MAX_PART = 128
 _MIN_PART = 8
 _BOUNDARY_DIGITS = frozenset(f"{number:02x}" for number in range(8))
 """The pairs of digits after which a part ends: one in 32 of all pairs."""
+_LEVEL_OF_PARTS = 1
+"""The level of a node whose parts have cases or cells."""
 T = TypeVar("T")
 
 Keep = Callable[[hashing.Description], str]
@@ -198,9 +200,19 @@ class _Open:
 class ResultBuilder:
     """Builds the results of a file, cell by cell; only those of one part are in memory."""
 
-    def __init__(self, node: str, load: Load | None, keep: Keep) -> None:
-        """`node` is the node of the cases of the file; `load` loads such nodes, if it is a tree."""
-        self._load, self._keep = load, keep
+    def __init__(
+        self,
+        node: str,
+        load: Load | None,
+        keep: Keep,
+        tell: Callable[[str, str], object] = lambda _cases, _results: None,
+    ) -> None:
+        """`node` is the node of the cases of the file; `load` loads such nodes, if it is a tree.
+
+        `tell` is called with each finished node whose parts have cells: the ids of its cases, and
+        of its results.
+        """
+        self._load, self._keep, self._tell = load, keep, tell
         self._end: float = math.inf
         """The number of the first case after the open part."""
         self._open = [self._enter(node, 0)]
@@ -215,6 +227,23 @@ class ResultBuilder:
                 self._descend(number)
             part = self._open[-1]
             part.cells.append({**cell, "case": number - part.first} if part.first else cell)
+
+    def add_part(self, first: int, id: str) -> None:
+        """Add the known results of a node whose parts have cells, in the order of its cases.
+
+        `first` is the number of its first case.
+        """
+        while first >= self._end:
+            self._close()
+        while self._open[-1].content["level"] > _LEVEL_OF_PARTS + 1:
+            self._descend(first)
+        above = self._open[-1]
+        counts = above.content["counts"]
+        while above.reached < first:
+            above.reached += counts[len(above.parts)]
+            above.parts.append(None)
+        above.reached += counts[len(above.parts)]
+        above.parts.append(id)
 
     def finish(self) -> str:
         """Store what is left; returns the id of the root."""
@@ -243,5 +272,8 @@ class ResultBuilder:
     def _close(self) -> None:
         """Store the open part, whose results are complete."""
         part = self._open.pop()
-        self._open[-1].parts.append(self._keep(part.describe()))
+        id = self._keep(part.describe())
+        if part.content is not None and part.content["level"] == _LEVEL_OF_PARTS:
+            self._tell(part.node, id)
+        self._open[-1].parts.append(id)
         self._end = self._open[-1].first + sum(self._open[-1].content["counts"])

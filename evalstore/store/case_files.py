@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from operator import eq
@@ -16,7 +16,18 @@ from evalstore.values import Case, CaseFile, Json
 
 _AT_ONCE = 256
 """About the number of parts that are read together."""
+_LEVEL_OF_PARTS = 1
+"""How many levels of nodes are below the nodes that `StoredCases.parts` yields."""
 T = TypeVar("T")
+
+
+class CasePart(NamedTuple):
+    """A part of a file with very many cases: about a thousand of them."""
+
+    first: int
+    """The number in the file of its first case."""
+    size: int
+    node: str
 
 
 class StoredCases(Sequence[Case]):
@@ -37,6 +48,18 @@ class StoredCases(Sequence[Case]):
     def __iter__(self) -> Iterator[Case]:
         for part in iterate_parts(self._node, self._content, self._load):
             yield from deserialize.restore_case_file(part).cases
+
+    def parts(self) -> Iterator[CasePart]:
+        """Yield the parts into which the cases are divided, without reading the cases."""
+        yield from _parts_below(self._node, self._content, 0, self._load)
+
+    def iterate_outside(self, parts: Collection[int]) -> Iterator[tuple[int, Case]]:
+        """Yield the cases with their numbers, except those of the parts that begin at `parts`."""
+        for part in self.parts():
+            if part.first not in parts:
+                (content,) = self._load([part.node]).values()
+                cases = _read_cases(part.node, content, self._load)
+                yield from enumerate(cases, part.first)
 
     @overload
     def __getitem__(self, index: int) -> Case: ...
@@ -70,6 +93,18 @@ class StoredCases(Sequence[Case]):
                 node, content = inner[0]
             self._first, self._block = first, _read_cases(node, content, self._load)
         return self._block[number - self._first]
+
+
+def _parts_below(node: str, content: Json, first: int, load: Load) -> Iterator[CasePart]:
+    """Yield the nodes below a node whose parts contain cases; the first case has that number."""
+    if content["level"] > _LEVEL_OF_PARTS + 1:
+        for id, inner in load_case_parts(node, content, load):
+            yield from _parts_below(id, inner, first, load)
+            first += sum(inner["counts"])
+        return
+    for id, count in zip(content["parts"], content["counts"], strict=True):
+        yield CasePart(first, count, id)
+        first += count
 
 
 def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
@@ -176,19 +211,26 @@ class ResultPart(NamedTuple):
 
 
 def iterate_result_parts(
-    contents: Iterable[Json], load_cases: Load, load_results: Load
+    contents: Iterable[Json],
+    load_cases: Load,
+    load_results: Load,
+    without: Collection[str] = (),
 ) -> Iterator[list[ResultPart]]:
     """Yield the nodes that contain results, among these nodes and below them, in batches.
 
-    They are in the order of files and cases. Raises `StoreError` for a node that is missing or
+    They are in the order of files and cases. Nodes below the first ones with an id in `without`
+    are left out. Raises `StoreError` for a node that is missing or
     does not match the node above it.
     """
     parts = [ResultPart(number, 0, content) for number, content in enumerate(contents)]
-    yield from _expand(parts, load_cases, load_results)
+    yield from _expand(parts, load_cases, load_results, without)
 
 
 def _expand(
-    parts: Sequence[ResultPart], load_cases: Load, load_results: Load
+    parts: Sequence[ResultPart],
+    load_cases: Load,
+    load_results: Load,
+    without: Collection[str] = (),
 ) -> Iterator[list[ResultPart]]:
     for group in _groups(
         parts, lambda part: len(part.content["parts"]) if has_parts(part.content) else 1
@@ -198,14 +240,15 @@ def _expand(
             yield group
             continue
         cases = load_cases(content["cases"] for content in trees)
-        inner = load_results(id for content in trees for id in content["parts"] if id)
+        ids = (id for content in trees for id in content["parts"])
+        inner = load_results(id for id in ids if id and id not in without)
         below: list[ResultPart] = []
         for part in group:
             if has_parts(part.content):
                 below += _parts_of(part, cases[part.content["cases"]], inner)
             else:
                 below.append(part)
-        yield from _expand(below, load_cases, load_results)
+        yield from _expand(below, load_cases, load_results, without)
 
 
 def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Iterator[ResultPart]:
@@ -217,12 +260,26 @@ def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Ite
         raise damaged("nodes", content["cases"], "it has not the parts that results of it have")
     parts = zip(content["parts"], cases["parts"], cases["counts"], strict=True)
     for id, place, count in parts:
-        if id is not None:
+        if id in inner:
             part = inner[id]
             if part["cases"] != place or _level_of(part) != level - 1:
                 raise damaged("nodes", id, "it is about other cases than the node above it")
             yield ResultPart(result.number, first, part)
         first += count
+
+
+def long_parts_of(root: Json, load_results: Load) -> list[str]:
+    """Return the ids of the results of the parts that `StoredCases.parts` yields of a long file.
+
+    `root` is the content of the node of its results; those of a shorter file have no such parts.
+    """
+    if not has_parts(root) or root["level"] <= _LEVEL_OF_PARTS:
+        return []
+    ids = [id for id in root["parts"] if id]
+    for _ in range(root["level"] - _LEVEL_OF_PARTS - 1):
+        loaded = load_results(ids)
+        ids = [below for id in ids for below in loaded[id]["parts"] if below]
+    return ids
 
 
 def _groups(items: Iterable[T], weigh: Any) -> Iterator[list[T]]:

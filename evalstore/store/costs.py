@@ -162,13 +162,17 @@ class CostQueries(Database):
             rows = select_each(connection, statement, wanted, f"GROUP BY {maker}", as_value=str)
             return {maker: float(usd) for maker, usd in rows if usd is not None}
 
-    def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
-        """Return the sum of the known costs of these sessions, or judgements, in USD."""
+    def find_costs(self, kind: str, ids: Iterable[str]) -> dict[str, float]:
+        """Return what those of these sessions, or judgements, have cost that were not free.
+
+        The costs are in USD; those that are not known are left out.
+        """
         table = EVENTS[kind].name
         with self._reading() as connection:
-            statement = f"SELECT sum({connection.dialect.usd}) FROM {table} WHERE id IN"
-            sums = select_each(connection, statement, ids)
-            return sum((require_number(usd, table) or 0.0 for (usd,) in sums), 0.0)
+            statement = f"SELECT id, {connection.dialect.usd} FROM {table} WHERE id IN"
+            rows = select_each(connection, statement, ids)
+            costs = ((id, require_number(usd, table)) for id, usd in rows if usd)
+            return {as_digits(id): usd for id, usd in costs if usd}
 
 
 def select_people(connection: Connection, columns: str = "id") -> str:

@@ -78,6 +78,11 @@ class Database:
         return self._driver.foreign
 
     @property
+    def file(self) -> tuple[str, int, int] | None:
+        """Return the path, the device and the inode of the file; None for a store on a server."""
+        return (self.path, *self._driver.file) if self._driver.file else None
+
+    @property
     def is_remote(self) -> bool:
         """Return whether transactions cross a network, so that they may take long."""
         return self._driver.is_remote

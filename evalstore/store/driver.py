@@ -42,6 +42,8 @@ class Dialect:
     """The feedback of a judgement as two columns: itself, or the content that has it."""
     newest_first: str
     """The order in which the rows of a table were stored, newest first."""
+    commit_number: str | None
+    """The number of a row, larger than those of all rows committed before; None if it has none."""
     for_update: str
     """The end of a query whose rows others cannot change until the transaction ends."""
     skip_locked: str
@@ -109,6 +111,8 @@ class Driver(Protocol):
 
     name: str
     """The path or the address of the store, as messages show it."""
+    file: tuple[int, int] | None
+    """The device and inode of the open file; None for a database on a server."""
     foreign: list[UnexpectedObject]
     """Objects in the schema that evalstore has not created, and objects that are missing."""
     is_remote: bool

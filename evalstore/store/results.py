@@ -152,9 +152,15 @@ def _read_cases(store: Store, id: str, shared: Shared) -> list[Case | None]:
     return cases
 
 
-def read_results(store: Store, run: Run, only: str | None = None) -> list[Result]:
-    """Return the cells of a run; with `only`, of that file."""
-    return [result for batch in iterate_results(store, run, only) for result in batch]
+def read_results(
+    store: Store, run: Run, only: str | None = None, without: Collection[str] = ()
+) -> list[Result]:
+    """Return the cells of a run; with `only`, of that file.
+
+    Those in nodes with an id in `without` are left out.
+    """
+    batches = iterate_cases(store, run, only, without)
+    return [result for batch in batches for result, _ in batch]
 
 
 def iterate_results(store: Store, run: Run, only: str | None = None) -> Iterator[list[Result]]:
@@ -164,32 +170,38 @@ def iterate_results(store: Store, run: Run, only: str | None = None) -> Iterator
 
 
 def iterate_cases(
-    store: Store, run: Run, only: str | None = None
+    store: Store, run: Run, only: str | None = None, without: Collection[str] = ()
 ) -> Iterator[list[tuple[Result, Case]]]:
-    """Yield the cells of a run with their cases in batches, by path; with `only`, of that file."""
+    """Yield the cells of a run with their cases in batches, by path; with `only`, of that file.
+
+    Those in nodes with an id in `without` are left out.
+    """
     if only is None:
         entries: Mapping[str, str] = read_tree(run.results, store.load_nodes)
     else:
         leaf = find_entry([run.results], only, store.load_nodes).get(run.results)
         entries = {only: leaf} if leaf else {}
-    yield from iterate_entries(store, entries)
+    yield from iterate_entries(store, entries, without)
 
 
 def iterate_entries(
-    store: Store, entries: Mapping[str, str]
+    store: Store, entries: Mapping[str, str], without: Collection[str] = ()
 ) -> Iterator[list[tuple[Result, Case]]]:
     """Yield the results of some files in batches, by path, each with its case.
 
-    `entries` are the entries of a result tree.
+    `entries` are the entries of a result tree; nodes below them with an id in `without` are left
+    out.
     """
-    if store.kept is None:
-        yield from _restore_entries(store, entries)
+    if store.kept is None or without:
+        yield from _restore_entries(store, entries, without)
     else:
         yield from _keep_entries(store, store.kept, entries)
 
 
-def _restore_entries(store: Store, entries: Mapping[str, str]) -> Iterator[Cells]:
-    for batch in _iterate_cells(store, entries):
+def _restore_entries(
+    store: Store, entries: Mapping[str, str], without: Collection[str] = ()
+) -> Iterator[Cells]:
+    for batch in _iterate_cells(store, entries, without):
         yield [(restore_cell(path, case, cell), case) for path, case, cell in batch]
 
 
@@ -220,7 +232,7 @@ def _keep_fresh(store: Store, kept: KeptResults, entries: Mapping[str, str]) -> 
 
 
 def _iterate_cells(
-    store: Store, entries: Mapping[str, str]
+    store: Store, entries: Mapping[str, str], without: Collection[str] = ()
 ) -> Iterator[list[tuple[str, Case, Json]]]:
     """Yield the cells of some files in batches, by path, each with its case.
 
@@ -228,7 +240,7 @@ def _iterate_cells(
     """
     paths = iter(sorted(entries))
     while batch := list(islice(paths, _FILES_AT_ONCE)):
-        for parts in store.iterate_results([entries[path] for path in batch]):
+        for parts in store.iterate_results([entries[path] for path in batch], without):
             files = store.load_case_files({part.content["cases"] for part in parts})
             yield [
                 (batch[part.number], case_of(cell, files[part.content["cases"]].cases), cell)

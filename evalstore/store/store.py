@@ -12,6 +12,7 @@ from typing import NamedTuple
 from evalstore.store.contents import decode_content, decode_row, missing
 from evalstore.store.costs import CostQueries
 from evalstore.store.failures import FailureQueries
+from evalstore.store.growth import GrowthQueries
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.records import RecordQueries
 from evalstore.store.runs import RunQueries
@@ -37,6 +38,7 @@ class Store(
     SharedRunQueries,
     FailureQueries,
     CostQueries,
+    GrowthQueries,
     RecordQueries,
 ):
     """An open store."""

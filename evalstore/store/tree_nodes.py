@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -58,14 +58,17 @@ class NodeQueries(Database):
         """Return nodes of cases by id, as JSON; raises `StoreError` when one is missing."""
         return self._load_nodes(ids, "cases")
 
-    def iterate_results(self, ids: Sequence[str]) -> Iterator[list[ResultPart]]:
+    def iterate_results(
+        self, ids: Sequence[str], without: Collection[str] = ()
+    ) -> Iterator[list[ResultPart]]:
         """Yield the nodes with the results of files in batches; `ids` are those of their roots.
 
-        Raises `StoreError` when one is missing.
+        Nodes below the roots with an id in `without` are left out. Raises `StoreError` when
+        another one is missing.
         """
         leaves = self.load_leaves(ids)
         roots = (leaves[id] for id in ids)
-        yield from iterate_result_parts(roots, self.load_cases, self.load_leaves)
+        yield from iterate_result_parts(roots, self.load_cases, self.load_leaves, without)
 
     def load_whole(self, content: Json) -> Json:
         """Return the content of a node of cases or results; the parts of a tree are joined."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable
 from itertools import chain, islice
 
@@ -45,6 +46,11 @@ class DigestSet:
         return True
 
 
+def digest_of(id: str) -> int:
+    """Return the first digits of an id as a whole number of 64 bits."""
+    return int(id[:16], 16)
+
+
 def count_distinct(values: Iterable[int]) -> int:
     """Count the distinct values; each is a whole number of 64 bits."""
     rest = iter(values)
@@ -56,3 +62,17 @@ def count_distinct(values: Iterable[int]) -> int:
     for value in chain(few, rest):
         adders[value >> 8 & _PARTS - 1](value)
     return sum(len(set(part)) for part in parts)
+
+
+def find_repeated(values: Iterable[int]) -> set[int]:
+    """Return the values that occur more than once; each is a whole number of 64 bits."""
+    parts = [array("Q") for _ in range(_PARTS)]
+    adders = [part.append for part in parts]
+    for value in values:
+        adders[value >> 8 & _PARTS - 1](value)
+    repeated: set[int] = set()
+    for part in parts:
+        if len(seen := set(part)) < len(part):
+            counts = Counter(part)
+            repeated.update(value for value in seen if counts[value] > 1)
+    return repeated

@@ -81,7 +81,7 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
         spans.append(StyledSpan(f"{same_answer_text(len(comparison.same_answer))}, "))
     whose = (StyledSpan(f"{safe(diff.models[1])}: "),) if diff.models else ()
     pending = sum(1 for pair in comparison.unchanged if diff.models and pair.is_pending)
-    count = len(comparison.unchanged) - pending
+    count = comparison.unchanged_count - pending
     if count or not comparison.same_answer:  # nothing beside those with the same answer reads oddly
         spans.append(StyledSpan(f"{count:,} {change_name(diff, 'unchanged')}{hint}"))
     else:
@@ -97,7 +97,7 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
         yield from text_lines("no result is judged on both sides", "pending")
         return
     change = comparison.change()
-    is_rest = comparison.pending > 0 and change.pairs == len(comparison.judged_and_unchanged)
+    is_rest = comparison.pending > 0 and change.pairs == comparison.judged_and_unchanged
     if comparison.pending:
         text = _pending_text(comparison.pending, has_rates=not is_rest)
         yield from text_lines(text, "pending")

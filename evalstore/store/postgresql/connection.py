@@ -64,6 +64,7 @@ POSTGRESQL = Dialect(
         "CASE WHEN strpos(content, '\\u0000') > 0 THEN content END"
     ),
     newest_first="started DESC",
+    commit_number=None,  # transactions are committed in any order
     for_update="FOR UPDATE",
     skip_locked="FOR UPDATE SKIP LOCKED",
     clock="(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint",

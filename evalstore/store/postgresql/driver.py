@@ -63,6 +63,7 @@ class PostgreSQLDriver:
         self._address = address
         self._patience = patience
         self.name = str(address)
+        self.file: tuple[int, int] | None = None
         self.foreign: list[UnexpectedObject] = []
         self._idle: list[PostgreSQLConnection] = []
         self._lock = Lock()

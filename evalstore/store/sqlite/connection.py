@@ -48,6 +48,7 @@ SQLITE = Dialect(
         "CASE WHEN instr(content, '\\u0000') > 0 THEN content END"
     ),
     newest_first="rowid DESC",
+    commit_number="rowid",
     for_update="",
     skip_locked="",  # there is one writer at a time
     clock="CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER)",

@@ -41,7 +41,7 @@ class SQLiteDriver:
         self._path = path
         self.name = str(path)
         self.foreign: list[UnexpectedObject] = []
-        self._file: tuple[int, int] | None = None
+        self.file: tuple[int, int] | None = None
         """Identifies the open file, because its path may be replaced."""
 
     @classmethod
@@ -85,7 +85,7 @@ class SQLiteDriver:
         driver = cls(Pool(path, busy, immutable=immutable), path, busy)
         try:
             driver._bring_up_to_date(inspect=inspect, keep_copy=keep_copy)
-            driver._file = _identify(path)
+            driver.file = _identify(path)
         except BaseException:
             driver.close()
             raise
@@ -207,7 +207,7 @@ class SQLiteDriver:
     @contextmanager
     def writing(self, *, wait: bool = True) -> Iterator[SQLiteConnection]:
         """Return a transaction that writes."""
-        if self._file and self._file != _identify(self._path):
+        if self.file and self.file != _identify(self._path):
             # Writes to a deleted file would be lost.
             raise StoreError(
                 f"the store '{self.name}' was removed or replaced while it was open",

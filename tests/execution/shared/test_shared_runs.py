@@ -148,7 +148,7 @@ def test_one_limit_of_cost_holds_for_all_programs(team: Team) -> None:
     with closing(Store.open(read_location(team.url))) as store:
         (run,) = store.find_runs()
         sessions = sum(
-            store.sum_costs("session", [sample.id for sample in samples])
+            sum(store.find_costs("session", [sample.id for sample in samples]).values())
             for samples in store.find_samples(
                 id for id in store.find_questions("", most=1000)
             ).values()

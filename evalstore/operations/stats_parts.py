@@ -1,0 +1,131 @@
+"""Adds the results of a run to its statistics; those of the parts of long files in cached sums."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evalstore.operations.measured_results import ResultMeter, select_results
+from evalstore.operations.part_sums import CACHE, By, Key, PartSums, read_sums
+from evalstore.operations.verdict_changes import file_batches
+from evalstore.reports.group_totals import GroupTotals
+from evalstore.store.case_files import long_parts_of
+from evalstore.store.path_trees import read_tree
+from evalstore.store.results import iterate_entries
+from evalstore.workspace.digest_set import count_distinct, digest_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+
+    from evalstore.operations.stats_filter import Filter
+    from evalstore.planning.project import Project
+    from evalstore.results import Result
+    from evalstore.runs import Run
+    from evalstore.store import Store
+    from evalstore.values import Case
+
+
+class SumCollector(Protocol):
+    """What adds up the results of a run by several groupings."""
+
+    project: Project
+    run: Run
+    keep: Filter
+    meter: ResultMeter
+
+    def keys(self, by: By, result: Result, case: Case) -> Iterator[Key]:
+        """Yield the groups of a result by a grouping."""
+
+    @property
+    def needed(self) -> Set[By]:
+        """Return the groupings of the sums that `add_sums` takes."""
+
+    def add_sums(self, file: str, by: By, groups: Mapping[Key, Sequence[Any]]) -> None:
+        """Add the sums of results of a file by a grouping."""
+
+    def collect(self, batches: Iterable[list[tuple[Result, Case]]]) -> None:
+        """Add the results that count."""
+
+
+def find_long_parts(store: Store, results: str) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return the nodes of the parts of long files, and the entries of the other files.
+
+    `results` is the root of a tree of results.
+    """
+    long: dict[str, list[str]] = {}
+    others: dict[str, str] = {}
+    for batch in file_batches(read_tree(results, store.load_nodes)):
+        roots = store.load_leaves(batch.values())
+        for path, leaf in batch.items():
+            parts = long_parts_of(roots[leaf], store.load_leaves)
+            if parts:
+                long[path] = parts
+            else:
+                others[path] = leaf
+    return long, others
+
+
+def collect_parts(collector: SumCollector) -> bool:
+    """Add all results of the run of a collector; False if it has to read them one by one.
+
+    It has to without long files, and when parts share answers: these count once. All results must
+    count, and their costs not be converted.
+    """
+    run, project = collector.run, collector.project
+    store, workspace = project.store, project.workspace
+    long, others = find_long_parts(store, run.results)
+    if not long:
+        return False
+    cache = read_sums(workspace.private / CACHE, workspace.boundary, run.verdict_rule)
+    seen: set[int] = set()
+    for batch in iterate_entries(store, others):
+        collector.collect([batch])
+        seen.update(digest_of(id) for result, _ in batch for id in result.sessions)
+    found: list[tuple[str, str]] = []
+    for path, nodes in long.items():
+        for node in nodes:
+            known = cache.parts.get(node)
+            missing = [by for by in collector.needed if known is None or by not in known.groups]
+            if missing:
+                cache.put(node, _add_up(collector, path, node, missing))
+            found.append((path, node))
+    cache.write({node for _, node in found})
+    digests = [array("Q", seen), *(cache.parts[node].sessions for _, node in found)]
+    if count_distinct(chain.from_iterable(digests)) != sum(map(len, digests)):
+        return False
+    for path, node in found:
+        for by, groups in cache.parts[node].groups.items():
+            if by in collector.needed:
+                collector.add_sums(path, by, groups)
+    return True
+
+
+def _add_up(collector: SumCollector, path: str, node: str, needed: list[By]) -> PartSums:
+    """Return the sums of the results of a part by these groupings."""
+    sessions: set[int] = set()
+    groups: dict[By, dict[Key, GroupTotals]] = {by: {} for by in needed}
+    store = collector.project.store
+    for batch in select_results(_results_of(store, path, node), collector.keep):
+        for measured, case in collector.meter.measure(batch, store):
+            sessions.update(map(digest_of, measured.result.sessions))
+            for by, totals in groups.items():
+                for key in collector.keys(by, measured.result, case):
+                    totals.setdefault(key, GroupTotals()).add(measured)
+    return PartSums(
+        array("Q", sessions),
+        {
+            by: {without_file(by, key): each.sums() for key, each in totals.items()}
+            for by, totals in groups.items()
+        },
+    )
+
+
+def _results_of(store: Store, path: str, node: str) -> Iterator[list[tuple[Result, Case]]]:
+    entries: Mapping[str, str] = {path: node}
+    return iterate_entries(store, entries)
+
+
+def without_file(by: By, key: Key) -> Key:
+    """Return the key of a group without the path of the file: the same part may be in others."""
+    return tuple("" if name == "file" else part for name, part in zip(by, key, strict=True))

@@ -1,0 +1,298 @@
+"""Parts of long files that a run leaves settled: plans without them are what whole plans are."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from evalstore.operations import run_plans, stats
+from evalstore.planning import cell_batches, settled_parts
+from evalstore.planning.settled_parts import SettledParts
+from evalstore.store import case_chunks, case_files
+from evalstore.values import Json
+from evalstore.workspace import digest_set
+from evalstore.workspace.testfiles import context as kept
+from evalstore.workspace.testfiles import expansion
+from tests.builders import tree
+from tests.cli.conftest import Evalstore
+
+pytestmark = pytest.mark.extended
+
+TEST = (
+    "---\ndataset: data.jsonl\ntags: [a]\n---\n\n# 👤\n\nWhat is the capital of {{country}}?\n\n"
+    "---\n\n~~~checks\n- contains: '{{capital}}'\n~~~\n"
+)
+OTHER = "# 👤\n\nWhere is Oslo?\n\n---\n\n~~~checks\n- contains: Oslo\n~~~\n"
+FILES = {
+    "evalstore.yaml": "candidates: [one]\n",
+    "models/one.yaml": (
+        "id: one\nprovider: scripted\n"
+        "responses: [{when: ' 1.?[?]', answer: Rome}, {answer: Oslo 1}]\n"
+        "costs: [{costPerCall: 0.0005}]\n"
+    ),
+    "tests/rows.md": TEST,
+    "tests/other.md": OTHER,
+}
+ROWS = [{"country": f"country {number}", "capital": "Oslo 1"} for number in range(200)]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with a file of hundreds of rows, which is treated as one of very many."""
+    for module, name, number in (
+        (expansion, "_MOST_AT_ONCE", 50),
+        (kept, "KEPT_AT_ONCE", 50),
+        (case_chunks, "MAX_PART", 8),
+        (case_files, "MAX_PART", 8),
+        (case_files, "_AT_ONCE", 8),
+        (cell_batches, "FEW", 50),
+        (digest_set, "_FEW", 10),
+        (digest_set, "_BUCKET_BITS", 6),
+        (run_plans, "BATCH", 30),
+        (run_plans, "LONGEST", 30),
+        (stats, "_MANY", 0),
+    ):
+        monkeypatch.setattr(module, name, number)
+    root = tree(tmp_path / "ws", FILES)
+    write_rows(root, ROWS)
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many settled parts each command has found."""
+    counts: list[int] = []
+    only = SettledParts.only
+
+    def count(parts: SettledParts, keys: list[tuple[str, int]]) -> SettledParts:
+        counts.append(len(keys))
+        return only(parts, keys)
+
+    monkeypatch.setattr(SettledParts, "only", count)
+    return counts
+
+
+def write_rows(root: Path, rows: list[Json]) -> None:
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (root / "tests/data.jsonl").write_text(lines, encoding="utf-8")
+
+
+def forget(root: Path) -> None:
+    for name in ("settled", "sums", "quiet.json"):
+        (root / ".evalstore" / name).unlink(missing_ok=True)
+
+
+def results_of(root: Path) -> list[str]:
+    """The roots of the results of all runs, the newest first."""
+    with closing(sqlite3.connect(root / ".evalstore/store.db")) as raw:
+        rows = raw.execute("SELECT content FROM runs ORDER BY started DESC").fetchall()
+    return [json.loads(content)["results"] for (content,) in rows]
+
+
+COMMANDS = (
+    ("status", "--json"),
+    ("status",),
+    ("diff", "--json"),
+    ("diff", "@~1", "@", "--json"),
+    ("diff", "@", "@~1"),
+    ("stats", "--json"),
+    ("stats", "--by", "tag", "--by", "file", "--json"),
+    ("stats", "--by", "prompt"),
+)
+
+
+def compare(evalstore: Evalstore, root: Path) -> None:
+    """Compare what commands print with the caches and without them."""
+    for command in COMMANDS:
+        (root / ".evalstore/quiet.json").unlink(missing_ok=True)
+        first = evalstore(*command)
+        again = evalstore(*command)
+        (root / ".evalstore/quiet.json").unlink(missing_ok=True)
+        hidden = [root / ".evalstore" / name for name in ("settled", "sums")]
+        for path in hidden:
+            if path.exists():
+                path.rename(path.with_suffix(".hidden"))
+        whole = evalstore(*command)
+        for path in hidden:
+            path.unlink(missing_ok=True)
+            if path.with_suffix(".hidden").exists():
+                path.with_suffix(".hidden").rename(path)
+        assert (first.exit_code, first.stdout, first.stderr) == (
+            whole.exit_code,
+            whole.stdout,
+            whole.stderr,
+        )
+        assert again.stdout == first.stdout
+
+
+def run_both(evalstore: Evalstore, root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Json, str]:
+    """Run here and in a copy without caches; returns the report when they agree."""
+    copy = root.with_name("copy")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(root, copy)
+    forget(copy)
+    monkeypatch.chdir(copy)
+    whole = evalstore("run", "--yes", "--json", "--fail-on", "none")
+    monkeypatch.chdir(root)
+    ran = evalstore("run", "--yes", "--json", "--fail-on", "none")
+    assert (ran.exit_code, whole.exit_code) == (0, 0), whole
+    reports = [json.loads(each.stdout) for each in (ran, whole)]
+    actual, expected = map(without_ids, reports)
+    assert actual == expected
+    if not (expected["asked"] or expected["judged"]):
+        assert results_of(root)[0] == results_of(copy)[0]
+    return actual, results_of(root)[0]
+
+
+def without_ids(report: Json) -> Json:
+    """The report without what differs between two runs of the same plan."""
+    report = {**report, "run": "", "seconds": 0}
+    shown = report.get("cases", [])
+    return {**report, "cases": [{**case, "session": "", "sessions": 0} for case in shown]}
+
+
+def test_a_run_after_a_run_plans_no_settled_part(
+    place: Path, evalstore: Evalstore, found: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (
+        json.loads(evalstore("run", "--yes", "--json", "--fail-on", "none").stdout)["asked"] == 201
+    )
+    for _ in range(2):
+        found.clear()
+        report, _ = run_both(evalstore, place, monkeypatch)
+        assert (report["asked"], report["judged"], report["reused"]) == (0, 0, 201)
+        assert found[-1] > 2
+    assert len(set(results_of(place))) == 1
+    compare(evalstore, place)
+
+
+def test_a_settled_part_is_planned_again_when_an_answer_of_it_is_new(
+    place: Path, evalstore: Evalstore, found: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run", "--yes", "--fail-on", "none")
+    evalstore("status")
+    before = found[-1]
+    row = "tests/rows.md::country=country 7"
+    again = evalstore("run", row, "--yes", "--fail-on", "none", "--refresh")
+    assert "1 new answer" in again.stdout, again
+    report, _ = run_both(evalstore, place, monkeypatch)
+    assert report["reused"] == 201
+    assert 0 < found[-1] < before
+    labelled = evalstore("label", row, "fail")
+    assert labelled.exit_code == 0, labelled
+    compare(evalstore, place)
+    run_both(evalstore, place, monkeypatch)
+    compare(evalstore, place)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("evalstore.yaml", "candidates: [one]\nattempts: 2\n"),
+        ("evalstore.yaml", "candidates: [one]\nverdict: all\n"),
+        ("evalstore.yaml", "candidates: [one]\nprohibitedTags: [a]\n"),
+        ("tests/rows.md", TEST.replace("tags", "attempts: 3\ntags")),
+        ("tests/rows.md", TEST.replace("contains", "startsWith")),
+        ("models/one.yaml", FILES["models/one.yaml"].replace("Rome", "Paris")),
+    ],
+)
+def test_settled_parts_follow_settings(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    evalstore("run", "--yes", "--fail-on", "none")
+    tree(place, {name: text})
+    compare(evalstore, place)
+    run_both(evalstore, place, monkeypatch)
+    compare(evalstore, place)
+
+
+def test_rows_that_share_a_question_are_planned(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two files ask the same questions, and judge the answers differently."""
+    evalstore("run", "--yes", "--fail-on", "none")
+    tree(place, {"tests/same.md": TEST.replace("contains", "startsWith")})
+    for _ in range(3):
+        run_both(evalstore, place, monkeypatch)
+        compare(evalstore, place)
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", None])
+def test_a_damaged_cache_is_not_read(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, damage: bytes | None
+) -> None:
+    evalstore("run", "--yes", "--fail-on", "none")
+    evalstore("stats")
+    for name in ("settled", "sums"):
+        cache = place / ".evalstore" / name
+        data = cache.read_bytes()
+        cache.write_bytes(data[:-9] + b"\x00" + data[-8:] if damage is None else damage)
+    assert evalstore("stats").exit_code == 0
+    assert run_both(evalstore, place, monkeypatch)[0]["reused"] == 201
+
+
+def test_another_store_has_no_settled_parts(
+    place: Path, evalstore: Evalstore, found: list[int]
+) -> None:
+    evalstore("run", "--yes", "--fail-on", "none")
+    store = place / ".evalstore/store.db"
+    shutil.copy(store, place / "copy.db")
+    found.clear()
+    assert "201 answers" in evalstore("status", "--store", "copy.db").stdout
+    assert not any(found)
+
+
+def edit_row(rows: list[Json], chance: random.Random) -> None:
+    number = chance.randrange(len(rows))
+    rows[number] = {**rows[number], "country": f"country {chance.randrange(400)}"}
+
+
+def edit_check(rows: list[Json], chance: random.Random) -> None:
+    number = chance.randrange(len(rows))
+    rows[number] = {**rows[number], "capital": chance.choice(["Oslo", "Oslo 1", "Rome"])}
+
+
+def add_row(rows: list[Json], chance: random.Random) -> None:
+    rows.insert(chance.randrange(len(rows)), {"country": "new", "capital": "Oslo"})
+
+
+def remove_row(rows: list[Json], chance: random.Random) -> None:
+    del rows[chance.randrange(len(rows))]
+
+
+def repeat_row(rows: list[Json], chance: random.Random) -> None:
+    rows.append(chance.choice(rows))
+
+
+EDITS: tuple[Callable[[list[Json], random.Random], None], ...] = (
+    *(edit_row, edit_check, add_row, remove_row, repeat_row),
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_edits_of_rows_have_the_plans_they_have_without_settled_parts(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    chance = random.Random(seed)
+    rows = [*ROWS]
+    evalstore("run", "--yes", "--fail-on", "none")
+    for _ in range(4):
+        for _ in range(chance.randrange(1, 3)):
+            chance.choice(EDITS)(rows, chance)
+        write_rows(place, rows)
+        compare(evalstore, place)
+        if chance.random() < 0.3:
+            monkeypatch.setattr(settled_parts, "_MOST_NEW", chance.choice([0, 100_000]))
+        if chance.random() < 0.3:
+            evalstore("run", "--yes", "--fail-on", "none", "-k", "country_1 or new")
+        run_both(evalstore, place, monkeypatch)
+        compare(evalstore, place)
+    assert evalstore("fsck").exit_code == 0
