@@ -105,8 +105,8 @@ class Leases:
             rows = connection.execute("SELECT id FROM runners").fetchall()
             self.remove_dead(connection, {as_digits(row[0]) for row in rows})
         # Each time, because another process that considered this one dead may have removed it.
-        connection.insert(RUNNERS, [(as_bytes(self.runner.id), *self.runner[1:])])
-        if self.accounts:
+        is_new = connection.insert(RUNNERS, [(as_bytes(self.runner.id), *self.runner[1:])])
+        if self.accounts and (is_new or not self._joined):
             accounts = json.dumps(sorted(self.accounts))
             connection.insert(RUNNER_ACCOUNTS, [(as_bytes(self.runner.id), accounts)])
         self._joined = True
@@ -249,7 +249,7 @@ def insert_free_leases(connection: Connection, runner: str, keys: Iterable[str])
 def take_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
     """Insert leases on keys, also on those that a dead runner holds."""
     rows = [(as_bytes(key), as_bytes(runner)) for key in sorted(set(keys))]
-    if rows:
+    if rows and connection.insert(LEASES, rows) < len(rows):
         statement = (
             "INSERT INTO leases (id, runner) VALUES (?, ?) "
             "ON CONFLICT (id) DO UPDATE SET runner = excluded.runner"
@@ -259,9 +259,9 @@ def take_leases(connection: Connection, runner: str, keys: Iterable[str]) -> Non
 
 def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
     """Release leases, unless another runner holds them by now."""
-    rows = [(as_bytes(key), as_bytes(runner)) for key in sorted(keys)]
-    if rows:
-        connection.executemany("DELETE FROM leases WHERE id = ? AND runner = ?", rows)
+    ids = [as_bytes(key) for key in sorted(keys)]
+    if ids:
+        connection.change_in("DELETE FROM leases WHERE runner = ? AND id IN", ids, as_bytes(runner))
 
 
 def _remove(connection: Connection, runner: str) -> None:
