@@ -75,7 +75,7 @@ class Executor:
         The run is halted at the first cell for which `stops_at` is true. Checks run the Python
         files for which `allows` is true. `shared` is the run of which this is one runner.
         """
-        self.sharing = WorkSharing(store, environment.warn)
+        self.sharing = WorkSharing(store, environment)
         accounting = Accounting(store, environment, self.sharing.runner)
         self.outcome = accounting.outcome
         leases = JobLeases(self.sharing, accounting.writer)

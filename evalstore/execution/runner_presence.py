@@ -6,7 +6,6 @@ Runs that call one account divide its limits a minute.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from evalstore.errors import StoreLockedError
 from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS
 
 if TYPE_CHECKING:
+    from evalstore.execution.model_calls import RunEnvironment
     from evalstore.execution.rate_limiter import RateLimiter
     from evalstore.store.leases import Leases
 
@@ -25,12 +25,13 @@ PlacedLimiter = tuple[str, "RateLimiter"]
 class RunnerPresence:
     """The signs of life of one run."""
 
-    def __init__(self, leases: Leases) -> None:
+    def __init__(self, leases: Leases, environment: RunEnvironment) -> None:
         self._leases = leases
+        self._environment = environment
         self._limiters: Sequence[PlacedLimiter] = ()
         self.on_beat: Callable[[], Awaitable[None]] | None = None
         """Called with each beat."""
-        self._last_beat = time.monotonic()
+        self._last_beat = self._environment.uptime()
         self._sleeps = 0
 
     async def keep_alive(self) -> None:
@@ -41,7 +42,7 @@ class RunnerPresence:
             with suppress(StoreLockedError):  # the next beat will do
                 if not await asyncio.to_thread(self._beat):
                     self._sleeps += 1  # others considered this run dead
-                self._last_beat = time.monotonic()
+                self._last_beat = self._environment.uptime()
                 if self.on_beat:
                     await self.on_beat()
 
@@ -51,7 +52,7 @@ class RunnerPresence:
         Examples are a closed laptop, a stopped process, and a server that was away. Other runs may
         have taken over items that were claimed before.
         """
-        now = time.monotonic()
+        now = self._environment.uptime()
         if now - self._last_beat > SILENT_SECONDS:
             self._sleeps += 1
             self._last_beat = now
@@ -64,7 +65,7 @@ class RunnerPresence:
         """
         self._limiters = limiters
         self._leases.accounts = frozenset(place for place, _ in limiters)
-        now = time.monotonic()
+        now = self._environment.monotonic()
         for place, sharers in self._divide().items():
             for other, limiter in limiters:
                 if other == place and sharers > 1:

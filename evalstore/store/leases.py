@@ -48,15 +48,26 @@ class LeaseHolder(NamedTuple):
     beat: int
 
 
+def this_program() -> LeaseHolder:
+    """Return this process as a new runner."""
+    pid = os.getpid()
+    return LeaseHolder(secrets.token_hex(16), _machine_id(), pid, _start_time(pid), 0)
+
+
 class Leases:
     """The leases of one run."""
 
-    def __init__(self, store: Database, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: Database,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        runner: LeaseHolder | None = None,
+    ) -> None:
+        """`runner` is this program unless given."""
         self._store = store
         self._monotonic = monotonic
-        self.runner = LeaseHolder(
-            secrets.token_hex(16), _machine_id(), os.getpid(), _start_time(os.getpid()), 0
-        )
+        self.runner = runner or this_program()
         self.accounts: frozenset[str] = frozenset()
         """The accounts with limits a minute whose calls this run makes."""
         self._joined = False
