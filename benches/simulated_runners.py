@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benches.virtual_time import ASLEEP, KILLED, RUNNING, Program, VirtualLoop
+from benches.virtual_time import KILLED, RUNNING, Program, VirtualLoop
 from evalstore import hashing
 from evalstore.execution.executor import Executor
 from evalstore.execution.model_calls import Endpoint, Limits, RunEnvironment
@@ -74,7 +74,6 @@ class Scenario:
     """Runners that end because they are asked to."""
     asleep: int = 20
     offline: int = 10
-    share_rows: bool = True
 
 
 @dataclass
@@ -86,7 +85,8 @@ class Call:
     question: str
     cost: float
     """USD; 0 for a call that fails."""
-    stored: bool = False
+    is_settled: bool = False
+    """Whether its answer is stored, or known to be lost."""
 
 
 @dataclass
@@ -200,7 +200,7 @@ class Simulation:
 
     def _begin(self, *, leads: bool = False) -> None:
         """Start one more program that takes part."""
-        if not leads and not self._store.find_shared_runs():
+        if not leads and self._store.is_remote and not self._store.find_shared_runs():
             return
         number = next(self._numbers)
         program = Program(self._loop, f"runner {number}")
@@ -224,7 +224,8 @@ class Simulation:
         account = Account("account", "https://provider", requests_per_minute=scenario.per_minute)
         provider = self._provider.of(program)
         endpoint = Endpoint(model, _MODEL, provider, _PRICE, 0, account=account)
-        shared = SharedWork(_RUN, leads, scenario.limit)
+        is_shared = self._store.is_remote
+        shared = SharedWork(_RUN, leads, scenario.limit) if is_shared else None
         limits = Limits(concurrency=scenario.concurrency)
         executor = Executor(
             self._store, {"m": endpoint}, {}, limits, environment, shared=shared
@@ -232,8 +233,8 @@ class Simulation:
         self._executors[program] = executor
         async with executor:
             await executor.carry_out(self._make_plan())
-            shares = await executor.finish_shared()
-        if shares is not None and self._store.find_shared_runs():
+            shares = await executor.finish_shared() if is_shared else []
+        if is_shared and shares is not None and self._store.find_shared_runs():
             add_shares(executor.outcome, shares)
             stored = sum(map(len, self._find_samples().values()))
             self._outcome.uncounted = stored - executor.outcome.asked
@@ -298,6 +299,9 @@ class Simulation:
 
             def cut(seconds: float) -> None:
                 program.offline_until = self._loop.time() + seconds
+                if seconds > SILENT_SECONDS / 2:
+                    # Until it counts itself as silent, it makes calls.
+                    self._loop.call_later(SILENT_SECONDS, self._excuse, program)
 
             self._fall_silent(program, cut)
 
@@ -312,10 +316,9 @@ class Simulation:
         stored = self._find_samples()
         ids = self._questions
         for call in self._provider.calls:
-            if call.runner == program.name and call.cost and not call.stored:
-                if ids[call.question] in stored:
-                    call.stored = True
-                else:
+            if call.runner == program.name and call.cost and not call.is_settled:
+                call.is_settled = True
+                if ids[call.question] not in stored:
                     self._excused[call.question] += 1
 
     @property

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "ExecutionCounts", "Executor", "Limits", "RunEnvironment"]
 
-_LOOK_SECONDS = 0.3
+_FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until it is checked again whether other runners have ended."""
 
 
@@ -122,7 +122,7 @@ class Executor:
             for account in accounts.values()
         ]
         if limited := [placed for placed in limiters if placed[1].is_limited]:
-            await asyncio.to_thread(self.sharing.presence.share_accounts, limited)
+            await self.sharing.presence.share_accounts(limited)
         if self._share:
             await self._share.write()
         self._background = _Background(
@@ -177,8 +177,9 @@ class Executor:
         assert self._share
         assert self._shared
         await self._resources.accounting.writer.flush()
-        await self._share.write(ended=True)
+        await self._share.end()
         find_shares = partial(self._store.find_shares, self._shared.id)
+        delay = _FIRST_LOOK
         while True:
             shares = await asyncio.to_thread(find_shares)
             alive = await asyncio.to_thread(
@@ -189,7 +190,8 @@ class Executor:
                 return None
             if all(share.counts.get(ENDED) for share in others) or self.outcome.interrupted:
                 return [share for share in shares if share.runner != self.sharing.runner]
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(delay)
+            delay = min(1.5 * delay, _LONGEST_LOOK)
 
     @property
     def is_halted(self) -> bool:

@@ -205,8 +205,9 @@ class ModelCaller:
     ) -> None:
         """Wait until the account may be called; raises `CallFailed` when it must not be."""
         self._require_callable(model, attempts)
-        start = limiter.reserve(self._environment.monotonic(), tokens)
-        while (wait := max(start, limiter.paused_until) - self._environment.monotonic()) > 0:
+        monotonic = self._environment.monotonic
+        turn = limiter.reserve(monotonic(), tokens)
+        while (wait := limiter.start_of(turn, now := monotonic()) - now) > 0:
             await self._pause(wait)
             self._require_callable(model, attempts)
 

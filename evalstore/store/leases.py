@@ -113,8 +113,7 @@ class Leases:
     def join(self, connection: Connection) -> None:
         """Add this runner; the first time also remove dead runners."""
         if not self._joined:
-            rows = connection.execute("SELECT id FROM runners").fetchall()
-            self.remove_dead(connection, {as_digits(row[0]) for row in rows})
+            self._remove_all_dead(connection)
         # Each time, because another process that considered this one dead may have removed it.
         is_new = connection.insert(RUNNERS, [(as_bytes(self.runner.id), *self.runner[1:])])
         if self.accounts and (is_new or not self._joined):
@@ -127,10 +126,13 @@ class Leases:
 
         def write(connection: Connection) -> bool:
             self.join(connection)
-            rows = connection.execute("SELECT id FROM runners").fetchall()
-            return bool(self.remove_dead(connection, {as_digits(row[0]) for row in rows}))
+            return bool(self._remove_all_dead(connection))
 
         return self._store.write(write)
+
+    def _remove_all_dead(self, connection: Connection) -> dict[str, LeaseHolder]:
+        rows = connection.execute("SELECT id FROM runners").fetchall()
+        return self.remove_dead(connection, {as_digits(id) for (id,) in rows})
 
     def are_awaited(self, connection: Connection, runners: set[str]) -> bool:
         """Return whether one of these runners goes on, or was found dead just now."""
@@ -150,17 +152,17 @@ class Leases:
 
     def remove_dead(self, connection: Connection, runners: set[str]) -> dict[str, LeaseHolder]:
         """Remove the dead of these runners with their leases; returns the live ones by id."""
-        alive: dict[str, LeaseHolder] = {}
         runners = runners - {self.runner.id}
         if not runners:
-            return alive
+            return {}
         statement = "SELECT id, place, pid, born, beat FROM runners WHERE id IN"
-        for id, place, pid, born, beat in select_each(connection, statement, runners):
-            runner = LeaseHolder(as_digits(id), place, pid, born, beat)
-            if self._is_alive(runner):
-                alive[runner.id] = runner
-        for dead in sorted(runners - alive.keys()):
-            _remove(connection, dead)
+        rows = select_each(connection, statement, runners)
+        holders = {as_digits(id): LeaseHolder(as_digits(id), *rest) for id, *rest in rows}
+        alive = {id: holder for id, holder in holders.items() if self._is_alive(holder)}
+        for id in sorted(runners - alive.keys()):
+            # One that beats at this very moment is not dead, and has asked for its leases.
+            if id not in holders or _delete_silent(connection, holders[id]):
+                _remove(connection, id)
         return alive
 
     def _is_alive(self, runner: LeaseHolder) -> bool:
@@ -181,29 +183,40 @@ class Leases:
         return now - since
 
     def has(self, key: str) -> bool:
-        """Return whether this run holds the lease on a key."""
-        holders = self._store.write(lambda connection: _find_holders(connection, [key]))
-        return holders.get(key) == self.runner.id
+        """Return whether this run holds the lease on a key; others see that it is alive."""
+
+        def write(connection: Connection) -> bool:
+            # Without the beat, another runner might remove the lease the moment after.
+            is_known = self._beat(connection)
+            return is_known and _find_holders(connection, [key]).get(key) == self.runner.id
+
+        return self._store.write(write)
 
     def beat(self) -> bool:
-        """Increment the beat, which shows that this runner is alive.
+        """Increment the beat, which shows that this runner is alive, and remove dead runners.
 
         Returns False if others have considered it dead in the meantime.
         """
         if not self._joined:
             return True
-        self.runner = self.runner._replace(beat=self.runner.beat + 1)
-        statement = "UPDATE runners SET beat = ? WHERE id = ?"
-        values = (self.runner.beat, as_bytes(self.runner.id))
 
         def write(connection: Connection) -> bool:
             self._note_contact()
-            is_known = connection.execute(statement, values).rowcount > 0
-            if not is_known:
-                self.join(connection)
+            is_known = self._beat(connection)
+            self._remove_all_dead(connection)
             return is_known
 
         return self._store.write(write)
+
+    def _beat(self, connection: Connection) -> bool:
+        self.runner = self.runner._replace(beat=self.runner.beat + 1)
+        values = (self.runner.beat, as_bytes(self.runner.id))
+        is_known = (
+            connection.execute("UPDATE runners SET beat = ? WHERE id = ?", values).rowcount > 0
+        )
+        if not is_known:
+            self.join(connection)
+        return is_known
 
     def count_sharers(self) -> dict[str, int]:
         """Return how many live runners use each account of this run, itself included."""
@@ -273,6 +286,12 @@ def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> N
     ids = [as_bytes(key) for key in sorted(keys)]
     if ids:
         connection.change_in("DELETE FROM leases WHERE runner = ? AND id IN", ids, as_bytes(runner))
+
+
+def _delete_silent(connection: Connection, runner: LeaseHolder) -> bool:
+    """Delete a runner unless its beat has changed; returns whether it is deleted."""
+    statement = "DELETE FROM runners WHERE id = ? AND beat = ?"
+    return connection.execute(statement, (as_bytes(runner.id), runner.beat)).rowcount > 0
 
 
 def _remove(connection: Connection, runner: str) -> None:
