@@ -40,6 +40,9 @@ def main() -> int:
                 browsed=(1_000, 10_000),
                 reported=1_000,
                 draws=1_000,
+                simulated=(20, 800),
+                team=2_000,
+                known_sessions=200_000,
             )
         for name in arguments.names or BENCHES:
             print(f"measuring {name} ...", file=sys.stderr)

@@ -12,13 +12,11 @@ import asyncio
 import json
 import logging
 import os
-import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import count
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -227,9 +225,7 @@ class Simulation:
         is_shared = self._store.is_remote
         shared = SharedWork(_RUN, leads, scenario.limit) if is_shared else None
         limits = Limits(concurrency=scenario.concurrency)
-        executor = Executor(
-            self._store, {"m": endpoint}, {}, limits, environment, shared=shared
-        )
+        executor = Executor(self._store, {"m": endpoint}, {}, limits, environment, shared=shared)
         self._executors[program] = executor
         async with executor:
             await executor.carry_out(self._make_plan())
@@ -286,7 +282,8 @@ class Simulation:
     def _stop(self) -> None:
         if program := self._choose():
             executor = self._executors.get(program)
-            if executor:
+            # The one that has begun the run ends it for all.
+            if executor and program.name != "runner 0":
                 program.start(_halt(executor))
                 self._loop.call_later(self._random.uniform(1.0, 10.0), self._begin)
 
@@ -323,9 +320,7 @@ class Simulation:
 
     @property
     def _questions(self) -> dict[str, str]:
-        return {
-            f"Question {number}.": cell.questions[0] for number, cell in enumerate(self._cells)
-        }
+        return {f"Question {number}.": cell.questions[0] for number, cell in enumerate(self._cells)}
 
     def _find_samples(self) -> dict[str, list[Any]]:
         return self._store.find_samples(cell.questions[0] for cell in self._cells)

@@ -8,13 +8,13 @@ one would do next is not done any more, not even what it would do to clean up.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import selectors
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVarTuple
 
+_Arguments = TypeVarTuple("_Arguments")
 RUNNING, ASLEEP, KILLED = "running", "asleep", "killed"
 Delay = Callable[[], float]
 
@@ -99,26 +99,26 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def call_soon(
         self,
-        callback: Callable[..., Any],
-        *args: Any,
+        callback: Callable[[*_Arguments], object],
+        *args: *_Arguments,
         context: Context | None = None,
     ) -> asyncio.Handle:
         """Schedule a callback in the program of its context."""
         context = context or copy_context()
-        callback, args = _in_program(context, callback, args)
-        return super().call_soon(callback, *args, context=context)
+        work, given = _in_program(context, callback, args)
+        return super().call_soon(work, *given, context=context)
 
     def call_at(
         self,
         when: float,
-        callback: Callable[..., Any],
-        *args: Any,
+        callback: Callable[[*_Arguments], object],
+        *args: *_Arguments,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedule a callback in the program of its context, at a time."""
         context = context or copy_context()
-        callback, args = _in_program(context, callback, args)
-        return super().call_at(when, callback, *args, context=context)
+        work, given = _in_program(context, callback, args)
+        return super().call_at(when, work, *given, context=context)
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
@@ -133,7 +133,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             try:
                 finish, value = done.set_result, func(*args)
             except Exception as error:  # noqa: BLE001 - the waiting task gets it
-                finish, value = done.set_exception, error  # type: ignore[assignment]
+                finish, value = done.set_exception, error
             self.call_later(self._delay() / 2, _unless_done, done, finish, value)
 
         self.call_later(online + self._delay() / 2, work)
@@ -152,8 +152,3 @@ def _in_program(
 def _unless_done(done: asyncio.Future[Any], finish: Callable[..., Any], value: Any) -> None:
     if not done.done():
         finish(value)
-
-
-def without_program() -> Context:
-    """Return a context in which callbacks belong to no program."""
-    return contextvars.Context()

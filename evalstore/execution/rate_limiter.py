@@ -17,6 +17,8 @@ COOL_DOWN = 10.0
 """Seconds in which several refusals count as one, because they answer the same burst."""
 
 
+_AHEAD_SECONDS = 5.0
+"""Seconds of calls that are prepared while other programs share the account."""
 _LOOK_SECONDS = 0.5
 """Seconds until it is checked again whether there is news of the other programs."""
 
@@ -58,7 +60,7 @@ class RateLimiter:
         self._cooling_until = self._paused_until = float("-inf")
         self._requests = _Window(requests_per_minute) if requests_per_minute else None
         self._tokens = _Window(tokens_per_minute) if tokens_per_minute else None
-        self._shared_at = 0.0
+        self._shared_at, self._sharers = 0.0, 1
         self.is_share_current: Callable[[], bool] = lambda: True
         """Returns whether it is known how many programs share the account; else no call starts."""
         self.busy = 0
@@ -68,6 +70,16 @@ class RateLimiter:
     def limit(self) -> int:
         """Return the current limit of concurrent calls."""
         return int(self._limit)
+
+    @property
+    def ahead(self) -> int:
+        """Return how many calls to prepare before they may start.
+
+        An account that is shared has few, as others could make them sooner.
+        """
+        if self._requests is None or self._sharers == 1:
+            return self.limit
+        return min(self.limit, 1 + int(_AHEAD_SECONDS * self._requests.rate))
 
     @property
     def has_room(self) -> bool:
@@ -126,7 +138,7 @@ class RateLimiter:
 
     def share(self, now: float, runners: int) -> None:
         """Keep to a part of the limits a minute, as this many programs call the account."""
-        self._shared_at = now
+        self._shared_at, self._sharers = now, runners
         for window in self._windows:
             window.share(now, runners)
 
@@ -167,7 +179,7 @@ class _Window:
     """
 
     def __init__(self, per_minute: float) -> None:
-        self._whole_rate = self._rate = per_minute / 60
+        self._whole_rate = self.rate = per_minute / 60
         self._since, self._begun = 0.0, 0.0
         """A time, and the position that is due then."""
         self._next_free = float("-inf")
@@ -178,11 +190,11 @@ class _Window:
         return position
 
     def time_of(self, position: float) -> float:
-        return self._since + (position - self._begun) / self._rate
+        return self._since + (position - self._begun) / self.rate
 
     def share(self, now: float, runners: int) -> None:
         self.stop(now, max(now, self._since))
-        self._rate = self._whole_rate / runners
+        self.rate = self._whole_rate / runners
 
     def stop(self, now: float, until: float) -> None:
         """Let what is due after now be due after `until`."""
@@ -194,7 +206,7 @@ class _Window:
 
     def correct(self, amount: float) -> None:
         # An implausible count delays calls by a minute at most.
-        self._next_free += min(amount, 60.0 * self._rate)
+        self._next_free += min(amount, 60.0 * self.rate)
 
     def _position_at(self, now: float) -> float:
-        return self._begun + (now - self._since) * self._rate
+        return self._begun + (now - self._since) * self.rate

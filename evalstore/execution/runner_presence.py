@@ -90,12 +90,11 @@ class RunnerPresence:
             self._sleeps += 1  # others considered this run dead
         self._last_beat = began
         if self._limiters:
-            sharers = await asyncio.to_thread(self._leases.count_sharers)
             if not (is_known and self._knows_sharers()):
                 now = self._environment.monotonic()
                 for _, limiter in self._limiters:
                     limiter.resume(now, _NEWS_SECONDS)
-            self._divide(sharers, began)
+            self._divide(self._leases.sharers, began)
 
     def _divide(self, sharers: Mapping[str, int], began: float) -> None:
         """Divide the limits of the accounts among so many runs each, as known at this time."""

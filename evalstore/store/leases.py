@@ -14,10 +14,10 @@ import os
 import platform
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
@@ -36,6 +36,9 @@ HUNG_SECONDS = 120.0
 """A runner on this machine whose process hangs counts as dead after so long without a beat.
 
 A stopped process does not: it may continue."""
+
+
+_COLUMNS = "runners.id, place, pid, born, beat"
 
 
 class LeaseHolder(NamedTuple):
@@ -70,6 +73,8 @@ class Leases:
         self.runner = runner or this_program()
         self.accounts: frozenset[str] = frozenset()
         """The accounts with limits a minute whose calls this run makes."""
+        self.sharers: dict[str, int] = {}
+        """How many live runners used each of these accounts at the last beat."""
         self._joined = False
         self._last_contact = monotonic()
         self._seen: dict[str, tuple[int, float]] = {}
@@ -131,8 +136,9 @@ class Leases:
         return self._store.write(write)
 
     def _remove_all_dead(self, connection: Connection) -> dict[str, LeaseHolder]:
-        rows = connection.execute("SELECT id FROM runners").fetchall()
-        return self.remove_dead(connection, {as_digits(id) for (id,) in rows})
+        rows = connection.execute(f"SELECT {_COLUMNS} FROM runners").fetchall()
+        holders = dict(map(_as_holder, rows))
+        return self._remove_dead(connection, holders.keys(), holders)
 
     def are_awaited(self, connection: Connection, runners: set[str]) -> bool:
         """Return whether one of these runners goes on, or was found dead just now."""
@@ -155,9 +161,16 @@ class Leases:
         runners = runners - {self.runner.id}
         if not runners:
             return {}
-        statement = "SELECT id, place, pid, born, beat FROM runners WHERE id IN"
+        statement = f"SELECT {_COLUMNS} FROM runners WHERE id IN"
         rows = select_each(connection, statement, runners)
-        holders = {as_digits(id): LeaseHolder(as_digits(id), *rest) for id, *rest in rows}
+        return self._remove_dead(connection, runners, dict(map(_as_holder, rows)))
+
+    def _remove_dead(
+        self, connection: Connection, runners: Iterable[str], holders: dict[str, LeaseHolder]
+    ) -> dict[str, LeaseHolder]:
+        """Remove the dead of these runners; `holders` are those that the store knows."""
+        runners = set(runners) - {self.runner.id}
+        holders.pop(self.runner.id, None)
         alive = {id: holder for id, holder in holders.items() if self._is_alive(holder)}
         for id in sorted(runners - alive.keys()):
             # One that beats at this very moment is not dead, and has asked for its leases.
@@ -203,7 +216,7 @@ class Leases:
         def write(connection: Connection) -> bool:
             self._note_contact()
             is_known = self._beat(connection)
-            self._remove_all_dead(connection)
+            self.sharers = self._count_sharers(connection)
             return is_known
 
         return self._store.write(write)
@@ -220,24 +233,28 @@ class Leases:
 
     def count_sharers(self) -> dict[str, int]:
         """Return how many live runners use each account of this run, itself included."""
-        query = (
-            "SELECT runners.id, place, pid, born, beat, accounts FROM runners "
-            "JOIN runner_accounts ON runner_accounts.id = runners.id"
-        )
 
         def write(connection: Connection) -> dict[str, int]:
             self._note_contact()
             self.join(connection)
-            counts = dict.fromkeys(self.accounts, 1)
-            for id, place, pid, born, beat, accounts in connection.execute(query).fetchall():
-                runner = LeaseHolder(as_digits(id), place, pid, born, beat)
-                if runner.id == self.runner.id or not self._is_alive(runner):
-                    continue
-                for account in self.accounts.intersection(json.loads(accounts)):
-                    counts[account] += 1
-            return counts
+            return self._count_sharers(connection)
 
         return self._store.write(write)
+
+    def _count_sharers(self, connection: Connection) -> dict[str, int]:
+        query = (
+            f"SELECT {_COLUMNS}, accounts FROM runners "
+            "LEFT JOIN runner_accounts ON runner_accounts.id = runners.id"
+        )
+        rows = connection.execute(query).fetchall()
+        holders = dict(_as_holder(row[:-1]) for row in rows)
+        alive = self._remove_dead(connection, list(holders), holders)
+        counts = dict.fromkeys(self.accounts, 1)
+        for id, *_, accounts in rows:
+            if accounts and as_digits(id) in alive:
+                for account in self.accounts.intersection(json.loads(accounts)):
+                    counts[account] += 1
+        return counts
 
     def _note_contact(self) -> None:
         """Note that the store is reached; after a long time without, others get their time anew.
@@ -254,6 +271,12 @@ class Leases:
         if self._joined:
             self._store.write(lambda connection: _remove(connection, self.runner.id))
             self._joined = False
+
+
+def _as_holder(row: Sequence[Any]) -> tuple[str, LeaseHolder]:
+    """Return a runner with its id."""
+    id = as_digits(row[0])
+    return id, LeaseHolder(id, *row[1:])
 
 
 def _find_holders(connection: Connection, keys: Iterable[str]) -> dict[str, str]:
