@@ -43,6 +43,9 @@ def main() -> int:
                 reported=1_000,
                 draws=1_000,
                 many_rows=10_000,
+                simulated=(20, 800),
+                team=2_000,
+                known_sessions=200_000,
             )
         setting.many_rows = arguments.rows or setting.many_rows
         setting.many_attempts = arguments.attempts or setting.many_attempts

@@ -21,8 +21,10 @@ from benches.million import million
 from benches.pytest_sessions import pytest_sessions
 from benches.report import report
 from benches.sharing import sharing
+from benches.simulation import simulation
 from benches.statistics import statistics
 from benches.table import Figure, figure
+from benches.team import team
 from benches.workspaces import ROWS
 
 if TYPE_CHECKING:
@@ -79,6 +81,12 @@ class Setting:
     """Cases of the HTML report, a multiple of 20."""
     draws: int = 4_000
     """Pairs of runs that are simulated for each figure of the statistics."""
+    simulated: tuple[int, int] = (100, 6_000)
+    """Runners that are simulated, and the cases of their run."""
+    team: int = 6_000
+    """Items that several runners store."""
+    known_sessions: int = 1_000_000
+    """Sessions in the store of a run whose queries are watched."""
     notes: list[str] = field(default_factory=list)
     """Notes that are printed below the table."""
 
@@ -298,6 +306,8 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "sharing": sharing,
     "statistics": statistics,
     "million": million,
+    "team": team,
+    "simulation": simulation,
 }
 LONG = frozenset({"million"})
 """Benches that take many minutes and much room on the disk: they run only when they are named."""

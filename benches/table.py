@@ -19,7 +19,7 @@ class Figure:
     """The value divided by the floor: comparable between machines."""
     target: str = ""
     mark: str = ""
-    """`ok` or `over`; empty without a target."""
+    """`ok`, `over` or `under`; empty without a target."""
 
 
 def figure(
@@ -30,17 +30,24 @@ def figure(
     *,
     floor: float | None = None,
     most: float | None = None,
+    least: float | None = None,
 ) -> Figure:
-    """A line with its figures; `most` bounds the ratio when there is a floor, else the value."""
+    """A line with its figures; the bounds are those of the ratio when there is a floor.
+
+    Without a floor they are those of the value; there is at most one of them.
+    """
     compared = value if floor is None else value / floor
+    bound = least if most is None else most
+    sign = ">=" if most is None else "<="
+    holds = bound is None or (compared >= bound if most is None else compared <= bound)
     return Figure(
         bench=bench,
         measure=measure,
         value=_number(value, unit),
         floor="" if floor is None else _number(floor, unit),
         ratio="" if floor is None else f"{compared:.2f} x",
-        target="" if most is None else f"<= {_number(most, unit if floor is None else 'x')}",
-        mark="" if most is None else "ok" if compared <= most else "over",
+        target="" if bound is None else f"{sign} {_number(bound, unit if floor is None else 'x')}",
+        mark="" if bound is None else "ok" if holds else "over" if least is None else "under",
     )
 
 

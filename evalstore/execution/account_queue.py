@@ -67,7 +67,7 @@ class AccountQueue(Generic[J]):
         while self.limiter.has_room and (job := self._next()) is not None:
             self.limiter.busy += 1
             self._spawn(self._work_on(job))
-        if not self._exhausted and not self._fetching and len(self._fetched) < self.limiter.limit:
+        if not self._exhausted and not self._fetching and len(self._fetched) < self.limiter.ahead:
             self._fetching = True
             self._spawn(self._fetch_more())
 
@@ -91,7 +91,8 @@ class AccountQueue(Generic[J]):
             self.limiter.busy -= 1
 
     async def _fetch_more(self) -> None:
-        jobs = await self._fetch(max(16, 2 * self.limiter.limit))
+        ahead = self.limiter.ahead
+        jobs = await self._fetch(2 * ahead if ahead < self.limiter.limit else max(16, 2 * ahead))
         self._fetching = False
         if jobs is None:
             self._exhausted = True

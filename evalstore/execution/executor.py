@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "ExecutionCounts", "Executor", "Limits", "RunEnvironment"]
 
-_LOOK_SECONDS = 0.3
+_FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until it is checked again whether other runners have ended."""
 
 
@@ -70,7 +70,7 @@ class Executor:
         The run is halted at the first cell for which `stops_at` is true. Checks run the Python
         files for which `allows` is true. `shared` is the run of which this is one runner.
         """
-        self.sharing = WorkSharing(store, environment.warn, is_expected=shared is not None)
+        self.sharing = WorkSharing(store, environment, is_expected=shared is not None)
         accounting = Accounting(store, environment, self.sharing.runner)
         self.outcome = accounting.outcome
         leases = JobLeases(self.sharing, accounting.writer)
@@ -124,7 +124,7 @@ class Executor:
             for account in accounts.values()
         ]
         if limited := [placed for placed in limiters if placed[1].is_limited]:
-            await asyncio.to_thread(self.sharing.presence.share_accounts, limited)
+            await self.sharing.presence.share_accounts(limited)
         if self._share:
             # From now on the one that records the run waits for this runner.
             await asyncio.to_thread(self.sharing.register)
@@ -183,8 +183,8 @@ class Executor:
         assert self._shared
         leads = self._shared.leads
         await self._resources.accounting.writer.flush()
-        await self._share.write(ended=True)
-        was_interrupted = self.outcome.interrupted
+        await self._share.end()
+        was_interrupted, delay = self.outcome.interrupted, _FIRST_LOOK
         while True:
             shares = await self.find_shares()
             alive = await asyncio.to_thread(
@@ -202,7 +202,8 @@ class Executor:
             if self.outcome.interrupted and not was_interrupted:
                 was_interrupted = True
                 await self._share.write()  # the others halt
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(delay)
+            delay = min(1.5 * delay, _LONGEST_LOOK)
 
     async def find_shares(self) -> list[RunShare]:
         """Return what the other runners of the run have done."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evalstore.results import Failure
     from evalstore.store.work_rows import WorkRows
 
-_LOOK_SECONDS = 0.2
+_FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until the store is checked again for items that others have taken."""
 _AT_THE_END = 500
 """Items of other runners that are looked up together when they are done."""
@@ -82,6 +82,7 @@ class WorkSource:
         While others work on the last ones, it waits: an item of a runner that dies is free again.
         """
         left = self._left.get(account, {})
+        delay = _FIRST_LOOK
         while left and not self._is_halted():
             await self._offer()
             place = self._place_of(account)
@@ -97,7 +98,8 @@ class WorkSource:
                 continue
             if not await asyncio.to_thread(self._rows.is_left, place):
                 return await self._take_rest(left)
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(delay)
+            delay = min(1.5 * delay, _LONGEST_LOOK)
         return []
 
     async def _offer(self) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore import clock
 from evalstore.errors import EvalstoreError
 from evalstore.execution.budget import (
     Budget,
@@ -26,6 +27,7 @@ from evalstore.execution.rate_limiter import DEFAULT_ACCOUNT, Account, RateLimit
 from evalstore.execution.retry_policy import CircuitBreaker, ModelKey, RetryPolicy
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.errors import clean, find_secrets
+from evalstore.store.leases import LeaseHolder, this_program
 from evalstore.values import ModelVersion, Reply, Request
 
 if TYPE_CHECKING:
@@ -86,6 +88,10 @@ class RunEnvironment:
     """Waits this many seconds before a call is retried."""
     monotonic: Callable[[], float] = time.monotonic
     """The seconds of a monotonic clock, which `sleep` advances."""
+    uptime: Callable[[], float] = clock.uptime
+    """The seconds of a clock that goes on while the machine sleeps."""
+    runner: Callable[[], LeaseHolder] = this_program
+    """Returns what other runs on the store know this one by."""
     jitter: Callable[[], float] = random.random
     """A number from 0 to 1, so that calls that failed together are not retried together."""
 
@@ -199,8 +205,9 @@ class ModelCaller:
     ) -> None:
         """Wait until the account may be called; raises `CallFailed` when it must not be."""
         self._require_callable(model, attempts)
-        start = limiter.reserve(self._environment.monotonic(), tokens)
-        while (wait := max(start, limiter.paused_until) - self._environment.monotonic()) > 0:
+        monotonic = self._environment.monotonic
+        turn = limiter.reserve(monotonic(), tokens)
+        while (wait := limiter.start_of(turn, now := monotonic()) - now) > 0:
             await self._pause(wait)
             self._require_callable(model, attempts)
 

@@ -7,12 +7,27 @@ refuses a call as too many, and then grows by one in each round.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 FIRST = 8
 """The initial number of concurrent calls, unless a quarter of the ceiling is more."""
 COOL_DOWN = 10.0
 """Seconds in which several refusals count as one, because they answer the same burst."""
+
+
+_AHEAD_SECONDS = 5.0
+"""Seconds of calls that are prepared while other programs share the account."""
+_LOOK_SECONDS = 0.5
+"""Seconds until it is checked again whether there is news of the other programs."""
+
+
+class Turn(NamedTuple):
+    """The place of a call among those of its account; None where there is no limit."""
+
+    request: float | None
+    tokens: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +60,9 @@ class RateLimiter:
         self._cooling_until = self._paused_until = float("-inf")
         self._requests = _Window(requests_per_minute) if requests_per_minute else None
         self._tokens = _Window(tokens_per_minute) if tokens_per_minute else None
+        self._shared_at, self._sharers = 0.0, 1
+        self.is_share_current: Callable[[], bool] = lambda: True
+        """Returns whether it is known how many programs share the account; else no call starts."""
         self.busy = 0
         """The number of calls in flight."""
 
@@ -52,6 +70,16 @@ class RateLimiter:
     def limit(self) -> int:
         """Return the current limit of concurrent calls."""
         return int(self._limit)
+
+    @property
+    def ahead(self) -> int:
+        """Return how many calls to prepare before they may start.
+
+        An account that is shared has few, as others could make them sooner.
+        """
+        if self._requests is None or self._sharers == 1:
+            return self.limit
+        return min(self.limit, 1 + int(_AHEAD_SECONDS * self._requests.rate))
 
     @property
     def has_room(self) -> bool:
@@ -74,30 +102,62 @@ class RateLimiter:
 
     def pause(self, now: float, seconds: float) -> None:
         """Start no call for this many seconds, as the provider has requested."""
-        self._paused_until = max(self._paused_until, now + seconds)
+        if now + seconds > self._paused_until:
+            self._paused_until = now + seconds
+            for window in self._windows:
+                window.stop(now, self._paused_until)
 
-    def reserve(self, now: float, tokens: int) -> float:
-        """Reserve a call with this many tokens; returns the time at which it may start.
+    def reserve(self, now: float, tokens: int) -> Turn:
+        """Reserve a call with this many tokens; `start_of` returns when it may start."""
+        return Turn(
+            self._requests.reserve(now, 1) if self._requests else None,
+            self._tokens.reserve(now, tokens) if self._tokens else None,
+        )
 
-        While the account pauses, it may start only after `paused_until`.
+    def start_of(self, turn: Turn, now: float) -> float:
+        """Return when a reserved call may start, as far as is known now.
+
+        It may start later if the account pauses or more programs share it meanwhile, so callers
+        that have waited ask again.
         """
-        start = now
-        if self._requests:
-            start = max(start, self._requests.reserve(now, 1))
-        if self._tokens:
-            start = max(start, self._tokens.reserve(now, tokens))
-        return start
+        start = max(now, self._paused_until)
+        if self._requests and turn.request is not None:
+            start = max(start, self._requests.time_of(turn.request))
+        if self._tokens and turn.tokens is not None:
+            start = max(start, self._tokens.time_of(turn.tokens))
+        return start if self.is_share_current() else max(start, now + _LOOK_SECONDS)
+
+    @property
+    def _windows(self) -> list[_Window]:
+        return [window for window in (self._requests, self._tokens) if window]
 
     @property
     def is_limited(self) -> bool:
         """Return whether there is a limit a minute."""
         return self._requests is not None or self._tokens is not None
 
-    def share(self, runners: int) -> None:
+    def share(self, now: float, runners: int) -> None:
         """Keep to a part of the limits a minute, as this many programs call the account."""
-        for window in (self._requests, self._tokens):
-            if window:
-                window.share(runners)
+        self._shared_at, self._sharers = now, runners
+        for window in self._windows:
+            window.share(now, runners)
+
+    def begin_late(self, now: float, part: float) -> None:
+        """Let the first call wait for a part of the time between two calls.
+
+        So programs that begin together do not call at the same moment.
+        """
+        for window in self._windows:
+            window.begin_late(now, part)
+
+    def resume(self, now: float, seconds: float) -> None:
+        """Go on after a time without news of the other programs: nothing is made up for.
+
+        Calls start again after this many seconds, when the others know of this program again.
+        """
+        self._paused_until = max(self._paused_until, now + seconds)
+        for window in self._windows:
+            window.stop(self._shared_at, now + seconds)
 
     def correct(self, tokens: int) -> None:
         """Correct the reservation of a call by the tokens that it used more, or less."""
@@ -113,21 +173,40 @@ class RateLimiter:
 class _Window:
     """An even rate of calls or tokens a minute, by virtual scheduling (GCRA).
 
-    At most one second of unused rate can be used later.
+    Each call has a position: how many calls or tokens are before it. The rate tells when it is
+    due, also when the rate changes while the call waits. At most one second of unused rate can be
+    used later.
     """
 
     def __init__(self, per_minute: float) -> None:
-        self._whole_rate = self._rate = per_minute / 60
+        self._whole_rate = self.rate = per_minute / 60
+        self._since, self._begun = 0.0, 0.0
+        """A time, and the position that is due then."""
         self._next_free = float("-inf")
 
     def reserve(self, now: float, amount: float) -> float:
-        start = max(now - 1.0, self._next_free)
-        self._next_free = start + amount / self._rate
-        return max(start, now)
+        position = max(self._position_at(max(now, self._since) - 1.0), self._next_free)
+        self._next_free = position + amount
+        return position
 
-    def share(self, runners: int) -> None:
-        self._rate = self._whole_rate / runners
+    def time_of(self, position: float) -> float:
+        return self._since + (position - self._begun) / self.rate
+
+    def share(self, now: float, runners: int) -> None:
+        self.stop(now, max(now, self._since))
+        self.rate = self._whole_rate / runners
+
+    def stop(self, now: float, until: float) -> None:
+        """Let what is due after now be due after `until`."""
+        self._begun = self._position_at(max(now, self._since))
+        self._since = until
+
+    def begin_late(self, now: float, part: float) -> None:
+        self._next_free = max(self._next_free, self._position_at(now)) + part
 
     def correct(self, amount: float) -> None:
         # An implausible count delays calls by a minute at most.
-        self._next_free += min(amount / self._rate, 60.0)
+        self._next_free += min(amount, 60.0 * self.rate)
+
+    def _position_at(self, now: float) -> float:
+        return self._begun + (now - self._since) * self.rate

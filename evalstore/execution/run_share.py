@@ -54,17 +54,20 @@ class ShareWriter:
     async def reserve(self, usd: float) -> bool:
         """Reserve more for calls; returns False, and reserves nothing, if it is above the limit."""
         async with self._writing:
-            self.reserved += usd
-            is_within = await self._write()
-            if not is_within:
-                self.reserved -= usd
+            is_within = await self._write(more=usd)
+            if is_within:
+                self.reserved += usd
             return is_within
 
-    async def write(self, *, ended: bool = False) -> None:
-        """Note what was done so far; `ended` tells that this runner has nothing left to do."""
+    async def write(self) -> None:
+        """Note what was done so far."""
         async with self._writing:
-            self._has_ended = self._has_ended or ended
             await self._write()
+
+    async def end(self) -> None:
+        """Note that this runner has nothing left to do, now and with everything noted later."""
+        self._has_ended = True
+        await self.write()
 
     def describe(self) -> str:
         """Return what this runner has done so far, as JSON."""
@@ -73,10 +76,15 @@ class ShareWriter:
     def _describe(self) -> Json:
         return describe_counts(self._outcome, leads=self._run.leads, ended=self._has_ended)
 
-    async def _write(self) -> bool:
-        counts = self._describe()
+    async def _write(self, more: float = 0.0) -> bool:
         state = await asyncio.to_thread(
-            self._store.write_share, self._run.id, self._runner, self.reserved, self.spent, counts
+            self._store.write_share,
+            self._run.id,
+            self._runner,
+            self.reserved,
+            self.spent,
+            self._describe(),
+            more=more,
         )
         self.reserved_elsewhere, self.spent_elsewhere = state.reserved, state.spent
         if not state.is_open:

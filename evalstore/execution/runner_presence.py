@@ -1,13 +1,13 @@
 """Shows other runs that this one is alive, and notices when it was silent for too long.
 
-Runs that call one account divide its limits a minute.
+Runs that call one account divide its limits a minute. One that has not heard of the others for a
+while starts no calls of such an account: they may have considered it dead, and use its part.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -15,22 +15,28 @@ from evalstore.errors import StoreLockedError
 from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS
 
 if TYPE_CHECKING:
+    from evalstore.execution.model_calls import RunEnvironment
     from evalstore.execution.rate_limiter import RateLimiter
     from evalstore.store.leases import Leases
 
 PlacedLimiter = tuple[str, "RateLimiter"]
 """The name of an account on all machines, and its rate limiter."""
+_LONG_SILENCE = SILENT_SECONDS - BEAT_SECONDS
+"""Seconds after which a run counts itself as silent: before others consider it dead."""
+_NEWS_SECONDS = 1.5 * BEAT_SECONDS
+"""Seconds after which others know of a change: those between two beats, and of a transaction."""
 
 
 class RunnerPresence:
     """The signs of life of one run."""
 
-    def __init__(self, leases: Leases) -> None:
+    def __init__(self, leases: Leases, environment: RunEnvironment) -> None:
         self._leases = leases
+        self._environment = environment
         self._limiters: Sequence[PlacedLimiter] = ()
         self.on_beat: Callable[[], Awaitable[None]] | None = None
         """Called with each beat."""
-        self._last_beat = time.monotonic()
+        self._last_beat = self._divided_at = environment.uptime()
         self._sleeps = 0
 
     async def keep_alive(self) -> None:
@@ -39,9 +45,7 @@ class RunnerPresence:
             await asyncio.sleep(BEAT_SECONDS)
             self.count_sleeps()
             with suppress(StoreLockedError):  # the next beat will do
-                if not await asyncio.to_thread(self._beat):
-                    self._sleeps += 1  # others considered this run dead
-                self._last_beat = time.monotonic()
+                await self._beat()
                 if self.on_beat:
                     await self.on_beat()
 
@@ -51,33 +55,50 @@ class RunnerPresence:
         Examples are a closed laptop, a stopped process, and a server that was away. Other runs may
         have taken over items that were claimed before.
         """
-        now = time.monotonic()
-        if now - self._last_beat > SILENT_SECONDS:
+        if not self._is_heard():
             self._sleeps += 1
-            self._last_beat = now
+            self._last_beat = self._environment.uptime()
         return self._sleeps
 
-    def share_accounts(self, limiters: Sequence[PlacedLimiter]) -> None:
+    def _is_heard(self) -> bool:
+        return self._environment.uptime() - self._last_beat <= _LONG_SILENCE
+
+    async def share_accounts(self, limiters: Sequence[PlacedLimiter]) -> None:
         """Divide the limits a minute of these accounts with other runs from now on.
 
         A run that is not the first one waits until the others know of it.
         """
         self._limiters = limiters
         self._leases.accounts = frozenset(place for place, _ in limiters)
-        now = time.monotonic()
-        for place, sharers in self._divide().items():
-            for other, limiter in limiters:
-                if other == place and sharers > 1:
-                    limiter.pause(now, BEAT_SECONDS)
+        began = self._environment.uptime()
+        sharers = await asyncio.to_thread(self._leases.count_sharers)
+        self._divide(sharers, began)
+        now = self._environment.monotonic()
+        for place, limiter in limiters:
+            limiter.is_share_current = self._knows_sharers
+            if sharers[place] > 1:
+                limiter.begin_late(now, self._environment.jitter())
+                limiter.pause(now, _NEWS_SECONDS)
 
-    def _beat(self) -> bool:
-        is_known = self._leases.beat()
-        self._divide()
-        return is_known
+    def _knows_sharers(self) -> bool:
+        return self._environment.uptime() - self._divided_at <= _LONG_SILENCE
 
-    def _divide(self) -> dict[str, int]:
-        """Divide the limits of the accounts; returns how many runs use each."""
-        sharers = self._leases.count_sharers() if self._limiters else {}
+    async def _beat(self) -> None:
+        began = self._environment.uptime()
+        is_known = await asyncio.to_thread(self._leases.beat)
+        if not is_known:
+            self._sleeps += 1  # others considered this run dead
+        self._last_beat = began
+        if self._limiters:
+            if not (is_known and self._knows_sharers()):
+                now = self._environment.monotonic()
+                for _, limiter in self._limiters:
+                    limiter.resume(now, _NEWS_SECONDS)
+            self._divide(self._leases.sharers, began)
+
+    def _divide(self, sharers: Mapping[str, int], began: float) -> None:
+        """Divide the limits of the accounts among so many runs each, as known at this time."""
+        now = self._environment.monotonic()
         for place, limiter in self._limiters:
-            limiter.share(sharers[place])
-        return sharers
+            limiter.share(now, sharers[place])
+        self._divided_at = began

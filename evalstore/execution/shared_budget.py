@@ -7,6 +7,7 @@ are reserved together. What a dead runner had reserved counts as spent, as its c
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evalstore.execution.budget import OverBudgetError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 12
 """Digits of a cost in USD, without the rounding errors of sums."""
-_LOOK_SECONDS = 0.3
+_FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until it is checked again what the calls of other runners have left."""
 
 
@@ -77,16 +78,15 @@ class SharedBudget:
         if len(batch) > 1 and await self._try(batch):
             return
         for one in batch:
-            while not await self._try([one]):
+            delay = _FIRST_LOOK
+            while not one[1].done() and not await self._try([one]):
                 if not self._calls_in_flight and not self._share.reserved_elsewhere:
-                    one[1].set_result(False)
+                    _answer(one[1], granted=False)
                     break
                 self._settled.clear()
-                with_timeout = asyncio.wait_for(self._settled.wait(), _LOOK_SECONDS)
-                try:
-                    await with_timeout
-                except TimeoutError:
-                    continue
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._settled.wait(), delay)
+                delay = min(1.5 * delay, _LONGEST_LOOK)
 
     async def _try(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> bool:
         waiting = [(usd, granted) for usd, granted in batch if not granted.done()]
@@ -100,3 +100,8 @@ class SharedBudget:
                 self._calls_in_flight += 1
                 granted.set_result(True)
         return True
+
+
+def _answer(waiting: asyncio.Future[bool], *, granted: bool) -> None:
+    if not waiting.done():  # it may be cancelled
+        waiting.set_result(granted)

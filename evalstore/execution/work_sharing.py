@@ -8,7 +8,7 @@ is taken over. No run waits for a run whose process is stopped: those items stay
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +24,7 @@ from evalstore.store.work_rows import WorkRows
 from evalstore.workspace.testfiles.judge_prompt import shows_question
 
 if TYPE_CHECKING:
+    from evalstore.execution.model_calls import RunEnvironment
     from evalstore.planning.cells import Cell
     from evalstore.results import Failure, Session, Vote
     from evalstore.store import Store
@@ -115,17 +116,17 @@ class WorkSharing:
     """Divides the plans of a run with other runs on the same store."""
 
     def __init__(
-        self, store: Store, warn: Callable[[str], None], *, is_expected: bool = False
+        self, store: Store, environment: RunEnvironment, *, is_expected: bool = False
     ) -> None:
         """`is_expected` tells that this is one of several runners of a run."""
         self._store = store
-        self._warn = warn
-        self._leases = Leases(store)
+        self._warn = environment.warn
+        self._leases = Leases(store, monotonic=environment.uptime, runner=environment.runner())
         self.runner = self._leases.runner.id
         self.is_expected = is_expected
         self._warned_of_sharing = is_expected
         self._warned_of_stopped = False
-        self.presence = RunnerPresence(self._leases)
+        self.presence = RunnerPresence(self._leases, environment)
         self.repeats_failures = True
         """Whether this run tries what has failed for others; not if they carry out one run."""
         self._claim_lock = asyncio.Lock()

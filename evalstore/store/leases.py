@@ -14,10 +14,10 @@ import os
 import platform
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
@@ -38,6 +38,9 @@ HUNG_SECONDS = 120.0
 A stopped process does not: it may continue."""
 
 
+_COLUMNS = "runners.id, place, pid, born, beat"
+
+
 class LeaseHolder(NamedTuple):
     """A program that executes a run."""
 
@@ -48,17 +51,30 @@ class LeaseHolder(NamedTuple):
     beat: int
 
 
+def this_program() -> LeaseHolder:
+    """Return this process as a new runner."""
+    pid = os.getpid()
+    return LeaseHolder(secrets.token_hex(16), _machine_id(), pid, _start_time(pid), 0)
+
+
 class Leases:
     """The leases of one run."""
 
-    def __init__(self, store: Database, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: Database,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        runner: LeaseHolder | None = None,
+    ) -> None:
+        """`runner` is this program unless given."""
         self._store = store
         self._monotonic = monotonic
-        self.runner = LeaseHolder(
-            secrets.token_hex(16), _machine_id(), os.getpid(), _start_time(os.getpid()), 0
-        )
+        self.runner = runner or this_program()
         self.accounts: frozenset[str] = frozenset()
         """The accounts with limits a minute whose calls this run makes."""
+        self.sharers: dict[str, int] = {}
+        """How many live runners used each of these accounts at the last beat."""
         self._joined = False
         self._last_contact = monotonic()
         self._seen: dict[str, tuple[int, float]] = {}
@@ -102,11 +118,10 @@ class Leases:
     def join(self, connection: Connection) -> None:
         """Add this runner; the first time also remove dead runners."""
         if not self._joined:
-            rows = connection.execute("SELECT id FROM runners").fetchall()
-            self.remove_dead(connection, {as_digits(row[0]) for row in rows})
+            self._remove_all_dead(connection)
         # Each time, because another process that considered this one dead may have removed it.
-        connection.insert(RUNNERS, [(as_bytes(self.runner.id), *self.runner[1:])])
-        if self.accounts:
+        is_new = connection.insert(RUNNERS, [(as_bytes(self.runner.id), *self.runner[1:])])
+        if self.accounts and (is_new or not self._joined):
             accounts = json.dumps(sorted(self.accounts))
             connection.insert(RUNNER_ACCOUNTS, [(as_bytes(self.runner.id), accounts)])
         self._joined = True
@@ -120,10 +135,14 @@ class Leases:
 
         def write(connection: Connection) -> bool:
             self.join(connection)
-            rows = connection.execute("SELECT id FROM runners").fetchall()
-            return bool(self.remove_dead(connection, {as_digits(row[0]) for row in rows}))
+            return bool(self._remove_all_dead(connection))
 
         return self._store.write(write)
+
+    def _remove_all_dead(self, connection: Connection) -> dict[str, LeaseHolder]:
+        rows = connection.execute(f"SELECT {_COLUMNS} FROM runners").fetchall()
+        holders = dict(map(_as_holder, rows))
+        return self._remove_dead(connection, holders.keys(), holders)
 
     def are_awaited(self, connection: Connection, runners: set[str]) -> bool:
         """Return whether one of these runners goes on, or was found dead just now."""
@@ -143,17 +162,24 @@ class Leases:
 
     def remove_dead(self, connection: Connection, runners: set[str]) -> dict[str, LeaseHolder]:
         """Remove the dead of these runners with their leases; returns the live ones by id."""
-        alive: dict[str, LeaseHolder] = {}
         runners = runners - {self.runner.id}
         if not runners:
-            return alive
-        statement = "SELECT id, place, pid, born, beat FROM runners WHERE id IN"
-        for id, place, pid, born, beat in select_each(connection, statement, runners):
-            runner = LeaseHolder(as_digits(id), place, pid, born, beat)
-            if self._is_alive(runner):
-                alive[runner.id] = runner
-        for dead in sorted(runners - alive.keys()):
-            _remove(connection, dead)
+            return {}
+        statement = f"SELECT {_COLUMNS} FROM runners WHERE id IN"
+        rows = select_each(connection, statement, runners)
+        return self._remove_dead(connection, runners, dict(map(_as_holder, rows)))
+
+    def _remove_dead(
+        self, connection: Connection, runners: Iterable[str], holders: dict[str, LeaseHolder]
+    ) -> dict[str, LeaseHolder]:
+        """Remove the dead of these runners; `holders` are those that the store knows."""
+        runners = set(runners) - {self.runner.id}
+        holders.pop(self.runner.id, None)
+        alive = {id: holder for id, holder in holders.items() if self._is_alive(holder)}
+        for id in sorted(runners - alive.keys()):
+            # One that beats at this very moment is not dead, and has asked for its leases.
+            if id not in holders or _delete_silent(connection, holders[id]):
+                _remove(connection, id)
         return alive
 
     def _is_alive(self, runner: LeaseHolder) -> bool:
@@ -174,50 +200,65 @@ class Leases:
         return now - since
 
     def has(self, key: str) -> bool:
-        """Return whether this run holds the lease on a key."""
-        holders = self._store.write(lambda connection: _find_holders(connection, [key]))
-        return holders.get(key) == self.runner.id
+        """Return whether this run holds the lease on a key; others see that it is alive."""
+
+        def write(connection: Connection) -> bool:
+            # Without the beat, another runner might remove the lease the moment after.
+            is_known = self._beat(connection)
+            return is_known and _find_holders(connection, [key]).get(key) == self.runner.id
+
+        return self._store.write(write)
 
     def beat(self) -> bool:
-        """Increment the beat, which shows that this runner is alive.
+        """Increment the beat, which shows that this runner is alive, and remove dead runners.
 
         Returns False if others have considered it dead in the meantime.
         """
         if not self._joined:
             return True
-        self.runner = self.runner._replace(beat=self.runner.beat + 1)
-        statement = "UPDATE runners SET beat = ? WHERE id = ?"
-        values = (self.runner.beat, as_bytes(self.runner.id))
 
         def write(connection: Connection) -> bool:
             self._note_contact()
-            is_known = connection.execute(statement, values).rowcount > 0
-            if not is_known:
-                self.join(connection)
+            is_known = self._beat(connection)
+            self.sharers = self._count_sharers(connection)
             return is_known
 
         return self._store.write(write)
 
+    def _beat(self, connection: Connection) -> bool:
+        self.runner = self.runner._replace(beat=self.runner.beat + 1)
+        values = (self.runner.beat, as_bytes(self.runner.id))
+        is_known = (
+            connection.execute("UPDATE runners SET beat = ? WHERE id = ?", values).rowcount > 0
+        )
+        if not is_known:
+            self.join(connection)
+        return is_known
+
     def count_sharers(self) -> dict[str, int]:
         """Return how many live runners use each account of this run, itself included."""
-        query = (
-            "SELECT runners.id, place, pid, born, beat, accounts FROM runners "
-            "JOIN runner_accounts ON runner_accounts.id = runners.id"
-        )
 
         def write(connection: Connection) -> dict[str, int]:
             self._note_contact()
             self.join(connection)
-            counts = dict.fromkeys(self.accounts, 1)
-            for id, place, pid, born, beat, accounts in connection.execute(query).fetchall():
-                runner = LeaseHolder(as_digits(id), place, pid, born, beat)
-                if runner.id == self.runner.id or not self._is_alive(runner):
-                    continue
-                for account in self.accounts.intersection(json.loads(accounts)):
-                    counts[account] += 1
-            return counts
+            return self._count_sharers(connection)
 
         return self._store.write(write)
+
+    def _count_sharers(self, connection: Connection) -> dict[str, int]:
+        query = (
+            f"SELECT {_COLUMNS}, accounts FROM runners "
+            "LEFT JOIN runner_accounts ON runner_accounts.id = runners.id"
+        )
+        rows = connection.execute(query).fetchall()
+        holders = dict(_as_holder(row[:-1]) for row in rows)
+        alive = self._remove_dead(connection, list(holders), holders)
+        counts = dict.fromkeys(self.accounts, 1)
+        for id, *_, accounts in rows:
+            if accounts and as_digits(id) in alive:
+                for account in self.accounts.intersection(json.loads(accounts)):
+                    counts[account] += 1
+        return counts
 
     def _note_contact(self) -> None:
         """Note that the store is reached; after a long time without, others get their time anew.
@@ -234,6 +275,12 @@ class Leases:
         if self._joined:
             self._store.write(lambda connection: _remove(connection, self.runner.id))
             self._joined = False
+
+
+def _as_holder(row: Sequence[Any]) -> tuple[str, LeaseHolder]:
+    """Return a runner with its id."""
+    id = as_digits(row[0])
+    return id, LeaseHolder(id, *row[1:])
 
 
 def _find_holders(connection: Connection, keys: Iterable[str]) -> dict[str, str]:
@@ -253,7 +300,7 @@ def insert_free_leases(connection: Connection, runner: str, keys: Iterable[str])
 def take_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
     """Insert leases on keys, also on those that a dead runner holds."""
     rows = [(as_bytes(key), as_bytes(runner)) for key in sorted(set(keys))]
-    if rows:
+    if rows and connection.insert(LEASES, rows) < len(rows):
         statement = (
             "INSERT INTO leases (id, runner) VALUES (?, ?) "
             "ON CONFLICT (id) DO UPDATE SET runner = excluded.runner"
@@ -263,9 +310,15 @@ def take_leases(connection: Connection, runner: str, keys: Iterable[str]) -> Non
 
 def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
     """Release leases, unless another runner holds them by now."""
-    rows = [(as_bytes(key), as_bytes(runner)) for key in sorted(keys)]
-    if rows:
-        connection.executemany("DELETE FROM leases WHERE id = ? AND runner = ?", rows)
+    ids = [as_bytes(key) for key in sorted(keys)]
+    if ids:
+        connection.change_in("DELETE FROM leases WHERE runner = ? AND id IN", ids, as_bytes(runner))
+
+
+def _delete_silent(connection: Connection, runner: LeaseHolder) -> bool:
+    """Delete a runner unless its beat has changed; returns whether it is deleted."""
+    statement = "DELETE FROM runners WHERE id = ? AND beat = ?"
+    return connection.execute(statement, (as_bytes(runner.id), runner.beat)).rowcount > 0
 
 
 def _remove(connection: Connection, runner: str) -> None:

@@ -91,10 +91,10 @@ class SessionQueries(NodeQueries):
             if leases:
                 take_leases(connection, leases.runner, leases.taken)
                 delete_leases(connection, leases.runner, leases.released)
-                if leases.counts is not None:
-                    write_counts(connection, leases.runner, leases.counts)
                 if leases.is_offered:
                     delete_work(connection, leases.released)
+                if leases.counts is not None:
+                    write_counts(connection, leases.runner, leases.counts)
             for table, rows in rows_by_table:
                 if rows:
                     append(connection, table, rows)

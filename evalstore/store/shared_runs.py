@@ -53,7 +53,7 @@ class ShareState(NamedTuple):
     is_open: bool
     """Whether the run is still in progress."""
     is_within: bool
-    """Whether the share was within the limit of the run."""
+    """Whether the share, with what was to be reserved, is within the limit of the run."""
     reserved: float
     """What calls in flight of other runners may cost, in USD."""
     spent: float
@@ -102,12 +102,19 @@ class SharedRunQueries(Database):
             ]
 
     def write_share(
-        self, run: str, runner: str, reserved: float, spent: float, counts: Json
+        self,
+        run: str,
+        runner: str,
+        reserved: float,
+        spent: float,
+        counts: Json,
+        *,
+        more: float = 0.0,
     ) -> ShareState:
         """Note what a runner has spent, and what its calls in flight may cost.
 
-        If it is above the limit of the run, nothing more is reserved than before. After the run
-        has been recorded, nothing is noted.
+        `more` is reserved, too, unless it would exceed the limit of the run. After the run has
+        been recorded, nothing is noted.
         """
         text = json.dumps(counts, ensure_ascii=False)
 
@@ -119,18 +126,17 @@ class SharedRunQueries(Database):
             if not rows:
                 return ShareState(is_open=False, is_within=False, reserved=0.0, spent=0.0)
             limit = rows[0][0]
-            own, others_reserved, others_spent = 0.0, 0.0, 0.0
+            others_reserved, others_spent = 0.0, 0.0
             for id, was_reserved, was_spent in connection.execute(
                 "SELECT id, reserved, spent FROM run_shares WHERE run = ?", (as_bytes(run),)
             ).fetchall():
-                if as_digits(id) == runner:
-                    own = was_reserved
-                else:
+                if as_digits(id) != runner:
                     others_reserved += was_reserved
                     others_spent += was_spent
-            total = others_reserved + others_spent + reserved + spent
+            total = others_reserved + others_spent + reserved + spent + more
             is_within = limit is None or total <= limit + _ROUNDING
-            kept = reserved if is_within else min(own, reserved)
+            # What others have counted as spent when they considered this runner dead may be due.
+            kept = reserved + more if is_within else reserved
             connection.execute(
                 "INSERT INTO run_shares (id, run, reserved, spent, counts) VALUES (?, ?, ?, ?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET reserved = excluded.reserved, "

@@ -58,14 +58,13 @@ class WorkRows:
 
         def write(connection: Connection) -> list[str]:
             rows = connection.execute(
-                "SELECT id FROM work WHERE batch = ? AND account = ? AND runner IS NULL "
-                f"ORDER BY place LIMIT ? {connection.dialect.skip_locked}",
-                (self._batch, account, count),
+                "WITH free AS (SELECT id FROM work "
+                "WHERE batch = ? AND account = ? AND runner IS NULL "
+                f"ORDER BY place LIMIT ? {connection.dialect.skip_locked}) "
+                "UPDATE work SET runner = ? WHERE id IN (SELECT id FROM free) RETURNING place, id",
+                (self._batch, account, count, runner),
             ).fetchall()
-            taken = [id for (id,) in rows]
-            if taken:
-                connection.change_in("UPDATE work SET runner = ? WHERE id IN", taken, runner)
-            return [as_digits(id) for id in taken]
+            return [as_digits(id) for _, id in sorted(rows)]
 
         return self._store.write(write)
 

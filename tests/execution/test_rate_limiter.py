@@ -5,6 +5,12 @@ from __future__ import annotations
 from evalstore.execution.rate_limiter import COOL_DOWN, FIRST, RateLimiter
 
 
+def starts(pace: RateLimiter, now: float, *tokens: int) -> list[float]:
+    """Reserve calls with so many tokens, and return when they may start."""
+    turns = [pace.reserve(now, number) for number in tokens]
+    return [pace.start_of(turn, now) for turn in turns]
+
+
 def use(pace: RateLimiter, calls: int) -> None:
     """Answer so many calls that began when all places were taken."""
     for _ in range(calls):
@@ -69,26 +75,71 @@ def test_the_longest_pause_counts() -> None:
 
 def test_calls_are_spread_over_the_minute() -> None:
     pace = RateLimiter(8, requests_per_minute=60)
-    starts = [pace.reserve(100.0, 0) for _ in range(4)]
-    assert starts == [100.0, 100.0, 101.0, 102.0]  # one second's worth is made up for
+    # One second's worth is made up for.
+    assert starts(pace, 100.0, 0, 0, 0, 0) == [100.0, 100.0, 101.0, 102.0]
 
 
 def test_what_was_not_used_for_an_hour_is_not_made_up_for() -> None:
     pace = RateLimiter(8, requests_per_minute=60)
-    pace.reserve(0.0, 0)
-    starts = [pace.reserve(3600.0, 0) for _ in range(3)]
-    assert starts == [3600.0, 3600.0, 3601.0]
+    starts(pace, 0.0, 0)
+    assert starts(pace, 3600.0, 0, 0, 0) == [3600.0, 3600.0, 3601.0]
 
 
 def test_tokens_are_spread_over_the_minute_and_corrected() -> None:
     pace = RateLimiter(8, tokens_per_minute=6000)
-    assert pace.reserve(100.0, 200) == 100.0
-    assert pace.reserve(100.0, 100) == 101.0
+    assert starts(pace, 100.0, 200, 100) == [100.0, 101.0]
     pace.correct(300)
-    assert pace.reserve(100.0, 1) == 105.0
+    assert starts(pace, 100.0, 1) == [105.0]
 
 
 def test_the_narrower_window_decides() -> None:
     pace = RateLimiter(8, requests_per_minute=60, tokens_per_minute=600)
-    pace.reserve(100.0, 100)
-    assert pace.reserve(100.0, 1) == 109.0
+    assert starts(pace, 100.0, 100, 1) == [100.0, 109.0]
+
+
+def test_calls_that_wait_keep_to_a_limit_that_is_shared_meanwhile() -> None:
+    pace = RateLimiter(8, requests_per_minute=60)
+    turns = [pace.reserve(100.0, 0) for _ in range(4)]
+    pace.share(100.0, 2)
+    assert [pace.start_of(turn, 100.0) for turn in turns] == [100.0, 100.0, 102.0, 104.0]
+    pace.share(103.0, 1)
+    assert [pace.start_of(turn, 103.0) for turn in turns[2:]] == [103.0, 103.5]
+    assert starts(pace, 103.5, 0) == [104.5]
+
+
+def test_what_is_due_in_a_pause_is_spread_after_it() -> None:
+    pace = RateLimiter(8, requests_per_minute=60)
+    turns = [pace.reserve(100.0, 0) for _ in range(5)]
+    pace.pause(101.5, 20.0)
+    assert [pace.start_of(turn, 121.5) for turn in turns[3:]] == [122.0, 123.0]
+    pace.pause(102.0, 30.0)
+    assert [pace.start_of(turn, 132.0) for turn in turns[3:]] == [132.5, 133.5]
+    assert starts(pace, 110.0, 0) == [134.5]
+
+
+def test_the_rate_may_change_in_a_pause() -> None:
+    pace = RateLimiter(8, requests_per_minute=60)
+    turns = [pace.reserve(100.0, 0) for _ in range(4)]
+    pace.pause(100.0, 10.0)
+    pace.share(105.0, 2)
+    assert [pace.start_of(turn, 105.0) for turn in turns] == [110.0, 110.0, 112.0, 114.0]
+
+
+def test_after_a_time_without_news_nothing_is_made_up_for() -> None:
+    pace, is_known = RateLimiter(8, requests_per_minute=60), True
+    pace.is_share_current = lambda: is_known
+    pace.share(100.0, 1)
+    turns = [pace.reserve(100.0, 0) for _ in range(4)]
+    is_known = False
+    assert all(pace.start_of(turn, 150.0) > 150.0 for turn in turns)
+    pace.resume(150.0, 5.0)
+    is_known = True
+    assert [pace.start_of(turn, 151.0) for turn in turns[2:]] == [156.0, 157.0]
+
+
+def test_runs_that_begin_together_do_not_call_at_one_moment() -> None:
+    pace = RateLimiter(8, requests_per_minute=60)
+    pace.share(100.0, 30)
+    pace.begin_late(100.0, 0.5)
+    pace.pause(100.0, 5.0)
+    assert starts(pace, 100.0, 0, 0) == [120.0, 150.0]

@@ -15,8 +15,9 @@ from psycopg.types.json import set_json_loads
 
 from evalstore.errors import StoreError
 from evalstore.store.driver import Dialect
+from evalstore.store.postgresql.arrays import ARRAYS, accept_arrays, array_of
 from evalstore.store.postgresql.error_messages import is_lost
-from evalstore.store.postgresql.schema import array_type
+from evalstore.store.postgresql.schema import value_type
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
@@ -89,6 +90,7 @@ def connect(address: DatabaseAddress) -> RawConnection:
                 hint="create one with 'createdb --encoding=UTF8 --template=template0 NAME'",
             )
         set_json_loads(_load_json, raw)
+        accept_arrays(raw)
         raw.execute(sql.SQL(_SETTINGS).format(sql.Identifier(address.schema)))
     except BaseException:
         raw.close()
@@ -185,11 +187,11 @@ class PostgreSQLConnection:
     def select_in(self, statement: str, values: Sequence[Any], rest: str = "") -> list[Any]:
         """Return the rows of a query that ends with `IN`, for these values."""
         query = f"{statement.removesuffix('IN')}= ANY(?) {rest}"
-        return self.execute(query, (list(values),)).fetchall()
+        return self.execute(query, (array_of(values),)).fetchall()
 
     def change_in(self, statement: str, values: Sequence[Any], *before: Any) -> None:
         """Execute a statement that changes rows and ends with `IN`, for these values."""
-        self.execute(f"{statement.removesuffix('IN')}= ANY(?)", (*before, list(values)))
+        self.execute(f"{statement.removesuffix('IN')}= ANY(?)", (*before, array_of(values)))
 
     def count(self, query: str, *parameters: Any) -> int:
         """Return the number that a query with one row and one column returns."""
@@ -202,7 +204,8 @@ class PostgreSQLConnection:
         They are inserted in the order of their ids, so that two transactions do not wait for
         each other.
         """
-        arrays = ", ".join(f"%s::{array_type(kind)}" for kind in table.columns.values())
+        kinds = [value_type(declared) for declared in table.columns.values()]
+        arrays = ", ".join(f"%s::{kind}[]" for kind in kinds)
         names = ", ".join(table.columns)
         statement = (
             f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays}) "
@@ -210,8 +213,9 @@ class PostgreSQLConnection:
         ).encode()
         inserted = 0
         for batch in _batches(sorted(rows, key=lambda row: bytes(row[0]))):
-            columns = [list(column) for column in zip(*batch, strict=True)]
-            inserted += self.raw.execute(statement, columns).rowcount
+            columns = zip(kinds, zip(*batch, strict=True), strict=True)
+            parameters = [ARRAYS[kind](values) for kind, values in columns]
+            inserted += self.raw.execute(statement, parameters).rowcount
         return inserted
 
 

@@ -57,13 +57,12 @@ _VERSION = (
 
 def column_type(declared: str) -> str:
     """Return the type of a column in PostgreSQL; `declared` is that of `TableColumns`."""
-    name, _, rest = declared.partition(" ")
-    return f"{TYPES[name]} {rest}".strip()
+    return f"{value_type(declared)} {declared.partition(' ')[2]}".strip()
 
 
-def array_type(declared: str) -> str:
-    """Return the type of an array of the values of a column."""
-    return f"{TYPES[declared.partition(' ')[0]]}[]"
+def value_type(declared: str) -> str:
+    """Return the type of the values of a column."""
+    return TYPES[declared.partition(" ")[0]]
 
 
 def table_statements(table: TableColumns) -> list[str]:

@@ -1,0 +1,383 @@
+"""`python -m benches.simulated_runners STORE …`: many runners share one run, in virtual time.
+
+They are real executors over a real store, with their leases, work rows, budget and rate limits.
+The provider, the clock and the delays of transactions are simulated: runners come and go, are
+killed, fall asleep and lose their network, and their clocks differ. It prints what came of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import count
+from random import Random
+from typing import Any
+
+from benches.virtual_time import KILLED, RUNNING, Program, VirtualLoop
+from evalstore import hashing
+from evalstore.execution.executor import Executor
+from evalstore.execution.model_calls import Endpoint, Limits, RunEnvironment
+from evalstore.execution.rate_limiter import Account
+from evalstore.execution.run_share import add_shares
+from evalstore.execution.shared_work import SharedWork
+from evalstore.planning.cells import Candidate, Cell, build_cells
+from evalstore.planning.plan import Plan, plan_asks
+from evalstore.planning.pricing import Price
+from evalstore.providers.base import ProviderError
+from evalstore.store import Store
+from evalstore.store.leases import SILENT_SECONDS, LeaseHolder
+from evalstore.store.location import read_location
+from evalstore.values import (
+    Case,
+    CaseFile,
+    Message,
+    ModelVersion,
+    Reply,
+    Request,
+    TestVersion,
+    Text,
+    Usage,
+)
+
+_PRICE = Price("simulated", per_input_token=1e-6, per_output_token=1e-5)
+_MODEL = ModelVersion("simulated", "m")
+_HOUR = 3_600_000_000
+_MINUTE = 60.0
+_RUN = "5" * 32
+_FAILING = 0.01
+"""The part of the calls that fail, and are not paid."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is simulated."""
+
+    seed: int = 1
+    runners: int = 100
+    cases: int = 6_000
+    per_minute: float = 3_000.0
+    """The limit of the account."""
+    limit: float | None = None
+    """The limit of the run's cost, in USD."""
+    concurrency: int = 8
+    killed: int = 15
+    stopped: int = 10
+    """Runners that end because they are asked to."""
+    asleep: int = 20
+    offline: int = 10
+
+
+@dataclass
+class Call:
+    """A call that the provider has accepted."""
+
+    at: float
+    runner: str
+    question: str
+    cost: float
+    """USD; 0 for a call that fails."""
+    is_settled: bool = False
+    """Whether its answer is stored, or known to be lost."""
+
+
+@dataclass
+class Outcome:
+    """What came of a simulation."""
+
+    seconds: float = 0.0
+    """Virtual seconds until the last runner has ended."""
+    answered: float = 0.0
+    """Virtual seconds until the last call."""
+    calls: int = 0
+    paid: int = 0
+    left: int = 0
+    """Questions without an answer."""
+    paid_again: int = 0
+    """Calls for a question that was paid already, and that a runner had not lost."""
+    lost: int = 0
+    """Calls that were in flight when their runners were killed or fell silent, paid again."""
+    spent: float = 0.0
+    """USD"""
+    known: float = 0.0
+    """USD that the run counts as spent, with what dead runners may have paid."""
+    peak: float = 0.0
+    """The most calls in a minute, divided by the limit."""
+    transactions: int = 0
+    uncounted: int = 0
+    """Answers in the store that no share of the run counts."""
+    is_recorded: bool = False
+    states: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+class Provider:
+    """A provider that counts the calls, and forgets nothing."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.calls: list[Call] = []
+
+    def of(self, program: Program) -> _ProviderClient:
+        """Return the client of a runner."""
+        return _ProviderClient(self, program, Random(self._random.random()))
+
+
+class _ProviderClient:
+    def __init__(self, provider: Provider, program: Program, random: Random) -> None:
+        self._provider = provider
+        self._program = program
+        self._random = random
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """Answer after a while."""
+        random = self._random
+        usage = Usage(random.randint(5, 20), random.randint(20, 300))
+        fails = random.random() < _FAILING
+        latency = min(random.lognormvariate(0.7, 0.6), timeout)
+        (part,) = request.messages[0].parts
+        assert isinstance(part, Text)
+        cost = 0.0 if fails else _PRICE.cost(usage).usd
+        loop = self._program.loop
+        call = Call(loop.time(), self._program.name, part.text, cost)
+        self._provider.calls.append(call)
+        await asyncio.sleep(latency)
+        if fails:
+            raise ProviderError("status", "out of order", status=500, retry=True)
+        return Reply("an answer", finish_reason="stop", usage=usage, latency=latency)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+class Simulation:
+    """One run with its runners."""
+
+    def __init__(self, store: Store, scenario: Scenario) -> None:
+        self._store = store
+        self._scenario = scenario
+        self._random = Random(scenario.seed)
+        delays = Random(self._random.random())
+        self._loop = VirtualLoop(lambda: delays.uniform(0.002, 0.03))
+        self._provider = Provider(Random(self._random.random()))
+        self._numbers = count()
+        self._executors: dict[Program, Executor] = {}
+        self._tasks: dict[Program, asyncio.Task[None]] = {}
+        self._excused: Counter[str] = Counter()
+        """Questions -> calls that were in flight when a runner was killed or fell silent."""
+        self._outcome = Outcome()
+        self._cells = self._make_cells()
+        self._duration = _MINUTE * scenario.cases / scenario.per_minute
+
+    def _make_cells(self) -> list[Cell]:
+        contents: dict[str, tuple[str, str]] = {}
+        cases = []
+        for number in range(self._scenario.cases):
+            version = TestVersion((Message("user", (Text(f"Question {number}."),)),))
+            id, content = hashing.identify(hashing.describe_test(version))
+            contents[id] = ("test", content)
+            cases.append(Case("", "", (id,), None, (), (None,)))
+        model, content = hashing.identify(hashing.describe_model(_MODEL))
+        contents[model] = ("model", content)
+        self._store.ensure_versions(contents)
+        files = {"all.md": CaseFile(tuple(cases), None, None)}
+        return build_cells(files, [Candidate("m", model, 0)], [], lambda _path, _case: True)[0]
+
+    # --- the runners
+
+    def _make_plan(self) -> Plan:
+        plan = Plan(cells=list(self._cells))
+        plan_asks(plan, self._store.find_samples({cell.questions[0] for cell in plan.cells}))
+        return plan
+
+    def _begin(self, *, leads: bool = False) -> None:
+        """Start one more program that takes part."""
+        if not leads and self._store.is_remote and not self._store.find_shared_runs():
+            return
+        number = next(self._numbers)
+        program = Program(self._loop, f"runner {number}")
+        self._tasks[program] = program.start(self._take_part(program, number, leads=leads))
+
+    async def _take_part(self, program: Program, number: int, *, leads: bool) -> None:
+        scenario, random = self._scenario, Random(self._random.random())
+        skew = random.randint(-_HOUR, _HOUR)
+        holder = LeaseHolder(f"{random.getrandbits(128):032x}", f"machine {number}", 1, "", 0)
+        environment = RunEnvironment(
+            now=lambda: 50 * _HOUR + skew + int(1e6 * self._loop.time()),
+            nonce=lambda: f"{random.getrandbits(64):016x}",
+            monotonic=self._loop.time,
+            uptime=self._loop.time,
+            runner=lambda: holder,
+            jitter=random.random,
+        )
+        from evalstore.workspace.model_files import Model, ProviderFile
+
+        model = Model("m", ProviderFile("simulated", "simulated"), "m")
+        account = Account("account", "https://provider", requests_per_minute=scenario.per_minute)
+        provider = self._provider.of(program)
+        endpoint = Endpoint(model, _MODEL, provider, _PRICE, 0, account=account)
+        is_shared = self._store.is_remote
+        shared = SharedWork(_RUN, leads, scenario.limit) if is_shared else None
+        limits = Limits(concurrency=scenario.concurrency)
+        executor = Executor(self._store, {"m": endpoint}, {}, limits, environment, shared=shared)
+        self._executors[program] = executor
+        async with executor:
+            await executor.carry_out(self._make_plan())
+            shares = await executor.finish_shared() if is_shared else []
+        if is_shared and shares is not None and self._store.find_shared_runs():
+            add_shares(executor.outcome, shares)
+            stored = sum(map(len, self._find_samples().values()))
+            self._outcome.uncounted = stored - executor.outcome.asked
+            all_shares = self._store.find_shares(_RUN)
+            self._outcome.known = sum(share.spent + share.reserved for share in all_shares)
+            self._outcome.is_recorded = True
+            self._store.remove_shared_runs([_RUN])
+
+    # --- what happens to them
+
+    async def _run(self) -> None:
+        scenario, random, loop = self._scenario, self._random, self._loop
+        self._store.add_shared_run(_RUN, {}, scenario.limit)
+        self._begin(leads=True)
+        for _ in range(scenario.runners - 1):
+            loop.call_later(random.uniform(0.1, 5.0), self._begin)
+        events = [
+            (self._kill, scenario.killed),
+            (self._stop, scenario.stopped),
+            (self._put_to_sleep, scenario.asleep),
+            (self._cut_off, scenario.offline),
+        ]
+        for happen, times in events:
+            for _ in range(times):
+                loop.call_later(random.uniform(1.0, self._duration), happen)
+        while any(not self._is_over(program) for program in self._tasks):
+            if loop.time() > 20 * self._duration + 600:
+                self._outcome.problems.append("the runners do not end")
+                return
+            await asyncio.sleep(1.0)
+
+    def _is_over(self, program: Program) -> bool:
+        return program.state == KILLED or self._tasks[program].done()
+
+    def _choose(self) -> Program | None:
+        running = [
+            program
+            for program, task in self._tasks.items()
+            if program.state == RUNNING and not task.done()
+        ]
+        return self._random.choice(running) if running else None
+
+    def _kill(self) -> None:
+        if program := self._choose():
+            self._excuse(program)
+            program.kill()
+            self._loop.call_later(self._random.uniform(1.0, 10.0), self._begin)
+
+    def _stop(self) -> None:
+        if program := self._choose():
+            executor = self._executors.get(program)
+            # The one that has begun the run ends it for all.
+            if executor and program.name != "runner 0":
+                program.start(_halt(executor))
+                self._loop.call_later(self._random.uniform(1.0, 10.0), self._begin)
+
+    def _put_to_sleep(self) -> None:
+        if program := self._choose():
+            self._fall_silent(program, program.sleep)
+
+    def _cut_off(self) -> None:
+        if program := self._choose():
+
+            def cut(seconds: float) -> None:
+                program.offline_until = self._loop.time() + seconds
+                if seconds > SILENT_SECONDS / 2:
+                    # Until it counts itself as silent, it makes calls.
+                    self._loop.call_later(SILENT_SECONDS, self._excuse, program)
+
+            self._fall_silent(program, cut)
+
+    def _fall_silent(self, program: Program, fall: Any) -> None:
+        seconds = self._random.choice((3.0, 10.0, 20.0, 40.0, 90.0))
+        if seconds > SILENT_SECONDS / 2:
+            self._excuse(program)
+        fall(seconds)
+
+    def _excuse(self, program: Program) -> None:
+        """Note the calls of a runner that are in flight, whose answers it may lose."""
+        stored = self._find_samples()
+        ids = self._questions
+        for call in self._provider.calls:
+            if call.runner == program.name and call.cost and not call.is_settled:
+                call.is_settled = True
+                if ids[call.question] not in stored:
+                    self._excused[call.question] += 1
+
+    @property
+    def _questions(self) -> dict[str, str]:
+        return {f"Question {number}.": cell.questions[0] for number, cell in enumerate(self._cells)}
+
+    def _find_samples(self) -> dict[str, list[Any]]:
+        return self._store.find_samples(cell.questions[0] for cell in self._cells)
+
+    # --- what came of it
+
+    def simulate(self) -> Outcome:
+        """Simulate it until all runners have ended."""
+        self._loop.run_until_complete(self._run())
+        outcome, calls = self._outcome, self._provider.calls
+        for program, task in self._tasks.items():
+            if task.done() and (error := task.exception()):
+                outcome.problems.append(f"{program.name}: {error!r}")
+        paid = [call for call in calls if call.cost]
+        times = Counter(call.question for call in paid)
+        outcome.seconds = round(self._loop.time(), 3)
+        outcome.answered = round(max(call.at for call in calls), 3)
+        outcome.calls, outcome.paid = len(calls), len(paid)
+        outcome.left = self._scenario.cases - len(self._find_samples())
+        for question, number in times.items():
+            excused = min(number - 1, self._excused[question])
+            outcome.lost += excused
+            outcome.paid_again += number - 1 - excused
+        outcome.spent = round(sum(call.cost for call in paid), 6)
+        outcome.peak = round(_peak([call.at for call in calls]) / self._scenario.per_minute, 4)
+        outcome.transactions = self._loop.handed_over
+        outcome.states = dict(Counter(program.state for program in self._tasks))
+        return outcome
+
+
+async def _halt(executor: Executor) -> None:
+    executor.outcome.interrupted = True
+    executor.halt()
+
+
+def _peak(times: list[float]) -> int:
+    """Return the most of these times in a minute."""
+    times = sorted(times)
+    return max(bisect_left(times, at + _MINUTE) - index for index, at in enumerate(times))
+
+
+def main() -> Iterator[str]:
+    """Simulate what the arguments say."""
+    parser = argparse.ArgumentParser(prog="python -m benches.simulated_runners")
+    parser.add_argument("store")
+    for name, value in asdict(Scenario()).items():
+        kind = float if name == "limit" else type(value)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=value)
+    arguments = vars(parser.parse_args())
+    location = read_location(arguments.pop("store"))
+    store = Store.open(location, create=True)
+    simulation = Simulation(store, Scenario(**arguments))
+    yield json.dumps(asdict(simulation.simulate()))
+
+
+if __name__ == "__main__":
+    logging.getLogger("asyncio").disabled = True
+    for line in main():
+        print(line, flush=True)
+    os._exit(0)  # the programs that were killed have nothing to clean up
