@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from evalstore.store.table_columns import TableColumns
 
 _CONNECT_SECONDS = "10"
+_IDLE_SECONDS = 120
+"""The most seconds that a transaction waits for this program: stopped, it holds up no other."""
 _STREAMED = 2_000
 """Rows that are fetched together from a query that is streamed."""
 _INSERTED_BYTES = 32 * 2**20
@@ -77,9 +79,10 @@ def connect(address: DatabaseAddress) -> RawConnection:
         set_json_loads(_load_json, raw)
         accept_arrays(raw)
         raw.execute(
-            sql.SQL("SET search_path TO {}; SET client_min_messages TO warning").format(
-                sql.Identifier(address.schema)
-            )
+            sql.SQL(
+                "SET search_path TO {}; SET client_min_messages TO warning; "
+                "SET idle_in_transaction_session_timeout TO {}"
+            ).format(sql.Identifier(address.schema), f"{_IDLE_SECONDS}s")
         )
     except BaseException:
         raw.close()
