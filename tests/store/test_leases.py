@@ -132,6 +132,36 @@ def test_a_runner_that_was_considered_dead_is_told_so_and_goes_on(store: Store) 
     assert not other.has(A)
 
 
+def test_a_runner_that_asks_for_its_lease_is_not_considered_dead_the_moment_after(
+    store: Store,
+) -> None:
+    clock = Clock()
+    other, ours = elsewhere(Leases(store)), Leases(store, monotonic=clock)
+    other.claim([A])
+    ours.claim([A])
+    while clock.seconds <= SILENT_SECONDS:
+        clock.seconds += BEAT_SECONDS
+        ours.find_alive(())  # looks at nobody
+    assert other.has(A)
+    assert ours.claim([A]) == set()
+    seen = other.runner
+    assert other.has(A)
+    with store.writing() as connection:
+        assert not module._delete_silent(connection, seen)
+        assert module._delete_silent(connection, other.runner)
+
+
+def test_the_dead_are_removed_by_whoever_beats(store: Store) -> None:
+    clock = Clock()
+    other, ours = elsewhere(Leases(store)), Leases(store, monotonic=clock)
+    other.claim([A])
+    ours.claim([B])
+    pass_time(clock, SILENT_SECONDS + 4 * BEAT_SECONDS, ours)
+    with store.writing() as connection:
+        left = connection.execute("SELECT id FROM runners").fetchall()
+    assert left == [(bytes.fromhex(ours.runner.id),)]
+
+
 def test_live_runners_are_counted_for_each_of_their_accounts(store: Store) -> None:
     clock = Clock()
     ours, second, third = Leases(store, monotonic=clock), Leases(store), elsewhere(Leases(store))

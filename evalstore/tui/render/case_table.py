@@ -36,7 +36,7 @@ _BRIEF = 16
 """The most columns of the title of the last verdicts in a narrow table."""
 _LEAST = MARGIN + 2 * GAP
 """The width of the table without names, candidates and last verdicts."""
-_LAST_RUNS = 9
+_LAST_VERDICTS = 9
 """The least width of the last verdicts."""
 _DENSE, _SPARSE = 11, 8
 """The least width of the column of a candidate, and that of one that has few of the cases."""
@@ -103,7 +103,7 @@ def case_columns(
     unnamed = filtered.unnamed_files & {only_file} if only_file else filtered.unnamed_files
     names = min(_NAME, filtered.file_width) + min(_NAME, row_width)
     least = sum(model.least + GAP for model in models if not model.is_empty)
-    width = max([_LAST_RUNS, *map(columns_of, latest[1:2])])
+    width = max([_LAST_VERDICTS, *map(columns_of, latest[1:2])])
     history = names + _LEAST + width + least if with_history else NEVER
     return [
         Column(

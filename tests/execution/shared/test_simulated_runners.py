@@ -1,0 +1,97 @@
+"""Many runners of one run in virtual time: killed, asleep, cut off, and within all limits.
+
+`benches.simulated_runners` simulates them; it is a program of its own because what it kills must
+not clean up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.postgresql_server import PostgreSQLServer
+
+pytestmark = pytest.mark.extended
+
+ROOT = Path(__file__).parents[3]
+FEW = {"killed": 0, "stopped": 0, "asleep": 0, "offline": 0}
+LIMIT = 0.4
+MOST = 61 / 60 + 1e-4
+"""The calls in any minute, of the limit: one second of unused rate may be used later."""
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the path or the address of a new store."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.db")
+    server: PostgreSQLServer = request.getfixturevalue("postgresql_server")
+    return server.url()
+
+
+def simulate(place: str, **scenario: float) -> dict[str, Any]:
+    """Return what came of a simulation."""
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in scenario.items()]
+    done = subprocess.run(
+        [sys.executable, "-m", "benches.simulated_runners", place, *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    came: dict[str, Any] = json.loads(done.stdout)
+    assert came["problems"] == []
+    return came
+
+
+def test_two_runs_keep_to_the_limit_a_minute_of_one_account(place: str) -> None:
+    came = simulate(place, runners=2, cases=150, per_minute=60, **FEW)
+    assert came["peak"] <= MOST
+    assert (came["left"], came["paid"]) == (0, 150)
+    assert came["calls"] / came["answered"] > 0.8  # of one a second
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_runners_that_are_lost_cost_their_calls_in_flight_at_most(place: str, seed: int) -> None:
+    came = simulate(
+        place,
+        seed=seed,
+        runners=10,
+        cases=400,
+        per_minute=300,
+        killed=3,
+        stopped=1,
+        asleep=4,
+        offline=3,
+    )
+    assert (came["left"], came["paid_again"], came["uncounted"]) == (0, 0, 0)
+    assert came["peak"] <= MOST
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_runners_that_are_lost_spend_no_more_than_all_may(
+    postgresql_server: PostgreSQLServer, seed: int
+) -> None:
+    came = simulate(
+        postgresql_server.url(),
+        seed=seed,
+        runners=10,
+        cases=400,
+        per_minute=300,
+        limit=LIMIT,
+        killed=3,
+        stopped=1,
+        asleep=4,
+        offline=3,
+    )
+    assert LIMIT * 0.9 < came["spent"] <= came["known"] + 1e-9 <= LIMIT + 1e-9
+    assert (came["paid_again"], came["uncounted"], came["is_recorded"]) == (0, 0, True)

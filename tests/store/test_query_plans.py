@@ -1,0 +1,102 @@
+"""The queries of a run in PostgreSQL: none reads a large table from end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from evalstore.results import Failure
+from evalstore.store import Store
+from evalstore.store.leases import Leases
+from evalstore.store.location import read_location
+from evalstore.store.sessions import LeaseChange
+from evalstore.store.work_rows import OfferedItem, WorkRows
+from evalstore.values import Question
+from tests.postgresql_server import PostgreSQLServer, why_not
+from tests.store.sessions import a_session
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+ROWS = 20_000
+ID = "decode(md5('{}' || n), 'hex')"
+FILLED = {
+    "sessions": f"(id, content, question, started) SELECT {ID.format('s')}, "
+    f'\'{{"model": "m", "turns": []}}\', {ID.format("q")}, n',
+    "evaluations": "(id, content, subject, evaluation, evaluator, started, verdict) "
+    f"SELECT {ID.format('e')}, '{{}}', {ID.format('s')}, '', '', n, 'pass'",
+    "failures": f"(id, content, question, at) SELECT {ID.format('f')}, '{{}}', {ID.format('q')}, n",
+    "leases": f"(id, runner) SELECT {ID.format('l')}, {ID.format('r')}",
+    "work": "(id, batch, account, place, runner) SELECT "
+    f"{ID.format('w')}, {ID.format('b')}, 'a', n, {ID.format('r')}",
+    "tests": f"(id, content) SELECT {ID.format('t')}, '{{}}'",
+}
+KEYS = [f"{number:032x}" for number in range(40)]
+
+
+def ask(store: Store, leases: Leases) -> None:
+    rows = WorkRows(store, leases, "b" * 32)
+    rows.offer([OfferedItem(key, "a") for key in KEYS])
+    assert rows.take("a", 20) == KEYS[:20]
+    assert leases.claim(KEYS[:20]) == set(KEYS[:20])
+    rows.is_left("a")
+    assert store.find_samples(KEYS) == {}
+    assert store.find_votes(KEYS) == {}
+    assert store.find_failed(KEYS) == {}
+    store.load_contents("test", KEYS)
+
+
+def answer(store: Store, leases: Leases) -> None:
+    ask(store, leases)
+    sessions = {}
+    for key in KEYS[:20]:
+        id, session, content = a_session(Question(key, None, "c" * 32, 0))
+        sessions[id] = (session, content)
+    change = LeaseChange(leases.runner.id, KEYS[30:], KEYS[:20], "{}", is_offered=True)
+    store.record(sessions, failures=[a_failure(KEYS[21])], leases=change)
+    assert leases.has(KEYS[30])
+
+
+def live(store: Store, leases: Leases) -> None:
+    leases.accounts = frozenset({"a"})
+    leases.count_sharers()
+    leases.beat()
+    leases.leave()
+
+
+def a_failure(question: str) -> Failure:
+    return Failure(question, None, None, "status", "no", 1, "n")
+
+
+@pytest.mark.parametrize("work", [ask, answer, live])
+def test_a_run_reads_no_large_table_from_end_to_end(
+    postgresql_server: PostgreSQLServer, work: Callable[[Store, Leases], None]
+) -> None:
+    import psycopg
+
+    url = postgresql_server.url()
+    schema = url.rpartition("=")[2]
+    host, user = postgresql_server.host, postgresql_server.user
+    Store.open(read_location(url), create=True).close()
+
+    def scans(raw: Any) -> dict[str, int]:
+        query = "SELECT relname, seq_scan FROM pg_stat_user_tables WHERE schemaname = %s"
+        return {name: count for name, count in raw.execute(query, (schema,)) if name in FILLED}
+
+    with psycopg.connect(host=host, user=user, dbname="postgres", autocommit=True) as raw:
+        raw.execute(f"SET search_path TO {schema}")
+        for table, rows in FILLED.items():
+            raw.execute(
+                f"INSERT INTO {table} {rows} FROM generate_series(1, {ROWS}) AS numbers (n)"
+            )
+            raw.execute(f"ANALYZE {table}")
+    with psycopg.connect(host=host, user=user, dbname="postgres", autocommit=True) as raw:
+        before = scans(raw)
+        with closing(Store.open(read_location(url))) as store:
+            work(store, Leases(store))
+            with store.snapshot() as connection:
+                # The statistics of a connection are counted once a second otherwise.
+                connection.execute("SELECT pg_stat_force_next_flush()")
+        assert scans(raw) == before
