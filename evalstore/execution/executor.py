@@ -95,6 +95,8 @@ class Executor:
             failures=Counter(),
         )
         self._bursts = BurstLimit()
+        self._records = False
+        """Whether this runner has begun a shared run and will record it now."""
         self._background: _Background | None = None
         self._execution: PlanExecution | None = None
         """The execution of the current plan; None between plans."""
@@ -145,7 +147,9 @@ class Executor:
             await wait_uninterrupted(writer.finish(self._background.writing))
         finally:
             try:
-                await wait_uninterrupted(asyncio.to_thread(self.sharing.release_all))
+                await wait_uninterrupted(
+                    asyncio.to_thread(self.sharing.release_all, stays=self._records)
+                )
             finally:
                 endpoints = self._resources.endpoints.all()
                 for provider in {
@@ -198,6 +202,7 @@ class Executor:
             ):
                 return None
             if not at_work:
+                self._records = leads
                 return shares
             if self.outcome.interrupted and not was_interrupted:
                 was_interrupted = True

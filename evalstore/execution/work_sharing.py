@@ -346,6 +346,6 @@ class WorkSharing:
         """Return whether this run holds the lease on a key."""
         return await asyncio.to_thread(self._leases.has, key)
 
-    def release_all(self) -> None:
+    def release_all(self, *, stays: bool = False) -> None:
         """Release all leases."""
-        self._leases.leave()
+        self._leases.leave(stays=stays)

@@ -270,10 +270,11 @@ class Leases:
             self._seen.clear()
         self._last_contact = now
 
-    def leave(self) -> None:
-        """Release all leases."""
+    def leave(self, *, stays: bool = False) -> None:
+        """Release all leases; with `stays`, others see this runner until its run is recorded."""
         if self._joined:
-            self._store.write(lambda connection: _remove(connection, self.runner.id))
+            release = _release if stays else _remove
+            self._store.write(lambda connection: release(connection, self.runner.id))
             self._joined = False
 
 
@@ -321,10 +322,14 @@ def _delete_silent(connection: Connection, runner: LeaseHolder) -> bool:
     return connection.execute(statement, (as_bytes(runner.id), runner.beat)).rowcount > 0
 
 
-def _remove(connection: Connection, runner: str) -> None:
+def _release(connection: Connection, runner: str) -> None:
     connection.execute("DELETE FROM leases WHERE runner = ?", (as_bytes(runner),))
     free_work(connection, runner)
     settle_dead_share(connection, runner)
+
+
+def _remove(connection: Connection, runner: str) -> None:
+    _release(connection, runner)
     for table in (RUNNER_ACCOUNTS, RUNNERS):
         connection.execute(f"DELETE FROM {table.name} WHERE id = ?", (as_bytes(runner),))
 

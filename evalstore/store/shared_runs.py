@@ -11,7 +11,14 @@ from evalstore import hashing
 from evalstore.runs import Run, describe_run
 from evalstore.store.database import Database, ensure
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.table_columns import RUN_SHARES, RUNS, SHARED_RUNS, WORK
+from evalstore.store.table_columns import (
+    RUN_SHARES,
+    RUNNER_ACCOUNTS,
+    RUNNERS,
+    RUNS,
+    SHARED_RUNS,
+    WORK,
+)
 
 if TYPE_CHECKING:
     from evalstore.store.driver import Connection
@@ -173,6 +180,10 @@ class SharedRunQueries(Database):
 
 def _remove(connection: Connection, id: str) -> bool:
     key = (as_bytes(id),)
+    # The runner that has begun the run stays until here, so that no other one records it.
+    leader = f"SELECT id FROM {RUN_SHARES.name} WHERE run = ? AND counts LIKE '%\"leads\": true%'"
+    for table in (RUNNER_ACCOUNTS, RUNNERS):
+        connection.execute(f"DELETE FROM {table.name} WHERE id IN ({leader})", key)
     connection.execute(f"DELETE FROM {RUN_SHARES.name} WHERE run = ?", key)
     removed = connection.execute(f"DELETE FROM {SHARED_RUNS.name} WHERE id = ?", key).rowcount
     if not connection.execute(f"SELECT id FROM {SHARED_RUNS.name} LIMIT 1").fetchall():

@@ -454,3 +454,16 @@ def test_a_place_is_a_machine_since_its_start_and_a_namespace(
     assert module._machine_id() == f"{platform.node()} b00t pid:[1]"
     boot.unlink()
     assert module._machine_id() == platform.node() != ""
+
+
+def test_the_runner_that_has_begun_a_run_is_seen_until_it_is_recorded(store: Store) -> None:
+    """Else another one, which looks just then, would record it as a dead runner's."""
+    first, second = Leases(store), Leases(store)
+    store.add_shared_run("a" * 32, {}, None)
+    first.claim(["b" * 32])
+    store.write_share("a" * 32, first.runner.id, 0.0, 0.0, {"leads": True, "ended": True})
+    first.leave(stays=True)
+    assert second.claim(["b" * 32]) == {"b" * 32}
+    assert second.find_alive([first.runner.id]) == {first.runner.id}
+    store.remove_shared_runs(["a" * 32])
+    assert second.find_alive([first.runner.id]) == set()
