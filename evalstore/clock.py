@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 import time
 from datetime import UTC, datetime
-from time import monotonic_ns
+from time import clock_gettime, monotonic, monotonic_ns
+
+_UPTIME = getattr(
+    time, {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}.get(sys.platform, ""), None
+)
+"""The clock of the system that goes on while it sleeps; elsewhere that of `time.monotonic` does."""
 
 
 def uptime() -> float:
     """Return the seconds of a clock that goes on while the machine sleeps."""
-    # Elsewhere, the clock of `time.monotonic` goes on.
-    name = {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}.get(sys.platform)
-    return time.monotonic() if name is None else time.clock_gettime(getattr(time, name))
+    return monotonic() if _UPTIME is None else clock_gettime(_UPTIME)
 
 
 def now() -> int:

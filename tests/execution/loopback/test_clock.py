@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -32,9 +31,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(
-        "evalstore.clock.time", SimpleNamespace(**{**vars(time), "time_ns": clock.time_ns})
-    )
+    monkeypatch.setattr("evalstore.clock.time", SimpleNamespace(time_ns=clock.time_ns))
     return clock
 
 
