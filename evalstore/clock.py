@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from datetime import UTC, datetime
-from time import monotonic_ns
+from time import monotonic, monotonic_ns
+
+_SLEEPLESS = getattr(
+    time, {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}.get(sys.platform, ""), None
+)
+"""The clock that goes on while the machine sleeps; None where that is the clock of `monotonic`."""
+_read_clock = getattr(time, "clock_gettime", None)
 
 
 def uptime() -> float:
     """Return the seconds of a clock that goes on while the machine sleeps."""
-    # Elsewhere, the clock of `time.monotonic` goes on.
-    name = {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}.get(sys.platform)
-    return time.monotonic() if name is None else time.clock_gettime(getattr(time, name))
+    return monotonic() if _SLEEPLESS is None or _read_clock is None else _read_clock(_SLEEPLESS)
 
 
 def now() -> int:
