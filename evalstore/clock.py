@@ -7,16 +7,16 @@ import time
 from datetime import UTC, datetime
 from time import monotonic, monotonic_ns
 
-_SLEEPLESS = getattr(
+_UPTIME = getattr(
     time, {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}.get(sys.platform, ""), None
 )
-"""The clock that goes on while the machine sleeps; None where that is the clock of `monotonic`."""
-_read_clock = getattr(time, "clock_gettime", None)
+"""The clock of the system that goes on while it sleeps; elsewhere that of `time.monotonic` does."""
+_read = getattr(time, "clock_gettime", None)  # Windows has none
 
 
 def uptime() -> float:
     """Return the seconds of a clock that goes on while the machine sleeps."""
-    return monotonic() if _SLEEPLESS is None or _read_clock is None else _read_clock(_SLEEPLESS)
+    return monotonic() if _UPTIME is None or _read is None else _read(_UPTIME)
 
 
 def now() -> int:
