@@ -81,7 +81,7 @@ class Setting:
     """Cases of the HTML report, a multiple of 20."""
     draws: int = 4_000
     """Pairs of runs that are simulated for each figure of the statistics."""
-    simulated: tuple[int, int] = (100, 6_000)
+    simulated: tuple[int, int] = (100, 4_000)
     """Runners that are simulated, and the cases of their run."""
     team: int = 6_000
     """Items that several runners store."""

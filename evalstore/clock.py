@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from datetime import UTC, datetime
-from time import clock_gettime, monotonic, monotonic_ns
+from time import monotonic, monotonic_ns
 
 _UPTIME = getattr(
     time, {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}.get(sys.platform, ""), None
 )
 """The clock of the system that goes on while it sleeps; elsewhere that of `time.monotonic` does."""
+_read = getattr(time, "clock_gettime", None)  # Windows has none
 
 
 def uptime() -> float:
     """Return the seconds of a clock that goes on while the machine sleeps."""
-    return monotonic() if _UPTIME is None else clock_gettime(_UPTIME)
+    return monotonic() if _UPTIME is None or _read is None else _read(_UPTIME)
 
 
 def now() -> int:

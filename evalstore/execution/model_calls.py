@@ -206,8 +206,8 @@ class ModelCaller:
         """Wait until the account may be called; raises `CallFailed` when it must not be."""
         self._require_callable(model, attempts)
         monotonic = self._environment.monotonic
-        turn = limiter.reserve(monotonic(), tokens)
-        while (wait := limiter.start_of(turn, now := monotonic()) - now) > 0:
+        slot = limiter.reserve(monotonic(), tokens)
+        while (wait := limiter.start_of(slot, now := monotonic()) - now) > 0:
             await self._pause(wait)
             self._require_callable(model, attempts)
 

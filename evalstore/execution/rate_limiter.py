@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.5
 """Seconds until it is checked again whether there is news of the other programs."""
 
 
-class Turn(NamedTuple):
+class Slot(NamedTuple):
     """The place of a call among those of its account; None where there is no limit."""
 
     request: float | None
@@ -107,24 +107,24 @@ class RateLimiter:
             for window in self._windows:
                 window.stop(now, self._paused_until)
 
-    def reserve(self, now: float, tokens: int) -> Turn:
+    def reserve(self, now: float, tokens: int) -> Slot:
         """Reserve a call with this many tokens; `start_of` returns when it may start."""
-        return Turn(
+        return Slot(
             self._requests.reserve(now, 1) if self._requests else None,
             self._tokens.reserve(now, tokens) if self._tokens else None,
         )
 
-    def start_of(self, turn: Turn, now: float) -> float:
+    def start_of(self, slot: Slot, now: float) -> float:
         """Return when a reserved call may start, as far as is known now.
 
         It may start later if the account pauses or more programs share it meanwhile, so callers
         that have waited ask again.
         """
         start = max(now, self._paused_until)
-        if self._requests and turn.request is not None:
-            start = max(start, self._requests.time_of(turn.request))
-        if self._tokens and turn.tokens is not None:
-            start = max(start, self._tokens.time_of(turn.tokens))
+        if self._requests and slot.request is not None:
+            start = max(start, self._requests.time_of(slot.request))
+        if self._tokens and slot.tokens is not None:
+            start = max(start, self._tokens.time_of(slot.tokens))
         return start if self.is_share_current() else max(start, now + _LOOK_SECONDS)
 
     @property
