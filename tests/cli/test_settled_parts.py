@@ -9,12 +9,14 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from evalstore.operations import run_plans, stats
+from evalstore.operations import run, run_plans, run_record, stats
 from evalstore.planning import cell_batches, settled_parts
 from evalstore.planning.settled_parts import SettledParts
+from evalstore.runs import Run
 from evalstore.store import case_chunks, case_files
 from evalstore.values import Json
 from evalstore.workspace import digest_set
@@ -22,6 +24,7 @@ from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
+from tests.postgresql_server import PostgreSQLServer
 
 pytestmark = pytest.mark.extended
 
@@ -223,6 +226,84 @@ def test_rows_that_share_a_question_are_planned(
     for _ in range(3):
         run_both(evalstore, place, monkeypatch)
         compare(evalstore, place)
+
+
+@pytest.mark.parametrize("options", [("--attempts", "1"), ("--refresh",), ("-k", "country_7")])
+def test_status_tells_outcomes_as_it_does_without_settled_parts(
+    place: Path, evalstore: Evalstore, options: tuple[str, ...]
+) -> None:
+    """A run that counts other answers has other verdicts than what is settled."""
+    tree(place, {"evalstore.yaml": "candidates: [one]\nattempts: 2\nverdict: all\n"})
+    evalstore("run", "--yes", "--fail-on", "none")
+    evalstore("label", "tests/rows.md::country=country 7", "pass")
+    compare(evalstore, place)
+    evalstore("run", "--yes", "--fail-on", "none", *options)
+    compare(evalstore, place)
+    evalstore("label", "tests/rows.md::country=country 7", "fail")
+    compare(evalstore, place)
+
+
+def test_outcomes_are_told_when_a_newer_run_has_other_verdicts(
+    place: Path, evalstore: Evalstore, found: list[int]
+) -> None:
+    """What the newest run of a file has is compared, and not what the cache knows."""
+    evalstore("run", "--yes", "--fail-on", "none")
+    edited = FILES["models/one.yaml"].replace("Oslo 1", "Rome")
+    settings = "candidates: [one]\nattempts: 2\nverdict: all\n"
+    tree(place, {"evalstore.yaml": settings, "models/one.yaml": edited})
+    evalstore("run", "--yes", "--fail-on", "none")
+    evalstore("status")
+    assert found[-1] > 2
+    ran = evalstore("run", "--yes", "--fail-on", "none", "--attempts", "1")
+    assert "0 new answers" in ran.stdout, ran
+    status = json.loads(evalstore("status", "--json").stdout)
+    assert status["broke"] > 100, status
+    compare(evalstore, place)
+
+
+def test_a_label_that_another_program_gives_during_a_run_is_seen(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = "tests/rows.md::country=country 7"
+    evalstore("run", "--yes", "--fail-on", "none")
+    write_rows(place, [*ROWS[:-1], {"country": "new", "capital": "Oslo"}])
+    record = run_record.record
+
+    def label_first(*arguments: Any) -> Run:
+        """Label a case of a part that is settled while the run has planned it already."""
+        monkeypatch.setattr(run, "record", record)
+        labelled = evalstore("label", row, "fail")
+        assert labelled.exit_code == 0, labelled
+        return record(*arguments)
+
+    monkeypatch.setattr(run, "record", label_first)
+    assert "1 new answer" in evalstore("run", "--yes", "--fail-on", "none").stdout
+    assert failing(evalstore, row) == ["pass"]
+    run_both(evalstore, place, monkeypatch)
+    assert failing(evalstore, row) == ["fail"]
+    compare(evalstore, place)
+
+
+def failing(evalstore: Evalstore, row: str) -> list[str]:
+    """The verdicts of a row in the newest run."""
+    lines = map(json.loads, evalstore("export", "@", "--format", "jsonl").stdout.splitlines())
+    return [line["verdict"] for line in lines if f"{line['file']}::{line['row']}" == row]
+
+
+def test_a_store_on_a_server_has_no_settled_parts(
+    place: Path, evalstore: Evalstore, found: list[int], postgresql_server: PostgreSQLServer
+) -> None:
+    store = ("--store", postgresql_server.url())
+    row = "tests/rows.md::country=country 7"
+    first = evalstore("run", "--yes", "--fail-on", "none", *store)
+    assert "201 new answers" in first.stdout, first
+    assert evalstore("label", row, "fail", *store).exit_code == 0
+    again = json.loads(evalstore("run", "--json", "--fail-on", "none", *store).stdout)
+    assert (again["asked"], again["reused"]) == (0, 201)
+    changed = json.loads(evalstore("diff", "@~1", "@", "--json", *store).stdout)
+    assert len(changed["broke"]) == 1
+    assert not any(found)
+    assert not (place / ".evalstore/settled").exists()
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", None])
