@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
-_MOST_RUNS = 10
+_MOST_RUNS = 3
 """The most runs whose verdicts are compared with those before."""
 _MOST_RESULTS = 20_000
 """About the most results of them that are compared, so that the list comes at once."""

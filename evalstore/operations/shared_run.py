@@ -103,7 +103,7 @@ def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[
         "files": {**_read_applications(project), **_read_files(workspace)},
         "config": workspace.config.name,
         "overrides": list(project.location.overrides),
-        "snapshot": origin.snapshot,
+        "cases": origin.snapshot,
         "started": origin.started,
         "selection": origin.selection,
         "message": origin.message,
@@ -178,7 +178,7 @@ def restore_origin(run: SharedRun) -> RunOrigin:
     """Return where a run in progress comes from."""
     described = run.description
     return RunOrigin(
-        described["snapshot"],
+        described["cases"],
         described["started"],
         described["selection"],
         described["message"],

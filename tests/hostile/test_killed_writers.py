@@ -15,6 +15,7 @@ import pytest
 
 from evalstore.cli.main import main
 from evalstore.store import migrations
+from evalstore.store.table_columns import COORDINATION
 from tests.builders import tree
 from tests.hostile.conftest import CALLS, Program
 from tests.hostile.forking import Ended
@@ -145,7 +146,7 @@ def age(store: Path) -> None:
     """Make a store what the first version of the program made."""
     assert migrations.KNOWN[0] == "0001"
     with closing(sqlite3.connect(store)) as database:
-        database.executescript("DROP TABLE runners; DROP TABLE leases")
+        database.executescript("; ".join(f"DROP TABLE {table.name}" for table in COORDINATION))
         database.execute("UPDATE alembic_version SET version_num = '0001'")
         database.commit()
 
