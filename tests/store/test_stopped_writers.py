@@ -26,7 +26,7 @@ def test_a_program_that_is_stopped_in_a_transaction_holds_up_the_others_for_a_wh
         stack.enter_context(pytest.raises(StoreError))  # its connection is gone
         with stopped.writing() as connection:
             setting = "idle_in_transaction_session_timeout"
-            assert connection.execute(f"SHOW {setting}").fetchall() == [("2min",)]
+            assert connection.execute(f"SHOW {setting}").fetchall() == [("1min",)]
             connection.execute(f"SET LOCAL {setting} TO '100ms'")
             connection.execute("SELECT * FROM shared_runs FOR UPDATE")
             assert other.write_share(RUN, A, 0.0, 0.0, {}).is_open
