@@ -2,7 +2,7 @@
 
 They are real executors over a real store, with their leases, work rows, budget and rate limits.
 The provider, the clock and the delays of transactions are simulated: runners come and go, are
-killed, fall asleep and lose their network, and their clocks differ. It prints what came of it.
+killed, fall asleep and lose their network, and their clocks differ. It prints what they have paid.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ class Simulation:
     def _find_samples(self) -> dict[str, list[Any]]:
         return self._store.find_samples(cell.questions[0] for cell in self._cells)
 
-    # --- what came of it
+    # --- results
 
     def simulate(self) -> Outcome:
         """Simulate it until all runners have ended."""

@@ -77,11 +77,11 @@ class SharedBudget:
         """Reserve these costs together if they fit, else one after the other."""
         if len(batch) > 1 and await self._try(batch):
             return
-        for one in batch:
+        for call in batch:
             delay = _FIRST_LOOK
-            while not one[1].done() and not await self._try([one]):
+            while not call[1].done() and not await self._try([call]):
                 if not self._calls_in_flight and not self._share.reserved_elsewhere:
-                    _answer(one[1], granted=False)
+                    _answer(call[1], granted=False)
                     break
                 self._settled.clear()
                 with suppress(TimeoutError):
