@@ -122,7 +122,8 @@ class DaskRunners:
                     self._cluster = LocalCluster(
                         n_workers=self._count or len(os.sched_getaffinity(0)),
                         threads_per_worker=1,
-                        dashboard_address=None,
+                        # Any free port: a usual one may be in use, of which dask warns.
+                        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                         silence_logs=logging.CRITICAL,
                     )
                 address = self._cluster

@@ -7,10 +7,11 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[3]
+USUAL_PORT = 8787
+"""Of a scheduler's web server."""
 JSON = "~~~checks\n- json:\n~~~\n"
 
 
@@ -40,7 +43,8 @@ class Cluster:
         self._file = folder / "scheduler.json"
         self.log = folder / "log"
         self.processes: list[subprocess.Popen[bytes]] = []
-        self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        ports = ("--port", "0", "--dashboard-address", "127.0.0.1:0", "--no-dashboard")
+        self._start("scheduler", "--host", "127.0.0.1", *ports)
         wait_until(lambda: self._file.exists() and self._file.read_text().endswith("}"))
 
     @property
@@ -214,13 +218,17 @@ def test_the_password_of_the_store_is_not_sent_to_dask(team: Team, cluster: Clus
 def test_a_cluster_of_this_machine_is_started_and_ended(team: Team) -> None:
     team.write(300, below=JSON)
     gate = Gate(team.server)
-    process = team.start(
-        *("run", "--json", "--executor", "dask", "--scheduler", "local", "--workers", "2")
-    )
-    wait_until(lambda: len(at_work(team)) == 3)
-    pids = at_work(team)
-    gate.open()
-    _, err = process.communicate(timeout=SECONDS)
+    with socket.socket() as usual:
+        with suppress(OSError):  # somebody else has it
+            usual.bind(("127.0.0.1", USUAL_PORT))
+        usual.listen()
+        process = team.start(
+            *("run", "--json", "--executor", "dask", "--scheduler", "local", "--workers", "2")
+        )
+        wait_until(lambda: len(at_work(team)) == 3)
+        pids = at_work(team)
+        gate.open()
+        _, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, err) == (0, "")
     assert (len(team.asked), set(team.asked.values())) == (300, {1})
     assert not any(map(is_alive, pids))
