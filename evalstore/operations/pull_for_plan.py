@@ -48,17 +48,19 @@ def pull_for_plan(
     *,
     baseline: str | None = None,
     with_history: bool | None = None,
+    to_push: bool = False,
     listener: CopyListener | None = None,
 ) -> PullReport:
     """Copy the answers and judgements that a run with this selection would ask for.
 
     `with_history` adds the runs that tell whether a failure is a regression; None: where all cases
-    are selected. With a `baseline`, a revision, only its run is added. Raises `EvalstoreError`,
-    also when earlier runs are needed and the remote is not complete yet.
+    are selected. With a `baseline`, a revision, only its run is added. With `to_push`, a push
+    follows, so indexes are read as a whole now. Raises `EvalstoreError`, also when earlier runs are
+    needed and the remote is not complete yet.
     """
     with open_remote(location, remote, create=True) as opened:
         require_remote(opened.files)
-        received = opened.cache.refresh(opened.files, partly=True)
+        received = opened.cache.refresh(opened.files, partly=not to_push)
         listener = listener or CopyListener()
         selection = selection or SelectionOptions()
         if with_history and not opened.cache.records.list_runs():
@@ -79,7 +81,7 @@ def pull_for_plan(
             received += pull.pulled.bytes_received
             if is_last or (has_indexes and not pull.pulled.missing_packs):
                 break
-            again = opened.cache.refresh(opened.files, partly=has_indexes)
+            again = opened.cache.refresh(opened.files, partly=has_indexes and not to_push)
             received += again
             if has_indexes and not again:  # nobody has replaced packs meanwhile
                 break

@@ -382,16 +382,27 @@ def job(
     with stores.opened(finished / ".evalstore/store.db") as store:
         stores.push(store, FolderFiles(tmp_path / "remote"))
 
-    def pull(name: str, files: FolderFiles) -> PullReport:
+    def pull(name: str, files: FolderFiles, *, to_push: bool = False) -> PullReport:
         workspace = tmp_path / name
         if not workspace.exists():
             shutil.copytree(finished, workspace, ignore=shutil.ignore_patterns(".evalstore"))
             with (workspace / "evalstore.yaml").open("a") as settings:
                 settings.write("remotes: {origin: shared}\n")
         monkeypatch.setattr("evalstore.operations.open_remote.open_files", lambda *_: files)
-        return pull_for_plan(Location(workspace))
+        return pull_for_plan(Location(workspace), to_push=to_push)
 
     return pull
+
+
+def test_where_a_push_follows_indexes_are_read_as_a_whole_at_once(
+    job: Callable[..., PullReport], tmp_path: Path
+) -> None:
+    root = tmp_path / "remote"
+    files = Noting(root)
+    assert job("job", files, to_push=True).records == job("other", FolderFiles(root)).records
+    (index,) = root.glob("indexes/*.idx")
+    assert files.of_indexes() == index.stat().st_size
+    assert not any(name.endswith(".parts") for name in files.sizes)
 
 
 def test_a_pull_for_the_plan_that_is_killed_anywhere_is_completed_by_the_next(
