@@ -29,17 +29,17 @@ _MEMORY, _FIRST, _AGAIN = 300, 6, 100
 def sharing(setting: Setting) -> Iterator[Figure]:
     """Copy many rows, the few that a plan asks for, and none of a million."""
     yield from _copies(setting)
+    yield from _for_plan(setting)
     yield from _nothing(setting)
 
 
 def _copies(setting: Setting) -> Iterator[Figure]:
     folder = setting.folder / "sharing"
-    ann, bob, late, team = (folder / name for name in ("ann", "bob", "late", "team"))
+    ann, bob, team = (folder / name for name in ("ann", "bob", "team"))
     cases = setting.rows // _ROWS_OF_CASE
     rows.make_rows(ann, cases)
     _share(ann)
     run(program(ann, "run", "--fail-on", "none"))
-    shutil.copytree(ann, late)
     shutil.copytree(ann, bob, ignore=shutil.ignore_patterns(".evalstore"))
     floors = [
         run([sys.executable, "-m", "benches.sharing_floor", *map(str, arguments)])
@@ -60,6 +60,17 @@ def _copies(setting: Setting) -> Iterator[Figure]:
         _measure(setting, bob, name)
     grown = _size(team) - before
     yield figure("sharing", "growth by pushes and pulls of nothing", grown, "bytes", most=0)
+
+
+def _for_plan(setting: Setting) -> Iterator[Figure]:
+    """Pull a few of many cases: what others have changed, and what a machine has never had."""
+    folder, cases = setting.folder / "for-plan", setting.rows
+    ann, late, job = (folder / name for name in ("ann", "late", "job"))
+    rows.make_rows(ann, cases)
+    _share(ann)
+    run(program(ann, "run", "--fail-on", "none"))
+    shutil.copytree(ann, late)
+    _measure(setting, ann, "push")
     for edition, (title, unit, most) in enumerate(
         (("without a cache", "MiB", _FIRST), ("again", "KiB", _AGAIN)), start=1
     ):
@@ -69,12 +80,24 @@ def _copies(setting: Setting) -> Iterator[Figure]:
         run(program(ann, "run", "--fail-on", "none"))
         _measure(setting, ann, "push")
         cost, report = _measure(setting, late, "pull", "--for-plan")
-        if report["records"]["answers"] < _CHANGED:
-            raise RuntimeError(f"a pull for the plan has copied only {report['records']}")
-        received = report["bytesReceived"] / (KIB**2 if unit == "MiB" else KIB)
-        title = f"pull --for-plan, {_CHANGED} of {cases:,} cases, {title}"
-        yield figure("sharing", f"{title}: received", received, unit, most=most)
-        yield figure("sharing", f"{title}: CPU", cost.cpu, "s")
+        title = f"pull --for-plan, {_CHANGED} changed of {cases:,} cases, {title}"
+        yield from _received(title, cost, report, unit, most)
+    rows.make_rows(job, _CHANGED)
+    run(_allowed(setting, job, "remote", "add", "origin", "../team"))
+    output = setting.folder / "sharing.json"
+    cost = run(_trusting(setting, sys.executable, "-m", "benches.chosen_cases", str(job)), output)
+    title = f"{_CHANGED} of {cases:,} cases for an empty store"
+    yield from _received(title, cost, json.loads(output.read_text("utf-8")), "MiB", _FIRST)
+
+
+def _received(
+    title: str, cost: Cost, report: dict[str, Any], unit: str, most: int
+) -> Iterator[Figure]:
+    if report["records"]["answers"] < _CHANGED:
+        raise RuntimeError(f"a pull for the plan has copied only {report['records']}")
+    received = report["bytesReceived"] / (KIB**2 if unit == "MiB" else KIB)
+    yield figure("sharing", f"{title}: received", received, unit, most=most)
+    yield figure("sharing", f"{title}: CPU", cost.cpu, "s")
 
 
 def _copy(title: str, cost: Cost, floor: Cost) -> Iterator[Figure]:
@@ -119,8 +142,12 @@ def _measure(setting: Setting, root: Path, *arguments: str) -> tuple[Cost, dict[
 
 def _allowed(setting: Setting, root: Path, *arguments: str) -> list[str]:
     """The command line of evalstore that may use the remote; the user's own file is untouched."""
-    trusted = f"EVALSTORE_TRUST_FILE={setting.folder / 'trusted'}"
-    return ["env", trusted, *program(root, "--allow-outside", "--quiet", *arguments)]
+    return _trusting(setting, *program(root, "--allow-outside", "--quiet", *arguments))
+
+
+def _trusting(setting: Setting, *command: str) -> list[str]:
+    """The command with a file of its own for what is trusted."""
+    return ["env", f"EVALSTORE_TRUST_FILE={setting.folder / 'trusted'}", *command]
 
 
 def _size(folder: Path) -> int:

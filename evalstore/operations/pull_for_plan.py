@@ -29,6 +29,7 @@ from evalstore.planning.results import as_result, compute_results
 from evalstore.sharing.layout import require_remote
 from evalstore.sharing.progress import CopyListener
 from evalstore.sharing.pull_referenced import ReferencedPull
+from evalstore.sharing.remote_files import MissingFileError
 from evalstore.store.revisions import resolve_remote_run
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.table_columns import RUNS
@@ -47,34 +48,42 @@ def pull_for_plan(
     *,
     baseline: str | None = None,
     with_history: bool | None = None,
+    to_push: bool = False,
     listener: CopyListener | None = None,
 ) -> PullReport:
     """Copy the answers and judgements that a run with this selection would ask for.
 
     `with_history` adds the runs that tell whether a failure is a regression; None: where all cases
-    are selected. With a `baseline`, a revision, only its run is added. Raises `EvalstoreError`,
-    also when earlier runs are needed and the remote is not complete yet.
+    are selected. With a `baseline`, a revision, only its run is added. With `to_push`, a push
+    follows, so indexes are read as a whole now. Raises `EvalstoreError`, also when earlier runs are
+    needed and the remote is not complete yet.
     """
     with open_remote(location, remote, create=True) as opened:
         require_remote(opened.files)
-        received = opened.cache.refresh(opened.files)
+        received = opened.cache.refresh(opened.files, partly=not to_push)
         listener = listener or CopyListener()
         selection = selection or SelectionOptions()
         if with_history and not opened.cache.records.list_runs():
             location.warn(f"'{opened.name}' has no runs: no failure can be told from a regression")
         wanted = _History(baseline, not selection.narrows if with_history is None else with_history)
         copied: Counter[str] = Counter()
-        again = 0
         for is_last in (False, True):
-            received += again
             pull = ReferencedPull(opened.store, opened.files, opened.cache, listener)
-            _pull(location, selection, opened, wanted, pull)
+            has_indexes = True
+            try:
+                _pull(location, selection, opened, wanted, pull)
+            except MissingFileError:  # a clean-up has replaced an index that was read in part
+                require_remote(opened.files)
+                if is_last:
+                    raise
+                has_indexes = False
             copied.update(pull.by_table)
             received += pull.pulled.bytes_received
-            if is_last or not pull.pulled.missing_packs:
+            if is_last or (has_indexes and not pull.pulled.missing_packs):
                 break
-            again = opened.cache.refresh(opened.files)
-            if not again:  # nobody has replaced packs meanwhile
+            again = opened.cache.refresh(opened.files, partly=has_indexes and not to_push)
+            received += again
+            if has_indexes and not again:  # nobody has replaced packs meanwhile
                 break
         report = PullReport(
             opened.name,

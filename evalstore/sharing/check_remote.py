@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, short
+from evalstore.sharing.index_parts import LARGEST_PARTS, check_parts
 from evalstore.sharing.indexes import LARGEST_INDEX, DamagedIndexError, read_index
 from evalstore.sharing.layout import (
     INDEXES,
@@ -18,6 +19,7 @@ from evalstore.sharing.layout import (
     SIGNATURE,
     digest_of_index,
     pack_name,
+    read_parts_name,
     require_remote,
     sha256,
 )
@@ -74,8 +76,8 @@ class RemoteCheck:
     newer: int = 0
     """Rows of a newer program, which cannot be checked."""
     remove: list[str] = field(default_factory=list)
-    """The damaged files, the indexes that list them, and their signatures: without them, a push
-    writes their rows again."""
+    """The damaged files, the indexes that list them, and what belongs to these: without them, a
+    push writes their rows again."""
 
 
 def check_remote(
@@ -107,6 +109,8 @@ class _Check:
         self.result = RemoteCheck()
         self._indexes: set[str] = set()
         """All files in the folder of the indexes."""
+        self._parts: dict[str, list[str]] = {}
+        """The files with the parts of indexes."""
         self._damaged: set[str] = set()
         """The files that a push does not write again as long as they are there."""
         self._missing: set[str] = set()
@@ -119,6 +123,9 @@ class _Check:
         """Check each index, and note the packs and rows that it lists."""
         self._indexes = {file.name for file in self._files.iterate(INDEXES)}
         for name in sorted(self._indexes):
+            if of := read_parts_name(name):
+                self._parts.setdefault(of[0], []).append(name)
+        for name in sorted(self._indexes):
             digest = digest_of_index(name)
             if digest is None:
                 continue  # readers ignore it
@@ -130,6 +137,18 @@ class _Check:
                 continue
             try:
                 self._note_index(name, data)
+            except DamagedIndexError as error:
+                self._report(name, str(error))
+                continue
+            for beside in self._parts.get(name, ()):
+                self._check_parts(beside, data)
+
+    def _check_parts(self, name: str, data: bytes) -> None:
+        """Check a file with the parts of an index, which has these bytes."""
+        parts = self._read(name, LARGEST_PARTS)
+        if parts is not None:
+            try:
+                check_parts(data, parts, name)
             except DamagedIndexError as error:
                 self._report(name, str(error))
 
@@ -241,8 +260,9 @@ class _Check:
 
     def repair(self) -> None:
         """Find the files without which a push writes their rows again; called at the end."""
-        signatures = {name + SIGNATURE for name in self._damaged} & self._indexes
-        self.result.remove = sorted((self._damaged - self._missing) | signatures)
+        beside = {name + SIGNATURE for name in self._damaged} & self._indexes
+        beside.update(parts for name in self._damaged for parts in self._parts.get(name, ()))
+        self.result.remove = sorted((self._damaged - self._missing) | beside)
 
     def _read(self, name: str, most: int, digest: str | None = None) -> bytes | None:
         """Return the bytes of a file; None, and a problem is reported, when it is damaged.

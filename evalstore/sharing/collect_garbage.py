@@ -106,7 +106,7 @@ class GarbageCollection:
         """Return the time of the remote, where the age of a file matters."""
         survey = self._survey
         unlisted = survey.packs.keys() - survey.find_listed_packs()
-        is_needed = survey.marks or unlisted or survey.has_clock
+        is_needed = survey.marks or unlisted or survey.has_clock or survey.find_lone_parts()
         return read_time(self._files) if is_needed and not self._dry_run else now()
 
     def _forget_void_marks(self) -> None:
@@ -150,7 +150,9 @@ class GarbageCollection:
             packs = compaction.small_packs()
             replaced.indexes += len(compaction.indexes)
             replaced.packs += len(packs)
-            replaced.size += sum(index.size for index in compaction.indexes)
+            replaced.size += sum(
+                index.size + self._survey.size_beside(index.name) for index in compaction.indexes
+            )
             replaced.size += sum(pack.size for pack in packs)
         if compactions and not self._dry_run:
             self._survey.read_indexes()
@@ -174,6 +176,11 @@ class GarbageCollection:
             write_mark(self._files, (), abandoned)
 
     def _delete(self) -> None:
+        for file in self._survey.find_lone_parts():  # left by a killed push or clean-up
+            if self._is_old(file.modified):
+                self.result.deleted.size += file.size
+                if not self._dry_run:
+                    self._files.delete(file.name)
         expired = [mark for mark in self._survey.marks if self._is_old(mark.modified)]
         if not expired:
             return
@@ -196,11 +203,13 @@ class GarbageCollection:
     def _delete_index(self, name: str) -> None:
         index = self._survey.indexes.pop(name)
         self.result.deleted.indexes += 1
-        self.result.deleted.size += index.size + self._survey.signatures.get(name, 0)
+        self.result.deleted.size += index.size + self._survey.size_beside(name)
         if not self._dry_run:
             self._files.delete(name)
             if name in self._survey.signatures:
                 self._files.delete(name + SIGNATURE)
+            for file in self._survey.parts.get(name, ()):
+                self._files.delete(file.name)
 
     def _delete_pack(self, digest: str) -> None:
         self.result.deleted.packs += 1
@@ -245,5 +254,5 @@ class GarbageCollection:
         waiting.indexes = len(indexes)
         waiting.packs = len(packs)
         waiting.size = sum(
-            survey.indexes[name].size + survey.signatures.get(name, 0) for name in indexes
+            survey.indexes[name].size + survey.size_beside(name) for name in indexes
         ) + sum(survey.packs[digest].size for digest in packs)

@@ -8,13 +8,14 @@ belongs to one set of rules; with others it is made again.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from evalstore.errors import RemoteError
 from evalstore.sharing.acceptance import ACCEPT_ALL, HINTS, REASONS, Acceptance, Decision
 from evalstore.sharing.index_cache_file import FORMAT, Origin, make_tables, open_file
+from evalstore.sharing.index_parts import LARGEST_PARTS, read_parts
 from evalstore.sharing.indexed_records import IndexedRecords, Push
 from evalstore.sharing.indexes import (
     LARGEST_INDEX,
@@ -23,12 +24,21 @@ from evalstore.sharing.indexes import (
     IndexHeader,
     NewerIndexError,
     read_index,
+    read_rest,
 )
-from evalstore.sharing.layout import INDEXES, SIGNATURE, digest_of_index, reading_order, sha256
+from evalstore.sharing.layout import (
+    INDEXES,
+    SIGNATURE,
+    digest_of_index,
+    read_parts_name,
+    reading_order,
+    sha256,
+)
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, RemoteFiles
 from evalstore.sharing.replaced_indexes import ReplacedIndexes
 from evalstore.sharing.signatures import LARGEST_SIGNATURE
 from evalstore.sharing.temporary_tables import file_errors, temporary_errors
+from evalstore.sharing.unread_ids import TABLES, UnreadIds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,13 +58,22 @@ class RefusedPush(NamedTuple):
     """One of `REASONS`."""
 
 
+class _Added(NamedTuple):
+    """The numbers of an index in the cache."""
+
+    source: int
+    first_pack: int
+
+
 class IndexCache:
     """Reads the index files of a remote that count; `records` are those that they list."""
 
     def __init__(self, connection: sqlite3.Connection, rules: Acceptance = ACCEPT_ALL) -> None:
         self._connection = connection
         self.records = IndexedRecords(connection)
-        self._replaced = ReplacedIndexes(connection, by_all=not rules.identity)
+        self.unread = UnreadIds(connection)
+        """The records of index files that were read in part."""
+        self._replaced = ReplacedIndexes(connection, self.unread, by_all=not rules.identity)
         self.rules = rules
 
     @classmethod
@@ -72,17 +91,17 @@ class IndexCache:
         with closing(connection), file_errors(path) if path else temporary_errors():
             yield cls(connection, rules)
 
-    def refresh(self, files: RemoteFiles) -> int:
+    def refresh(self, files: RemoteFiles, *, partly: bool = False) -> int:
         """Read the index files that are not in the cache; returns how many bytes were read.
 
-        One that was refused is read again when it has another signature, and one that another
-        replaces is not read. Raises `RemoteError` for an index that is damaged, unless it is
-        refused.
+        With `partly`, the ids in large ones are left unread, but for those of runs. One that was
+        refused is read again when it has another signature, and one that another replaces is not
+        read. Raises `RemoteError` for an index that is damaged, unless it is refused.
         """
-        read, is_whole = self._refresh(files)
-        return read if is_whole else read + self._refresh(files)[0]
+        read, is_whole = self._refresh(files, partly=partly)
+        return read if is_whole else read + self._refresh(files, partly=partly)[0]
 
-    def _refresh(self, files: RemoteFiles) -> tuple[int, bool]:
+    def _refresh(self, files: RemoteFiles, *, partly: bool) -> tuple[int, bool]:
         """Return how many bytes were read, and whether every index was there that was listed."""
         known, refused = self._load_names()  # first: another program may push meanwhile
         found = {file.name: file for file in files.iterate(INDEXES)}
@@ -90,6 +109,7 @@ class IndexCache:
         if (known | set(refused)) - listed:  # the remote was emptied, or cleaned up
             self._clear()
             known, refused = set(), {}
+        parts = self._find_parts(files, found) if partly else {}
         read, is_whole = 0, True
         for name in reading_order(listed - known):
             signature = found.get(name + SIGNATURE) if self.rules.requires_signatures else None
@@ -97,10 +117,23 @@ class IndexCache:
             is_refused = name in refused and refused[name] == version
             if not is_refused and not self._replaced.contains(name):
                 try:
-                    read += self._read(files, name, signature, version)
+                    read += self._read_partly(files, name, parts.get(name)) or self._read(
+                        files, name, signature, version
+                    )
                 except MissingFileError:
                     is_whole = False  # a clean-up of the remote has replaced it
+        try:
+            read += self.unread.load_table(files, "runs") if partly else self.unread.load_all(files)
+        except MissingFileError:
+            is_whole = False
         return read, is_whole
+
+    def _find_parts(self, files: RemoteFiles, names: Iterable[str]) -> dict[str, str]:
+        """Return the index files of which parts can be read -> the files with their parts."""
+        if self.rules.requires_signatures or not files.reads_parts:
+            return {}
+        parts = ((read_parts_name(name), name) for name in sorted(names, reverse=True))
+        return {of[0]: name for of, name in parts if of}
 
     def _load_names(self) -> tuple[set[str], dict[str, str | None]]:
         """Return the indexes that count, and those that do not with their signatures' versions."""
@@ -125,23 +158,45 @@ class IndexCache:
             header = None
         decision = self.rules.decide(data, header, _read_signature(files, signature))
         if decision.refusal is not None:
-            self._refuse(name, data, header, decision, version)
+            self._refuse(name, header, decision, version)
             return len(data)
-        try:
+        hint = f"remove '{name}', and push again from a store that has its rows"
+        with _explained(files, name, hint):
             self.add(name, data, decision.writer)
-        except DamagedIndexError as error:
-            raise RemoteError(
-                f"the remote '{files.address}' is damaged: '{name}': {error}",
-                hint="install a newer version"
-                if isinstance(error, NewerIndexError)
-                else f"remove '{name}', and push again from a store that has its rows",
-            ) from error
         return len(data)
+
+    def _read_partly(self, files: RemoteFiles, name: str, parts: str | None) -> int:
+        """Read an index file without its ids if another file has its parts; returns the bytes.
+
+        They are 0 if it must be read as a whole.
+        """
+        try:
+            data = files.read(parts, LARGEST_PARTS) if parts else b""
+        except MissingFileError:
+            return 0
+        if not parts or not data:
+            return 0
+        with _explained(files, parts, f"remove '{parts}': without it, the whole index is read"):
+            header, (*blocks, rest) = read_parts(data, parts)
+        decision = self.rules.decide(b"", header, None)
+        if decision.refusal is not None:
+            self._refuse(name, header, decision, None)
+            return len(data)
+        start = blocks[-1].start if blocks else rest.start
+        piece = files.read_range(name, start, rest.end - start)
+        with _explained(files, name, "'evalstore fsck --remote' lists what is wrong"):
+            last = piece[rest.start - start :]
+            rest.require_sound(last)
+            with self._adding(name, header, decision.writer) as added:
+                if added:
+                    self.unread.add(added.source, blocks, read_rest(header, last), added.first_pack)
+        if added and blocks:  # most pushes have all of their runs there
+            self.unread.note_last(files, added.source, piece)
+        return len(data) + len(piece)
 
     def _refuse(
         self,
         name: str,
-        data: bytes,
         header: IndexHeader | None,
         decision: Decision,
         version: str | None,
@@ -153,7 +208,8 @@ class IndexCache:
     def _clear(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection:
-            for table in ("records", "packs", "indexes", "refused", "replaced", "range_hashes"):
+            tables = ("records", "packs", "indexes", "refused", "replaced", "range_hashes")
+            for table in (*tables, *TABLES):
                 self._connection.execute(f"DELETE FROM {table}")
 
     def add(self, name: str, data: bytes, writer: str) -> None:
@@ -162,13 +218,40 @@ class IndexCache:
         Raises `DamagedIndexError`.
         """
         header, records = read_index(data)
+        with self._adding(name, header, writer) as added:
+            if added is None:
+                return
+            count = self._connection.executemany(
+                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    (
+                        entry.table,
+                        entry.id,
+                        None if key == NO_KEY else key,
+                        added.first_pack + pack,
+                        entry.offset,
+                        entry.length,
+                        pushed,
+                    )
+                    for pack, entry, key, pushed in records
+                ),
+            ).rowcount
+            self._connection.execute(
+                "UPDATE indexes SET records = ? WHERE number = ?", (max(count, 0), added.source)
+            )
+
+    @contextmanager
+    def _adding(self, name: str, header: IndexHeader, writer: str) -> Iterator[_Added | None]:
+        """Add an index and its packs, and in the block, its records; None if it need not be."""
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             if connection.execute("SELECT 1 FROM indexes WHERE name = ?", (name,)).fetchone():
-                return  # another program was faster
+                yield None  # another program was faster
+                return
             connection.execute("DELETE FROM refused WHERE name = ?", (name,))
             if self._replaced.settle(name, writer):
+                yield None
                 return
             connection.execute("DELETE FROM range_hashes")
             self._replaced.add(header.replaces, writer)
@@ -176,7 +259,7 @@ class IndexCache:
                 "INSERT INTO indexes (name, writer, created, records) VALUES (?, ?, ?, 0)",
                 (name, writer, header.created),
             )
-            source = cursor.lastrowid
+            source = cursor.lastrowid or 0
             (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM packs").fetchone()
             connection.executemany(
                 "INSERT INTO packs VALUES (?, ?, ?, ?)",
@@ -185,24 +268,7 @@ class IndexCache:
                     for position, pack in enumerate(header.packs, start=1)
                 ],
             )
-            added = connection.executemany(
-                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    (
-                        entry.table,
-                        entry.id,
-                        None if key == NO_KEY else key,
-                        last + 1 + pack,
-                        entry.offset,
-                        entry.length,
-                        pushed,
-                    )
-                    for pack, entry, key, pushed in records
-                ),
-            ).rowcount
-            connection.execute(
-                "UPDATE indexes SET records = ? WHERE number = ?", (max(added, 0), source)
-            )
+            yield _Added(source, last + 1)
 
     def list_pushes(self) -> list[Push]:
         """Return the index files, oldest first."""
@@ -227,6 +293,18 @@ class IndexCache:
                 hint=HINTS[decision.refusal],
             )
         return decision.writer
+
+
+@contextmanager
+def _explained(files: RemoteFiles, name: str, hint: str) -> Iterator[None]:
+    """Translate `DamagedIndexError` into `RemoteError` with the name of the file."""
+    try:
+        yield
+    except DamagedIndexError as error:
+        raise RemoteError(
+            f"the remote '{files.address}' is damaged: '{name}': {error}",
+            hint="install a newer version" if isinstance(error, NewerIndexError) else hint,
+        ) from error
 
 
 def _read_signature(files: RemoteFiles, signature: ListedFile | None) -> bytes | None:

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from evalstore.sharing.range_hashes import SCHEMA as RANGE_HASHES
 from evalstore.sharing.replaced_indexes import SCHEMA as REPLACED
+from evalstore.sharing.unread_ids import SCHEMA as UNREAD
 from evalstore.store.sqlite.connection import harden
 
-FORMAT = 5
+FORMAT = 6
 _BUSY_SECONDS = 10.0
 _SCHEMA = """
 CREATE TABLE origin (format INTEGER NOT NULL, address TEXT NOT NULL, rules TEXT NOT NULL);
@@ -95,6 +96,6 @@ def _is_usable(connection: sqlite3.Connection, origin: Origin) -> bool:
 
 def make_tables(connection: sqlite3.Connection, origin: Origin) -> None:
     """Make the tables of a cache."""
-    for statement in [*_SCHEMA.split(";"), REPLACED, RANGE_HASHES]:
+    for statement in [*_SCHEMA.split(";"), *UNREAD.split(";"), REPLACED, RANGE_HASHES]:
         connection.execute(statement)
     connection.execute("INSERT INTO origin VALUES (?, ?, ?)", origin)

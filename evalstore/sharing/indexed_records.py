@@ -97,8 +97,15 @@ class IndexedRecords:
         return set(self.find_keys(table, keys))
 
     def find_keys(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the ids of the records of a table with one of these lookup keys -> the key."""
-        query = "SELECT id, lookup FROM records WHERE kind = ? AND lookup IN"
+        """Return the ids of the records of a table with one of these lookup keys -> the key.
+
+        In place of those that were not loaded yet are others, which no record has.
+        """
+        query = (
+            "SELECT id, lookup FROM (SELECT id, lookup, kind FROM records UNION ALL SELECT "
+            "CAST(printf('%08x%08x', block, position) AS BLOB), lookup, kind FROM unread_records) "
+            "WHERE kind = ? AND lookup IN"
+        )
         found: dict[bytes, bytes] = {}
         for begin in range(0, len(keys), _AT_ONCE):
             batch = keys[begin : begin + _AT_ONCE]
@@ -132,8 +139,11 @@ class IndexedRecords:
     def count_unknown(self) -> int:
         """Return how many records are of tables that only a newer program knows."""
         numbers = ", ".join(map(str, TABLE_NAMES))
-        query = f"SELECT count(*) FROM records WHERE kind NOT IN ({numbers})"
-        return int(self._connection.execute(query).fetchone()[0])
+        tables = ("records", "unread_records")
+        counts = [
+            f"(SELECT count(*) FROM {table} WHERE kind NOT IN ({numbers}))" for table in tables
+        ]
+        return int(self._connection.execute(f"SELECT {' + '.join(counts)}").fetchone()[0])
 
     def count_bytes(self) -> int:
         """Return the bytes of all packs of the remote."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import sqlite3
 
+    from evalstore.sharing.unread_ids import UnreadIds
+
 SCHEMA = """
 CREATE TABLE replaced (
     name TEXT NOT NULL, writer TEXT NOT NULL, is_known INTEGER NOT NULL, PRIMARY KEY (name, writer)
@@ -24,9 +26,10 @@ when it was read, and is of the same writer."""
 class ReplacedIndexes:
     """The part of an `IndexCache` about indexes that others replace."""
 
-    def __init__(self, connection: sqlite3.Connection, *, by_all: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, unread: UnreadIds, *, by_all: bool) -> None:
         """Use a connection; with `by_all`, indexes of other writers may replace an index, too."""
         self._connection = connection
+        self._unread = unread
         self._by_all = by_all
 
     def contains(self, name: str) -> bool:
@@ -49,6 +52,7 @@ class ReplacedIndexes:
             note = "INSERT OR IGNORE INTO replaced VALUES (?, ?, ?)"
             self._connection.execute(note, (name, writer, row is not None))
         if numbers:
+            self._unread.forget(numbers)
             sources = ", ".join(map(str, numbers))
             packs = f"SELECT number FROM packs WHERE source IN ({sources})"
             self._connection.execute(f"DELETE FROM records WHERE pack IN ({packs})")

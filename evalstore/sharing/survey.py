@@ -20,6 +20,7 @@ from evalstore.sharing.layout import (
     SIGNATURE,
     digest_of_index,
     digest_of_pack,
+    read_parts_name,
 )
 from evalstore.sharing.layout import sha256 as hash_bytes
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, UnreadableFileError
@@ -72,11 +73,18 @@ class RemoteSurvey:
         self.indexes: dict[str, SurveyedIndex] = {}
         self.signatures: dict[str, int] = {}
         """The bytes of the signatures, by the names of their indexes."""
+        self.parts: dict[str, list[ListedFile]] = {}
+        """The files with the parts of indexes, by the names of these, which may be missing."""
         self.read_indexes()
 
     def read_indexes(self) -> None:
         """Read the index files that are new, and forget those that are gone."""
-        sizes = {file.name: file.size for file in self._files.iterate(INDEXES)}
+        listed = list(self._files.iterate(INDEXES))
+        self.parts = {}
+        for file in listed:
+            if of := read_parts_name(file.name):
+                self.parts.setdefault(of[0], []).append(file)
+        sizes = {file.name: file.size for file in listed}
         names = [name for name in sizes if digest_of_index(name)]
         self.signatures = {
             name.removesuffix(SIGNATURE): size
@@ -147,6 +155,20 @@ class RemoteSurvey:
         if decision.refusal is not None:
             return None
         return PushGroup(decision.writer, header.writer, is_signed)
+
+    def find_lone_parts(self) -> list[ListedFile]:
+        """Return the files with parts of indexes that are not there, or no longer."""
+        return [
+            file
+            for name, files in sorted(self.parts.items())
+            if name not in self.indexes
+            for file in files
+        ]
+
+    def size_beside(self, name: str) -> int:
+        """Return the bytes of the files that only belong to an index: signature and parts."""
+        parts = sum(file.size for file in self.parts.get(name, ()))
+        return self.signatures.get(name, 0) + parts
 
     def find_replaced(self) -> set[str]:
         """Return the indexes that others of their group replace, as these say themselves."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.sharing import index_parts
 from evalstore.sharing.folder import FolderFiles
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
@@ -81,3 +82,10 @@ def empty(tmp_path: Path) -> Iterator[Store]:
 def remote(tmp_path: Path) -> FolderFiles:
     """A place that is not a remote yet."""
     return FolderFiles(tmp_path / "remote")
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indexes with several parts, also for few rows."""
+    monkeypatch.setattr(index_parts, "_FEWEST", 2)
+    monkeypatch.setattr(index_parts, "_BLOCK", 3)

@@ -23,7 +23,7 @@ from evalstore.store.records import CheckedRecord
 from tests.sharing import stores
 from tests.sharing.test_interruptions import MOST, Killed, Scheduled
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("small_parts")]
 
 Rows = set[tuple[str, bytes]]
 ONLY_BOB = Acceptance(writers=frozenset({"Bob"}))

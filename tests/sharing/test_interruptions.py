@@ -24,7 +24,7 @@ from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, check_record
 from tests.sharing import stores
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("small_parts")]
 
 MOST = 60
 """More operations than a push or a pull of these tests makes."""

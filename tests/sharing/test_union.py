@@ -21,6 +21,7 @@ from evalstore.store.fsck import check_store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, IdSnapshot
 from tests.sharing import stores
 
+pytestmark = pytest.mark.usefixtures("small_parts")
 _numbers = itertools.count()
 STORES, REMOTES = 3, 2
 STEPS = st.lists(
