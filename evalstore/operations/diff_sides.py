@@ -23,6 +23,7 @@ from evalstore.reports.case_edits import with_cases
 from evalstore.reports.comparison import CellIndex, Comparison, Pair, compare
 from evalstore.reports.file_pairs import pair_alike, pair_files
 from evalstore.results import Result
+from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries, read_results
 from evalstore.store.revisions import resolve_run
@@ -202,32 +203,33 @@ def real_path(file: str) -> str:
     return file.removesuffix(_OTHER)
 
 
-def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
+def comparable(side: Side, other: Side, selection: Selection, finder: CaseFinder) -> list[Result]:
     """Return the selected results of a side, without cases that the other side did not run.
 
     Results with a system prompt that the case had not on the other side stay: it is new or gone.
     """
     places = _all_places(other.results)
-    rows: dict[str, dict[tuple[str, str], tuple[str | None, ...]]] = {}
-
-    def counts(result: Result) -> bool:
-        if not selection.covers_file(result.file):
-            return False
-        if not places.isdisjoint(_places(result)):
-            return True
+    selected = [result for result in side.results if selection.covers_file(result.file)]
+    unpaired: dict[str, list[Result]] = {}
+    """Results without a partner in files that the other side has, by the node of its cases."""
+    for result in selected:
         node = other.nodes.get(result.file)
-        if node is None or (other.models is not None and result.model not in other.models):
-            return True
-        if node not in rows:
-            cases = other.files[node].cases
-            rows[node] = {name: case.prompts for case in cases for name in _names(case)}
-        had = (rows[node].get(name) for name in _names(result))
-        return not any(
-            prompts and (result.prompt in prompts or result.prompt_number < len(prompts))
-            for prompts in had
-        )
-
-    return [result for result in side.results if counts(result)]
+        is_asked = other.models is None or result.model in other.models
+        if node and is_asked and places.isdisjoint(_places(result)):
+            unpaired.setdefault(node, []).append(result)
+    left_out: set[Result] = set()
+    for node, results in unpaired.items():
+        texts = {text for result in results for _, text in _names(result)}
+        cases = finder.find(other.files[node], texts)
+        rows = {name: case.prompts for case in cases for name in _names(case)}
+        for result in results:
+            had = (rows.get(name) for name in _names(result))
+            if any(
+                prompts and (result.prompt in prompts or result.prompt_number < len(prompts))
+                for prompts in had
+            ):
+                left_out.add(result)
+    return [result for result in selected if result not in left_out]
 
 
 def _names(row: Case | Result) -> tuple[tuple[str, str], ...]:
@@ -260,6 +262,7 @@ def compare_sides(
     selection: Selection,
     candidates: Callable[[str], Any] = str,
     counts: RunFilter = every_run,
+    finder: CaseFinder | None = None,
 ) -> tuple[Side, Comparison]:
     """Return the older side with the verdicts that it lacks, and its comparison with the newer one.
 
@@ -267,8 +270,9 @@ def compare_sides(
     are filled in from earlier runs that count.
     """
     filled = _fill_older_side(store, folder, was, now, selection, counts)
-    pair = comparable(filled, now, selection), comparable(now, filled, selection)
-    return filled, compare(*pair, candidates)
+    finder = finder or CaseFinder(store)
+    old = comparable(filled, now, selection, finder)
+    return filled, compare(old, comparable(now, filled, selection, finder), candidates)
 
 
 def _fill_older_side(

@@ -17,6 +17,7 @@ from evalstore.planning.row_index import RowIndex
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import find_same
+from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import iterate_entries, results_of
 from evalstore.values import CaseFile
@@ -226,7 +227,7 @@ def _find_edits(
     """Yield the edits of each version since the previous one."""
     pairs = list(pairwise(versions))
     compared = {now.run.id: (files[was.node], files[now.node]) for was, now in pairs}
-    edits = find_edits(VersionReader(store), compared, name)
+    edits = find_edits(VersionReader(store), compared, CaseFinder(store), name)
     if versions:
         yield (Difference("new"),)
     for was, now in pairs:
