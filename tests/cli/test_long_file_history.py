@@ -134,8 +134,9 @@ class Workspace:
         path = self.chance.choice(sorted(self.files))
         new = f"tests/c{self.chance.randrange(9)}/rows.md"
         if new not in self.files:
-            for known in (self.files, self.heads, self.checks):
-                known[new] = known.pop(path)  # type: ignore[attr-defined, index]
+            self.files[new] = self.files.pop(path)
+            self.heads[new] = self.heads.pop(path)
+            self.checks[new] = self.checks.pop(path)
 
     def edit_check(self) -> None:
         path = self.chance.choice(sorted(self.files))
@@ -229,7 +230,7 @@ def compare(both: Both, workspace: Workspace) -> None:
     both("show", "@", "-v")
 
 
-@pytest.mark.parametrize("seed", range(int(__import__("os").environ.get("FROM", "0")), 40))
+@pytest.mark.parametrize("seed", range(5))
 def test_histories_of_long_files_are_those_of_short_ones(
     tmp_path: Path, evalstore: Evalstore, seed: int
 ) -> None:
@@ -239,6 +240,7 @@ def test_histories_of_long_files_are_those_of_short_ones(
     both = Both(evalstore, roots)
     run = ("run", "--yes", "--quiet", "--fail-on", "none")
     both(*run)
+    assert [(root / ".evalstore/settled").exists() for root in roots] == [True, False]
     for _ in range(4):
         workspace.edit()
         both("diff")
