@@ -18,7 +18,9 @@ _STATUS = (3, 300)
 _RUN = (60, 500)
 """and `run`,"""
 _REPORT = (10, None)
-"""and `diff` and `stats`; the memory of these is only shown."""
+"""and `diff` and `stats`; the memory of these is only shown,"""
+_HISTORY = (10, 300)
+"""but not that of what shows little of the history."""
 _ANY = (None, None)
 _MOST_EDITED = 100_000
 """With more rows the edit of an instruction of all rows is not measured: it takes many minutes."""
@@ -66,13 +68,13 @@ def million(setting: Setting) -> Iterator[Figure]:
         "stats by tag and file", "stats", "--by", "tag", "--by", "file", most=_REPORT
     )
     yield from measure("log", "log", most=_REPORT)
-    yield from measure("log of the file", "log", "tests/capitals.md", most=_REPORT)
-    yield from measure("show of the run", "show", "@", most=_REPORT)
+    yield from measure("log of the file", "log", "tests/capitals.md", most=_HISTORY)
+    yield from measure("show of the run", "show", "@", most=_HISTORY)
     rows.make_rows(root, count, changed=1, edition=1)
     rows.write_settings(root, attempts)
     yield from measure("check, one row edited", "check")
     yield from measure("run, one row edited", *nothing)
-    yield from measure("diff of the runs, one row edited", "diff", "@~1", "@", most=_REPORT)
+    yield from measure("diff of the runs, one row edited", "diff", "@~1", "@", most=_HISTORY)
     if count > _MOST_EDITED:
         return
     rows.write_check(root, 1)

@@ -28,7 +28,7 @@ from evalstore.operations.diff_sides import (
     side_of_candidates,
     workspace_side,
 )
-from evalstore.operations.equal_parts import as_equal, find_equal_parts, share_rows
+from evalstore.operations.equal_parts import as_equal, find_equal_parts, without_rows_of
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.prompt_names import (
@@ -45,6 +45,7 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import compare_models
+from evalstore.store.case_finder import CaseFinder
 from evalstore.store.revisions import WORK, resolve_run
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ if TYPE_CHECKING:
     from evalstore.operations.diff_sides import Side
     from evalstore.planning.project import Project
     from evalstore.runs import Run
+
+
+_MOST_READ = 3
+"""How often the sides are read at most; the last time in whole."""
 
 
 def diff(
@@ -94,15 +99,18 @@ def diff(
         selected = select_cases(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
         candidates = candidate_order(project.settings)
-        filled, comparison = compare_sides(store, folder, was, now, selected, candidates)
+        finder = CaseFinder(store)
+        filled, comparison = compare_sides(
+            store, folder, was, now, selected, candidates, finder=finder
+        )
         comparison.equal = as_equal(equal)
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
         same = find_same_answers(store, comparison.changed, sessions)
         comparison.set_apart_same_answers(lambda pair: sessions_of(pair) in same)
         causes = (
-            find_causes((pair.either for pair in comparison.gone), filled, now),
-            find_causes((pair.either for pair in comparison.new), now, filled),
+            find_causes((pair.either for pair in comparison.gone), filled, now, finder),
+            find_causes((pair.either for pair in comparison.new), now, filled, finder),
         )
         name_gone(comparison)
         both = {result.file for result in filled.results} & {result.file for result in now.results}
@@ -114,7 +122,7 @@ def diff(
         }
         names = PromptNames(location, project)
         names.expect(prompts_of(file for pair in edited.values() for file in pair))
-        edits = find_edits(project.versions, edited, names)
+        edits = find_edits(project.versions, edited, finder, names)
         results = comparison.differing
         attempts = (
             read_side_attempts(
@@ -164,16 +172,19 @@ def _read_sides(
     second = runs[1] if len(runs) > 1 else None
     current = {each.name or each.id for each in project.settings.candidates}
     equal = find_equal_parts(project, runs[0], second, selection)
-    while True:
+    for tries_left in reversed(range(_MOST_READ)):
         now = (
             run_side(project.store, second, current, equal)
             if second
             else workspace_side(project, selection, equal)
         )
         was = run_side(project.store, runs[0], current, now.equal)
-        if not share_rows(project.store, now.equal, was.results, now.results):
-            return was, now
-        equal = SettledParts()  # these rows may be those of equal parts as well
+        apart = without_rows_of(project.store, now.equal, was.results, now.results)
+        if len(apart) == len(now.equal):
+            break
+        # The rows that are read now may be those of other equal parts as well.
+        equal = apart if tries_left > 1 else SettledParts()
+    return was, now
 
 
 def diff_models(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.diff_sides import Side
     from evalstore.results import Result
+    from evalstore.store.case_finder import CaseFinder
 
 _NAMED = 2
 """The most candidates, or files, that are named."""
@@ -54,13 +55,12 @@ def _text(count: int, noun: str) -> str:
     return plural(count, noun) if count else noun
 
 
-def find_causes(results: Iterable[Result], side: Side, other: Side) -> Causes:
+def find_causes(results: Iterable[Result], side: Side, other: Side, finder: CaseFinder) -> Causes:
     """Return what the other side lacks of these results of a side."""
     named: dict[str, None] = {}
     candidates: dict[str, None] = {}
     files: dict[str, None] = {}
-    rows: set[tuple[str, str]] = set()
-    known: dict[str, frozenset[str]] = {}
+    by_node: dict[str, list[Result]] = {}
     models = None if other.models is None else {*other.models, *other.left_out, RECORDED}
     for result in results:
         node = other.nodes.get(result.file)
@@ -69,9 +69,15 @@ def find_causes(results: Iterable[Result], side: Side, other: Side) -> Causes:
         if node is None:
             files[real_path(result.file)] = None
         else:
-            if node not in known:
-                cases = other.files[node].cases
-                known[node] = frozenset(name for case in cases for name in (case.key, case.row))
-            if known[node].isdisjoint((result.key, result.row)):
-                rows.add((result.file, result.row))
+            by_node.setdefault(node, []).append(result)
+    rows: set[tuple[str, str]] = set()
+    for node, listed in by_node.items():
+        names = {name for result in listed for name in (result.key, result.row)}
+        cases = finder.find(other.files[node], names)
+        known = {name for case in cases for name in (case.key, case.row)}
+        rows |= {
+            (result.file, result.row)
+            for result in listed
+            if known.isdisjoint((result.key, result.row))
+        }
     return Causes(tuple(candidates), tuple(files), tuple(named), len(rows))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
+from evalstore.operations.comparable_results import all_places, comparable, places_of
 from evalstore.operations.earlier_results import EarlierRuns, RunFilter, every_run
 from evalstore.operations.participant_edits import find_named_candidates
 from evalstore.operations.rendering import answer_text
@@ -23,13 +24,14 @@ from evalstore.reports.case_edits import with_cases
 from evalstore.reports.comparison import CellIndex, Comparison, Pair, compare
 from evalstore.reports.file_pairs import pair_alike, pair_files
 from evalstore.results import Result
+from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries, read_results
 from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, CaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
@@ -202,53 +204,6 @@ def real_path(file: str) -> str:
     return file.removesuffix(_OTHER)
 
 
-def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
-    """Return the selected results of a side, without cases that the other side did not run.
-
-    Results with a system prompt that the case had not on the other side stay: it is new or gone.
-    """
-    places = _all_places(other.results)
-    rows: dict[str, dict[tuple[str, str], tuple[str | None, ...]]] = {}
-
-    def counts(result: Result) -> bool:
-        if not selection.covers_file(result.file):
-            return False
-        if not places.isdisjoint(_places(result)):
-            return True
-        node = other.nodes.get(result.file)
-        if node is None or (other.models is not None and result.model not in other.models):
-            return True
-        if node not in rows:
-            cases = other.files[node].cases
-            rows[node] = {name: case.prompts for case in cases for name in _names(case)}
-        had = (rows[node].get(name) for name in _names(result))
-        return not any(
-            prompts and (result.prompt in prompts or result.prompt_number < len(prompts))
-            for prompts in had
-        )
-
-    return [result for result in side.results if counts(result)]
-
-
-def _names(row: Case | Result) -> tuple[tuple[str, str], ...]:
-    return ("key", row.key), ("row", row.row)
-
-
-_Place = tuple[str, str, str, Any]
-
-
-def _all_places(results: Iterable[Result]) -> set[_Place]:
-    return {place for result in results for place in _places(result)}
-
-
-def _places(result: Result) -> Iterator[_Place]:
-    """Yield the keys by which a result may be paired with another."""
-    file, model = result.file, result.model
-    for row in (result.key, result.row):
-        yield file, model, row, result.prompt
-        yield file, model, row, result.prompt_number
-
-
 # --- cases that a run of a selection left out
 
 
@@ -260,6 +215,7 @@ def compare_sides(
     selection: Selection,
     candidates: Callable[[str], Any] = str,
     counts: RunFilter = every_run,
+    finder: CaseFinder | None = None,
 ) -> tuple[Side, Comparison]:
     """Return the older side with the verdicts that it lacks, and its comparison with the newer one.
 
@@ -267,8 +223,9 @@ def compare_sides(
     are filled in from earlier runs that count.
     """
     filled = _fill_older_side(store, folder, was, now, selection, counts)
-    pair = comparable(filled, now, selection), comparable(now, filled, selection)
-    return filled, compare(*pair, candidates)
+    finder = finder or CaseFinder(store)
+    old = comparable(filled, now, selection, finder)
+    return filled, compare(old, comparable(now, filled, selection, finder), candidates)
 
 
 def _fill_older_side(
@@ -279,16 +236,16 @@ def _fill_older_side(
     A run lacks those of cases that its selection left out, and of pending ones. Only judged
     results of cases that the newer side has are filled in.
     """
-    pending = _all_places(result for result in was.results if result.is_missing)
+    pending = all_places(result for result in was.results if result.is_missing)
     if was.name == WORKSPACE or not (was.selection or pending):
         return was
-    judged = _all_places(result for result in was.results if not result.is_missing)
+    judged = all_places(result for result in was.results if not result.is_missing)
     missing = [
         result
         for result in now.results
         if selection.covers_file(result.file)
-        and judged.isdisjoint(_places(result))
-        and (was.selection or not pending.isdisjoint(_places(result)))
+        and judged.isdisjoint(places_of(result))
+        and (was.selection or not pending.isdisjoint(places_of(result)))
     ]
     filled: dict[Result, str] = {}
     leaves: dict[str, str] = {}
@@ -326,11 +283,11 @@ def _fill_older_side(
         if any(old != case for old, case in zip(file.cases, mixed.cases, strict=True)):
             nodes[path] = f"{was.nodes[path]}{_OTHER}{path}"
             files[nodes[path]] = mixed
-    known = _all_places(filled)
+    known = all_places(filled)
     results = [
         result
         for result in was.results
-        if not (result.is_missing and not known.isdisjoint(_places(result)))
+        if not (result.is_missing and not known.isdisjoint(places_of(result)))
     ]
     return replace(
         was,

@@ -5,7 +5,6 @@ Their sums are in the cache of settled parts, so that their results need not be 
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.store.case_finder import CaseFinder
     from evalstore.values import CaseFile
-
-_REPEATED = re.compile(r" #\d+$").search
 
 
 def find_equal_parts(
@@ -51,23 +49,41 @@ def find_equal_parts(
     if before.keys() != (read_tree(now.snapshot, load) if now else nodes).keys():
         return SettledParts()
     entries = read_tree(was.results, load)
+    equal, elsewhere = SettledParts(), set[str]()
     if now is None:
-        found = find_settled(project, selection)
-        ids = find_parts(store, {entries[path] for path in found.by_file if path in entries})
-        return found.only(
-            [(path, first) for path, first, part in found.places() if part.results in ids]
-        )
+        settled = find_settled(project, selection)
+        for path in settled.by_file.keys() & entries.keys():
+            ids = find_parts(store, [entries[path]])
+            parts = {first: part for first, part in settled.of(path).items() if part.results in ids}
+            equal.by_file |= {path: parts} if parts else {}
+        for path in entries if equal else ():
+            if before.get(path) != nodes.get(path):
+                here = {part.results for part in equal.of(path).values()}
+                elsewhere |= find_parts(store, [entries[path]]) - here
+        return _without_results(equal, elsewhere)
     known = known_parts(project)
-    equal = SettledParts()
-    for path, leaf in read_tree(now.results, load).items() if known else ():
-        if path in entries:
-            ids = find_parts(store, {leaf})
-            if leaf != entries[path]:
-                ids &= find_parts(store, {entries[path]})
-            parts = [known[id] for id in ids & known.keys()]
-            if parts:
-                equal.by_file[path] = dict(enumerate(parts))
-    return equal
+    leaves = read_tree(now.results, load) if known else {}
+    for path, leaf in leaves.items():
+        ids = find_parts(store, [leaf])
+        if leaf != entries.get(path):
+            ids_was = find_parts(store, [entries[path]] if path in entries else [])
+            elsewhere |= ids ^ ids_was
+            ids &= ids_was
+        if shared := [known[id] for id in ids & known.keys()]:
+            equal.by_file[path] = dict(enumerate(shared))
+    for path in entries.keys() - leaves.keys() if equal else ():
+        elsewhere |= find_parts(store, [entries[path]])
+    return _without_results(equal, elsewhere)
+
+
+def _without_results(parts: SettledParts, ids: Collection[str]) -> SettledParts:
+    """Return the parts without those with one of these nodes as their results.
+
+    Another file has the same results on one side only, and there they must not be left out.
+    """
+    return parts.only(
+        [(path, first) for path, first, part in parts.places() if part.results not in ids]
+    )
 
 
 def find_unchanged_parts(project: Project, selection: SelectionOptions) -> SettledParts:
@@ -121,29 +137,44 @@ def share_rows(store: Store, parts: Iterable[SettledPart], *sides: Iterable[Resu
     Equal rows ask the same question.
     """
     listed = list(parts)
-    if not listed:
-        return False
-    sessions = (id for results in sides for result in results for id in result.sessions)
-    asked = set(map(digest_of, store.find_questions_of(sessions).values()))
+    asked = _questions_of(store, sides) if listed else set()
     return bool(asked) and any(not asked.isdisjoint(part.questions) for part in listed)
 
 
-def leave_out_same(was: CaseFile, now: CaseFile) -> tuple[CaseFile, CaseFile]:
+def without_rows_of(store: Store, parts: SettledParts, *sides: Iterable[Result]) -> SettledParts:
+    """Return the parts that share no rows with these results, as `share_rows` finds them."""
+    return parts.without(_questions_of(store, sides)) if parts else parts
+
+
+def _questions_of(store: Store, sides: Iterable[Iterable[Result]]) -> set[int]:
+    """Return the digests of the questions of the answers of these results."""
+    sessions = (id for results in sides for result in results for id in result.sessions)
+    return set(map(digest_of, store.find_questions_of(sessions).values()))
+
+
+def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[CaseFile, CaseFile]:
     """Return two versions of a file without the parts of a long one that both have.
 
-    They are whole if some of the other rows may be those of these parts.
+    Such parts stay if some of the other rows have names of theirs, so that these are paired as in
+    the whole files.
     """
     if not (isinstance(was.cases, StoredCases) and isinstance(now.cases, StoredCases)):
         return was, now
-    nodes = {part.node for part in was.cases.parts()} & {part.node for part in now.cases.parts()}
-    sides: list[CaseFile] = []
-    for file, cases in ((was, was.cases), (now, now.cases)):
-        same = {part.first for part in cases.parts() if part.node in nodes}
-        others = tuple(case for _, case in cases.iterate_outside(same))
-        if any(_REPEATED(case.row) for case in others):
-            return was, now
-        sides.append(replace(file, cases=others))
-    return sides[0], sides[1]
+    old, new = (list(cases.smallest_parts()) for cases in (was.cases, now.cases))
+    same = {part.node for part in old} & {part.node for part in new}
+    if not same:
+        return was, now
+    names: set[str] = set()
+    for cases, parts in ((was.cases, old), (now.cases, new)):
+        for case in cases.read(part for part in parts if part.node not in same):
+            names |= {case.key, case.row}
+    with_names = finder.parts_with([part for part in new if part.node in same], names)
+    same -= {part.node for part in with_names}
+    before, after = (
+        tuple(cases.read(part for part in parts if part.node not in same))
+        for cases, parts in ((was.cases, old), (now.cases, new))
+    )
+    return replace(was, cases=before), replace(now, cases=after)
 
 
 def as_equal(parts: SettledParts) -> list[EqualPart]:

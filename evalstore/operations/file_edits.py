@@ -19,6 +19,7 @@ from evalstore.reports.case_edits import (
 if TYPE_CHECKING:
     from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.version_diff import Difference
+    from evalstore.store.case_finder import CaseFinder
     from evalstore.values import CaseFile
 
 PROMPT_EDITS = ("system prompt ", "evaluator prompt ")
@@ -55,6 +56,7 @@ class _FirstEdit:
 def find_edits(
     versions: VersionReader,
     files: Mapping[str, tuple[CaseFile, CaseFile]],
+    finder: CaseFinder,
     name: Name = lambda _kind, _id: None,
 ) -> dict[str, list[Difference]]:
     """Return the differences between two versions of each file, reading contents in batches.
@@ -65,7 +67,7 @@ def find_edits(
     other rows names its row.
     """
     sizes = {file: len(now.cases) for file, (_, now) in files.items()}
-    files = {file: leave_out_same(*pair) for file, pair in files.items()}
+    files = {file: leave_out_same(*pair, finder) for file, pair in files.items()}
     edits: dict[str, dict[str, _FirstEdit]] = {file: {} for file in files}
     pairs = ((file, *pair) for file, (was, now) in files.items() for pair in pair_cases(was, now))
     for batch in in_batches(pairs):

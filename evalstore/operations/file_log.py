@@ -12,11 +12,14 @@ from evalstore.display import short
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.participant_edits import ParticipantHistory
 from evalstore.operations.prompt_names import prompts_of
+from evalstore.operations.verdict_history import PENDING, VerdictHistory, Words
 from evalstore.planning.path_history import follow_file
 from evalstore.planning.row_index import RowIndex
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import find_same
+from evalstore.store.case_files import StoredCases
+from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import iterate_entries, results_of
 from evalstore.values import CaseFile
@@ -32,8 +35,6 @@ if TYPE_CHECKING:
 
 FindRow = Callable[[Sequence[CaseFile]], tuple[str, int]]
 """From the versions of a file, newest first, to the label of a row and the number of a version."""
-_Words = dict[tuple[str, int, str], str]
-"""The verdict of each result of a file, by row, number of the system prompt, and candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,48 +77,60 @@ def find_logged_changes(
     """
     seen = _find_runs(store, file, folder)
     files = store.load_case_files(list({node for _, _, node, _ in seen}))
+    finder, long_parts = CaseFinder(store), set[str]()
     if find_row and seen:
-        followed = _follow_row([node for _, _, node, _ in seen], files, find_row)
+        followed = _follow_row([node for _, _, node, _ in seen], files, finder, find_row)
+        for node, cases in followed.items():
+            long_parts |= finder.long_parts_with(files[node], {case.row for case in cases})
         files = {node: replace(files[node], cases=followed[node]) for node in files}
         first = next(number for number, entry in enumerate(seen) if followed[entry[2]])
         seen = seen[first:]
     is_row = find_row is not None
     versions = list(_group(seen, files, is_row=is_row))
-    words = _read_words(store, versions, is_row=is_row)
+    long = {
+        leaf
+        for version in versions
+        if isinstance(files[version.node].cases, StoredCases)
+        for _, leaf in version.results
+    }
+    words = _read_words(store, versions, long, long_parts, is_row=is_row)
     if is_row:
         for version in versions:
             if files[version.node].cases:
                 version.results = [result for result in version.results if words[result[1]]]
+    history = VerdictHistory(store, words, long)
     newest_first = dict.fromkeys(version.node for version in reversed(versions))
     names.expect(prompts_of(files[node] for node in newest_first))
-    edits = _find_edits(store, versions, files, names)
+    edits = _find_edits(store, versions, files, finder, names)
     participants = ParticipantHistory(VersionReader(store).find)
     changes: list[LoggedChange] = []
-    known: _Words = {}
     for version, differences in zip(versions, edits, strict=True):
         if not version.results:
             changes.append(LoggedChange(version.run, Counter(), differences, is_covered=False))
-        judged_by_models = any("models" in case.judged_by for case in files[version.node].cases)
-        has_temperature = any(case.temperature is None for case in files[version.node].cases)
+        traits = finder.find_traits(files[version.node])
         judged: set[str] = set()
         for number, (run, leaf) in enumerate(version.results):
-            now = words[leaf]
+            now: Counter[str] = Counter()
+            models: set[str] = set()
+            for (model, word), count in history.counts(leaf).items():
+                now[word] += count
+                models.add(model)
             edited = () if number else differences
             if number and differences:
-                late = {model for _, _, model in now} & participants.models - judged
+                late = models & participants.models - judged
                 edited = tuple(_late_edits(late, version.results[0][0]))
-            judged |= {model for _, _, model in now}
+            judged |= models
             if now:
                 edited += participants.step(
                     run,
-                    {model for _, _, model in now},
+                    models,
                     file=files[version.node],
-                    with_temperature=has_temperature,
-                    with_evaluators=judged_by_models,
+                    with_temperature=traits.default_temperature,
+                    with_evaluators=traits.judged_by_models,
                 )
-            if not number or edited or any(known.get(place) != now[place] for place in now):
-                changes.append(LoggedChange(run, Counter(now.values()), edited))
-            known |= now
+            if not number or edited or history.differs(leaf):
+                changes.append(LoggedChange(run, now, edited))
+            history.add(leaf)
     return changes[::-1]
 
 
@@ -128,7 +141,7 @@ def _late_edits(candidates: Collection[str], first: Run) -> Iterator[Difference]
 
 
 def _follow_row(
-    nodes: Sequence[str], files: Mapping[str, CaseFile], find_row: FindRow
+    nodes: Sequence[str], files: Mapping[str, CaseFile], finder: CaseFinder, find_row: FindRow
 ) -> dict[str, tuple[Case, ...]]:
     """Return the case of a row in each version of a file, none where it is absent.
 
@@ -138,15 +151,24 @@ def _follow_row(
     """
     distinct = list(dict.fromkeys(nodes[::-1]))
     label, start = find_row([files[node] for node in distinct])
-    case = next(case for case in files[distinct[start]].cases if case.row == label)
+    named = finder.find(files[distinct[start]], {label})
+    case = next(case for case in named if case.row == label)
     followed: dict[str, tuple[Case, ...]] = {}
     for numbers in (range(start, len(distinct)), range(start - 1, -1, -1)):
         known = case
         for number in numbers:
-            found = RowIndex(files[distinct[number]]).find(known)
+            found = _find_row(files[distinct[number]], finder, known)
             followed[distinct[number]] = (found,) if found else ()
             known = found or known
     return followed
+
+
+def _find_row(file: CaseFile, finder: CaseFinder, case: Case) -> Case | None:
+    """Return the row of a file that is a case of another version of it, as `RowIndex` does."""
+    if not isinstance(file.cases, StoredCases):
+        return RowIndex(file).find(case)
+    named = tuple(finder.find(file, {case.key, case.row}))
+    return RowIndex(replace(file, cases=named)).find(case)
 
 
 def _find_runs(store: Store, file: str, folder: str) -> list[tuple[Run, str, str, str | None]]:
@@ -204,29 +226,43 @@ def _without_labels(file: CaseFile) -> CaseFile:
     return replace(file, cases=cases)
 
 
-def _read_words(store: Store, versions: Iterable[_Version], *, is_row: bool) -> dict[str, _Words]:
-    """Return the verdicts in each leaf of results; with `is_row`, those of the only row."""
+def _read_words(
+    store: Store,
+    versions: Iterable[_Version],
+    long: Collection[str],
+    long_parts: Collection[str],
+    *,
+    is_row: bool,
+) -> dict[str, Words]:
+    """Return the verdicts in each leaf of results; with `is_row`, those of the only row.
+
+    Those of `long` leaves are left out. The row is in one of the `long_parts` of long files.
+    """
     rows = {leaf: labels for version in versions for leaf, labels in version.rows.items()}
-    words: dict[str, _Words] = {leaf: {} for leaf in rows}
+    words: dict[str, Words] = {leaf: {} for leaf in rows if leaf not in long}
     if is_row:
-        for leaf, results in results_of(store, "", rows).items():
+        for leaf, results in results_of(store, "", rows, long_parts).items():
             for result in results:
-                words[leaf]["", result.prompt_number, result.model] = result.verdict or "pending"
+                words[leaf]["", result.prompt_number, result.model] = result.verdict or PENDING
         return words
     for batch in iterate_entries(store, {leaf: leaf for leaf in words}):
         for result, _ in batch:
             place = result.row, result.prompt_number, result.model
-            words[result.file][place] = result.verdict or "pending"
+            words[result.file][place] = result.verdict or PENDING
     return words
 
 
 def _find_edits(
-    store: Store, versions: list[_Version], files: Mapping[str, CaseFile], name: Name
+    store: Store,
+    versions: list[_Version],
+    files: Mapping[str, CaseFile],
+    finder: CaseFinder,
+    name: Name,
 ) -> Iterator[tuple[Difference, ...]]:
     """Yield the edits of each version since the previous one."""
     pairs = list(pairwise(versions))
     compared = {now.run.id: (files[was.node], files[now.node]) for was, now in pairs}
-    edits = find_edits(VersionReader(store), compared, name)
+    edits = find_edits(VersionReader(store), compared, finder, name)
     if versions:
         yield (Difference("new"),)
     for was, now in pairs:

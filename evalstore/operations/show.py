@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from evalstore.operations.json_output import to_json
 from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.side_names import WORKSPACE, side_name
+from evalstore.operations.urgent_results import find_urgent_results
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_targets import name_file
@@ -53,6 +54,11 @@ class ShownItem:
     """The names of the evaluator prompts and schemas that checks refer to, by id."""
     push: FirstPush | None = None
     """Who pushed it; None if it is of this machine."""
+    left_out: int = 0
+    """How many results of a run are not among the related objects, as they are less urgent."""
+    several: Set[tuple[str, str]] | None = None
+    """The cases of results, by file and row, that have some with several system prompts; None if
+    it is to be seen from the related results, as these are all."""
 
     def document(self) -> Json:
         """Return the stored content as JSON, with kind and id."""
@@ -68,18 +74,36 @@ class ShownItem:
         }
 
 
-def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem:
-    """Return a stored object other than a session, with related objects."""
+def show_item(
+    location: Location, store: Store, kind: str, id: str, most: int | None = None
+) -> ShownItem:
+    """Return a stored object other than a session, with related objects.
+
+    With `most`, at most so many results of a run, the most urgent ones.
+    """
     if kind == "question":
         return _show_question(location, store, id)
     stored = store.load_any(kind, id)
     if kind == "failure":
         return _show_failure(location, store, id, stored.content)
+    if kind == "run" and most is not None:
+        return _show_run(location, store, restore_run(id, stored.content), stored.content, most)
     content = store.load_whole(stored.content)
     item = ShownItem(kind, id, content, _related(store, kind, id, content))
     item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
     item.references = name_references(location, _evaluations(item))
     item.push = first_push_of(location, kind, id)
+    return item
+
+
+def _show_run(location: Location, store: Store, run: Run, content: Json, most: int) -> ShownItem:
+    """Return a run with the most urgent of its results."""
+    results, several, left_out = find_urgent_results(store, run, most)
+    shown = [result_to_json(result) for result in results]
+    item = ShownItem("run", run.id, content, {"results": shown}, several=several, left_out=left_out)
+    prompts = {result.prompt for result in results if (result.file, result.row) in several}
+    item.prompts = name_prompts(location, prompts)
+    item.push = first_push_of(location, "run", run.id)
     return item
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from operator import eq
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -53,6 +53,27 @@ class StoredCases(Sequence[Case]):
         """Yield the parts into which the cases are divided, without reading the cases."""
         yield from _parts_below(self._node, self._content, 0, self._load)
 
+    def smallest_parts(self) -> Iterator[CasePart]:
+        """Yield the nodes that contain the cases, without reading these."""
+        for group in _groups(self.parts(), lambda _: 1):
+            loaded = self._load([part.node for part in group])
+            for part in group:
+                content = loaded[part.node]
+                if _level_of(content) != _LEVEL_OF_PARTS:
+                    raise damaged("nodes", part.node, "its parts have no cases")
+                _require_counts(part.node, content)
+                yield from _number(content, part.first)
+
+    def read(self, smallest_parts: Iterable[CasePart]) -> Iterator[Case]:
+        """Yield the cases of those of the smallest parts that are given."""
+        for group in _groups(smallest_parts, lambda _: 1):
+            loaded = self._load([part.node for part in group])
+            for part in group:
+                content = loaded[part.node]
+                if has_parts(content) or len(content["cases"]) != part.size:
+                    raise damaged("nodes", part.node, "it has another number of cases")
+                yield from deserialize.restore_case_file(content).cases
+
     def iterate_outside(self, parts: Collection[int]) -> Iterator[tuple[int, Case]]:
         """Yield the cases with their numbers, except those of the parts that begin at `parts`."""
         for part in self.parts():
@@ -78,7 +99,9 @@ class StoredCases(Sequence[Case]):
             return True
         if not isinstance(other, StoredCases | tuple):
             return NotImplemented
-        return len(self) == len(other) and all(map(eq, self, other))
+        if isinstance(other, tuple):
+            return len(self) == len(other) and all(map(eq, self, other))
+        return len(self) == len(other) and all(map(eq, *_between_equal_ends(self, other)))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -102,9 +125,26 @@ def _parts_below(node: str, content: Json, first: int, load: Load) -> Iterator[C
             yield from _parts_below(id, inner, first, load)
             first += sum(inner["counts"])
         return
+    yield from _number(content, first)
+
+
+def _number(content: Json, first: int) -> Iterator[CasePart]:
+    """Yield the parts of a node; the first case has that number."""
     for id, count in zip(content["parts"], content["counts"], strict=True):
         yield CasePart(first, count, id)
         first += count
+
+
+def _between_equal_ends(one: StoredCases, other: StoredCases) -> tuple[Iterator[Case], ...]:
+    """Return the cases of two files that are as long, without equal nodes at both ends."""
+    ours, others = (list(cases.smallest_parts()) for cases in (one, other))
+    start = sum(1 for _ in takewhile(lambda pair: eq(*pair), zip(ours, others, strict=False)))
+    ours, others = ours[start:], others[start:]
+    from_end = zip(reversed(ours), reversed(others), strict=False)
+    end = sum(1 for _ in takewhile(lambda pair: eq(*pair), from_end))
+    return tuple(
+        cases.read(parts[: len(parts) - end]) for cases, parts in ((one, ours), (other, others))
+    )
 
 
 def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
@@ -176,9 +216,7 @@ def load_case_parts(
     Raises `StoreError` for a part that is missing or does not match the node.
     """
     counts = content["counts"]
-    is_large = content["level"] == 1 and max(counts) > MAX_PART
-    if is_large or len(counts) != len(content["parts"]):
-        raise damaged("nodes", node, "it does not say how many cases are in each part")
+    _require_counts(node, content)
     numbers = range(len(counts)) if places is None else places
     loaded = load([content["parts"][place] for place in numbers])
     parts: list[tuple[str, Json]] = []
@@ -190,6 +228,14 @@ def load_case_parts(
             raise damaged("nodes", id, f"it is not the part that the node {node} has")
         parts.append((id, part))
     return parts
+
+
+def _require_counts(node: str, content: Json) -> None:
+    """Raise `StoreError` unless a node says how many cases are in each of its parts."""
+    counts = content["counts"]
+    is_large = content["level"] == 1 and max(counts) > MAX_PART
+    if is_large or len(counts) != len(content["parts"]):
+        raise damaged("nodes", node, "it does not say how many cases are in each part")
 
 
 def _level_of(content: Json) -> int:

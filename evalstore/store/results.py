@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.deserialize import Shared, restore_case, share_tuples
 from evalstore.results import Result
+from evalstore.store.case_files import long_parts_of
 from evalstore.store.contents import damaged, iterate_members
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.values import VERDICTS, Case, Json, Verdict
@@ -250,11 +251,21 @@ def _iterate_cells(
 
 
 def results_of(
-    store: Store, path: str, rows: Mapping[str, Collection[str]]
+    store: Store,
+    path: str,
+    rows: Mapping[str, Collection[str]],
+    long_parts: Collection[str] = (),
 ) -> dict[str, list[Result]]:
-    """Return the cells of rows of a file by node of its results; `rows` are the labels by node."""
+    """Return the cells of rows of a file by node of its results; `rows` are the labels by node.
+
+    Of long files, only the cells of cases in `long_parts` are read.
+    """
     results: dict[str, list[Result]] = {node: [] for node in rows}
-    for batch in _iterate_cells(store, {node: node for node in rows}):
+    without: set[str] = set()
+    for root in store.load_leaves(rows).values() if long_parts else ():
+        parts = store.load_leaves(long_parts_of(root, store.load_leaves))
+        without |= {id for id, part in parts.items() if part["cases"] not in long_parts}
+    for batch in _iterate_cells(store, {node: node for node in rows}, without):
         for node, case, cell in batch:
             if case.row in rows[node]:
                 results[node].append(restore_cell(path, case, cell))

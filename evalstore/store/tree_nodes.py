@@ -93,10 +93,18 @@ class NodeQueries(Database):
 
     def load_text(self, node: str) -> str:
         """Return the canonical JSON of a node; raises `StoreError` when it is missing."""
-        for _, content in self._find(NODES, [node]):
-            verify("nodes", node, content)
-            return str(content)
-        raise missing("node", node)
+        [(_, text)] = self.load_texts([node])
+        return text
+
+    def load_texts(self, nodes: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield nodes by id with their canonical JSON; raises `StoreError` when one is missing."""
+        left = set(nodes)
+        for id, content in self._find(NODES, nodes):
+            verify("nodes", id, content)
+            left.discard(id)
+            yield id, str(content)
+        for id in sorted(left):
+            raise missing("node", id)
 
     def load_nodes(self, ids: Iterable[str]) -> dict[str, Json]:
         """Return inner nodes of trees by id; raises `StoreError` when one is missing."""

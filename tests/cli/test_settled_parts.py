@@ -377,3 +377,24 @@ def test_edits_of_rows_have_the_plans_they_have_without_settled_parts(
         run_both(evalstore, place, monkeypatch)
         compare(evalstore, place)
     assert evalstore("fsck").exit_code == 0
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_rows_that_a_long_file_got_from_another_one_are_new_there(
+    place: Path, evalstore: Evalstore, is_recorded: bool
+) -> None:
+    """Both files have the same results of the same cases afterwards."""
+    others = [{**row, "country": f"other {row['country']}"} for row in ROWS]
+    tree(place, {"tests/z/rows.md": TEST, "tests/z/data.jsonl": ""})
+    lines = "".join(json.dumps(row) + "\n" for row in others)
+    (place / "tests/z/data.jsonl").write_text(lines, encoding="utf-8")
+    evalstore("run", "--yes", "--fail-on", "none")
+    shutil.copy(place / "tests/data.jsonl", place / "tests/z/data.jsonl")
+    if is_recorded:
+        evalstore("run", "--yes", "--fail-on", "none")
+    else:
+        (place / "tests/data.jsonl").write_text(lines, encoding="utf-8")
+    changed = json.loads(evalstore("diff", *["@~1", "@"] * is_recorded, "--json").stdout)
+    count = 200 if is_recorded else 400
+    assert [len(changed[name]) for name in ("new", "gone")] == [count, count], changed
+    compare(evalstore, place)

@@ -292,10 +292,13 @@ def show(
     workspace. `FILE` is its only case, or all of them. Without REV, each result comes from the
     newest run that has it.
     """
-    from evalstore.cli.render.show import print_shown
+    from evalstore.cli.render.show import SHOWN, print_shown
     from evalstore.operations.views import shown_item
 
     if json:
         output.document(shown_item.describe_shown(here(), revision, model=model, prompt=prompt))
     else:
-        print_shown(shown_item.show_to_people(here(), revision, model=model, prompt=prompt))
+        most = None if output.verbose else SHOWN
+        print_shown(
+            shown_item.show_to_people(here(), revision, model=model, prompt=prompt, most=most)
+        )

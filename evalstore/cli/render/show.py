@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.shown_item import ExplainedJudgement
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
 
-_SHOWN = 40
+SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
@@ -79,9 +79,9 @@ def _print_results(item: ShownItem) -> None:
     if not (results := _by_urgency(item)):
         return
     output.line()
-    shown = results if output.verbose else results[:_SHOWN]
+    shown = results if output.verbose else results[:SHOWN]
     words = [result["verdict"] or "answered" for result in shown]
-    several = _with_several_prompts(results)
+    several = _with_several_prompts(results) if item.several is None else item.several
     places = [
         _place(
             result["file"],
@@ -107,8 +107,8 @@ def _print_results(item: ShownItem) -> None:
             " ".join(map(output.short, result["sessions"])),
             output.faint(run) if run else "",
         )
-    if len(results) > len(shown):
-        output.line(f"… {len(results) - len(shown)} more (-v lists all)")
+    if left := len(results) - len(shown) + item.left_out:
+        output.line(f"… {left} more (-v lists all)")
 
 
 def _older_run(result: Json) -> str:
@@ -195,7 +195,7 @@ def _print_question(item: ShownItem) -> None:
     _block("sessions", ", ".join(map(output.short, related["sessions"])) or "none")
     if related["failures"]:
         output.line(output.paint("failures:", bold=True))
-    shown = related["failures"] if output.verbose else related["failures"][:_SHOWN]
+    shown = related["failures"] if output.verbose else related["failures"][:SHOWN]
     for failure in shown:
         role = "as evaluator" if failure["evaluator"] else ""
         status = f"{failure['class']} {failure['status'] or ''}".rstrip()

@@ -68,9 +68,17 @@ def _show(location: Location, revision: str) -> ShownItem:
 
 
 def show_to_people(
-    location: Location, revision: str, *, model: str | None = None, prompt: str | None = None
+    location: Location,
+    revision: str,
+    *,
+    model: str | None = None,
+    prompt: str | None = None,
+    most: int | None = None,
 ) -> ShownItem | AnswerView | VerdictExplanation | ExplainedJudgement:
-    """Return a stored object for a terminal: a session or a case as an explained answer."""
+    """Return a stored object for a terminal: a session or a case as an explained answer.
+
+    With `most`, at most so many results of a run, the most urgent ones.
+    """
     if (explained := _explain_case(location, revision, model, prompt)) is not None:
         return explained
     if ":" in revision or revision == WORK:
@@ -84,7 +92,7 @@ def show_to_people(
             judged = read_session_details(store, id)
             explanation = _explain_session(location, store, id, judged)
             return explanation or read_answer(location, store, id, judged=judged)
-        item = show_item(location, store, kind, id)
+        item = show_item(location, store, kind, id, most)
         if kind == "judgement":
             explanation = _explain_session(location, store, item.content["sessions"][0])
             return ExplainedJudgement(item, explanation)

@@ -1,0 +1,134 @@
+"""Cases of long files are found by name as in a list of all cases, and few of them are decoded."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evalstore.store import Store, case_chunks, case_files
+from evalstore.store.case_chunks import build_case_tree, collect
+from evalstore.store.case_files import StoredCases
+from evalstore.store.case_finder import CaseFinder
+from evalstore.store.contents import decode_content
+from evalstore.values import Case, CaseFile
+
+pytestmark = pytest.mark.extended
+
+ODD = ['a "b"', "back\\slash", 'x","row":"row 3', "…", "é\n", '"key":"0"', "\\", 'ends with \\"']
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A store; files of hundreds of cases are treated as very long."""
+    for module in (case_chunks, case_files):
+        monkeypatch.setattr(module, "MAX_PART", 8)
+    with closing(Store.open(tmp_path / "store.db", create=True)) as opened:
+        yield opened
+
+
+def case_of(number: int, chance: random.Random) -> Case:
+    """A case; keys and labels of some are equal, odd, or missing."""
+    row = f"row {number}" if chance.random() < 0.7 else chance.choice([*ODD, f"row {number % 7}"])
+    return Case(
+        row=row if chance.random() < 0.98 else "",
+        key=f"{chance.choice([number, number % 9]):016x}",
+        tests=(f"{number:032x}",),
+        evaluation=None,
+        tags=tuple(chance.sample(ODD, chance.randrange(2))),
+        prompts=(None,),
+        temperature=chance.choice([None, 0.5]),
+        judged_by=chance.choice([("models",), ("checks",), ("checks", "models")]),
+    )
+
+
+def stored(store: Store, file: CaseFile) -> CaseFile:
+    contents: dict[str, tuple[str, str]] = {}
+    root = build_case_tree(file, collect(contents))
+    store.ensure_versions(contents, {})
+    (found,) = store.load_case_files([root]).values()
+    assert isinstance(found.cases, StoredCases)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cases_are_found_by_name_as_among_all(store: Store, seed: int) -> None:
+    chance = random.Random(seed)
+    cases = [case_of(number, chance) for number in range(300)]
+    edited = [*cases]
+    edited[chance.randrange(300)] = case_of(1_000, chance)
+    finder = CaseFinder(store)
+    for listed in (cases, edited):
+        file = stored(store, CaseFile(tuple(listed)))
+        assert tuple(file.cases) == tuple(listed)
+        for _ in range(20):
+            some = chance.sample(listed, chance.randrange(4))
+            names = {chance.choice([case.key, case.row]) for case in some}
+            names |= set(chance.sample([*ODD, "", "no such row"], 2))
+            expected = [case for case in listed if case.key in names or case.row in names]
+            assert list(finder.find(file, names)) == expected
+
+
+@pytest.mark.parametrize(
+    ("temperature", "judged_by"),
+    [
+        (None, ("checks",)),
+        (0.5, ("checks",)),
+        (0.5, ("checks", "models")),
+        (None, ("models",)),
+    ],
+)
+def test_traits_are_those_of_the_cases(
+    store: Store, temperature: float | None, judged_by: tuple[str, ...]
+) -> None:
+    chance = random.Random(1)
+    plain = [
+        replace(case_of(number, chance), temperature=0.5, judged_by=("checks",))
+        for number in range(200)
+    ]
+    finder = CaseFinder(store)
+    assert finder.find_traits(stored(store, CaseFile(tuple(plain)))) == (False, False)
+    plain[170] = replace(plain[170], temperature=temperature, judged_by=judged_by)
+    expected = "models" in judged_by, temperature is None
+    assert finder.find_traits(CaseFile(tuple(plain))) == expected
+    assert finder.find_traits(stored(store, CaseFile(tuple(plain)))) == expected
+
+
+def test_few_nodes_are_decoded_to_find_a_case(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = tuple(case_of(number, random.Random(number)) for number in range(300))
+    cases = tuple(replace(case, key=f"{n:016x}", row=f"r{n}") for n, case in enumerate(cases))
+    file = stored(store, CaseFile(cases))
+    finder = CaseFinder(store)
+    assert list(finder.find(file, {"r7"})) == [cases[7]]
+    decoded: list[str] = []
+
+    def count(table: str, id: str, *arguments: object) -> object:
+        decoded.append(id)
+        return decode_content(table, id, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("evalstore.store.tree_nodes.decode_content", count)
+    assert list(finder.find(file, {"r8", cases[200].key})) == [cases[8], cases[200]]
+    assert isinstance(file.cases, StoredCases)
+    inner = list(file.cases.parts())
+    assert len(decoded) < 10 + 3 * len(inner) < 300 / 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_long_files_are_equal_when_all_their_cases_are(store: Store, seed: int) -> None:
+    chance = random.Random(seed)
+    cases = [case_of(number, chance) for number in range(200)]
+    other = [*cases]
+    number = chance.randrange(200)
+    one = stored(store, CaseFile(tuple(cases)))
+    assert one == stored(store, CaseFile(tuple(cases), code=()))
+    other[number] = replace(other[number], seed=7)
+    assert one.cases != stored(store, CaseFile(tuple(other))).cases
+    other = [*cases]
+    other.insert(chance.randrange(200), other.pop(number))
+    assert (one.cases == stored(store, CaseFile(tuple(other))).cases) == (other == cases)
