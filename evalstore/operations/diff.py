@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.operations.diff_attempts import read_side_attempts
 from evalstore.operations.diff_causes import find_causes
-from evalstore.operations.diff_notes import question_changes, selection_notes
+from evalstore.operations.diff_notes import attempts_notes, question_changes, selection_notes
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_selection import select_cases
@@ -31,6 +31,7 @@ from evalstore.operations.diff_sides import (
 from evalstore.operations.equal_parts import as_equal, find_equal_parts, share_rows
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
+from evalstore.operations.participant_edits import differ_participants
 from evalstore.operations.prompt_names import (
     PromptNames,
     name_prompts,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.diff_sides import Side
     from evalstore.planning.project import Project
+    from evalstore.reports.version_diff import Difference
     from evalstore.runs import Run
 
 
@@ -133,7 +135,8 @@ def diff(
             prompts=prompt_labels(
                 project, chain(filled.results, now.results, settled_places(equal))
             ),
-            notes=list(selection_notes(was, filled, now)),
+            participants=_differ_participants(project, runs, selection),
+            notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
             reasons=PairReasons(
                 question_changes(project, comparison.on_both_sides, sessions),
                 judgement_changes(
@@ -152,6 +155,20 @@ def diff(
             attempts=attempts,
         )
         return _with_answers(project, found) if answers else found
+
+
+def _differ_participants(
+    project: Project, runs: Sequence[Run], selection: SelectionOptions
+) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+    """Return how candidates, evaluators and attempts differ, and how the other way round."""
+    if len(runs) > 1:
+        was, now = runs
+    else:
+        from evalstore.operations.workspace_results import workspace_as_run
+
+        was, now = runs[0], workspace_as_run(project, selection)
+    find = project.versions.find
+    return tuple(differ_participants(was, now, find)), tuple(differ_participants(now, was, find))
 
 
 def _read_sides(

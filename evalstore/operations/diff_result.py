@@ -47,6 +47,8 @@ class Diff:
     """Test file -> the edits of its cases."""
     feedback: dict[str, str]
     """The feedback by the id of its judgement."""
+    participants: tuple[tuple[Difference, ...], tuple[Difference, ...]] = ((), ())
+    """How candidates, evaluators and attempts differ, and how from the second side to the first."""
     answers: dict[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers were requested."""
     attempts: tuple[Attempts, Attempts] = field(default_factory=lambda: ({}, {}))
@@ -73,7 +75,8 @@ class Diff:
     @property
     def is_empty(self) -> bool:
         """Return whether nothing differs."""
-        return not (self.broke or self.fixed or self.changed or self.new or self.gone or self.edits)
+        listed = (self.broke, self.fixed, self.changed, self.new, self.gone)
+        return not (any(listed) or self.edits or self.participants[0])
 
     @property
     def broke(self) -> list[Pair]:
@@ -144,6 +147,7 @@ class Diff:
                 file: [difference.swapped() for difference in differences]
                 for file, differences in self.edits.items()
             },
+            participants=(self.participants[1], self.participants[0]),
             reasons=self.reasons.swapped(),
             models=self.models and (self.models[1], self.models[0]),
             attempts=(self.attempts[1], self.attempts[0]),
@@ -186,7 +190,7 @@ class Diff:
 
     def attempts_text(self, pair: Pair) -> str:
         """Return `1 of 5 attempts failed -> 3 of 5`; empty when neither side has several."""
-        return change_text(self.attempts_of(pair))
+        return change_text(pair, self.attempts_of(pair))
 
     def feedback_of(self, result: Result | None) -> str:
         """Return the feedback on one side of a pair: of a label, only its note."""
@@ -233,6 +237,7 @@ class Diff:
             "edits": [
                 {"file": file, "edits": to_json(edits)} for file, edits in self.edits.items()
             ],
+            "participants": to_json(self.participants[0]),
             "statistics": {
                 "was": to_json(was),
                 "now": to_json(now),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import short
 from evalstore.operations.file_edits import find_edits
+from evalstore.operations.logged_labels import LoggedLabels
 from evalstore.operations.participant_edits import ParticipantHistory
 from evalstore.operations.prompt_names import prompts_of
 from evalstore.planning.path_history import follow_file
@@ -45,9 +46,11 @@ class LoggedChange:
     """How many results of the file have each verdict in the run."""
     edits: tuple[Difference, ...]
     """The edits that this run was the first to judge, and the changes of the candidates since the
-    previous run, and those of the evaluators; none if only verdicts changed."""
+    previous run, those of the evaluators, and labels; none if only verdicts changed."""
     is_covered: bool = True
     """Whether the run has results of the file, or of the row that is looked at."""
+    answered: int = 0
+    """How many results it judged that were pending before, when nothing else changed."""
 
 
 @dataclass
@@ -92,6 +95,7 @@ def find_logged_changes(
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, names)
     participants = ParticipantHistory(VersionReader(store).find)
+    labels = LoggedLabels(store)
     changes: list[LoggedChange] = []
     known: _Words = {}
     for version, differences in zip(versions, edits, strict=True):
@@ -107,6 +111,11 @@ def find_logged_changes(
                 late = {model for _, _, model in now} & participants.models - judged
                 edited = tuple(_late_edits(late, version.results[0][0]))
             judged |= {model for _, _, model in now}
+            changed = {place for place in now if known.get(place) != now[place]}
+            if number and changed:
+                before = version.results[number - 1][1]
+                rows = version.rows[before] | version.rows[leaf]
+                edited += labels.between(before, leaf, changed, rows)
             if now:
                 edited += participants.step(
                     run,
@@ -115,8 +124,14 @@ def find_logged_changes(
                     with_temperature=has_temperature,
                     with_evaluators=judged_by_models,
                 )
-            if not number or edited or any(known.get(place) != now[place] for place in now):
-                changes.append(LoggedChange(run, Counter(now.values()), edited))
+            if not number or edited or changed:
+                answered = sum(known.get(place) == "pending" for place in changed)
+                is_rest = bool(changed) and answered == len(changed)
+                changes.append(
+                    LoggedChange(
+                        run, Counter(now.values()), edited, answered=answered if is_rest else 0
+                    )
+                )
             known |= now
     return changes[::-1]
 

@@ -50,6 +50,8 @@ class LogEntry:
     with a file, its own edits in full. An edit belongs to the first run that judged it."""
     is_covered: bool = True
     """Whether the run has results of the file, or of the row."""
+    answered: int = 0
+    """With a file, how many results it judged that were pending before, and no other changed."""
     outcome: tuple[int, int] | None = None
     """How many results broke and were fixed since they were judged before; None: not computed."""
     push: FirstPush | None = None
@@ -130,6 +132,7 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
                 order_counts(change.words),
                 change.edits,
                 change.is_covered,
+                answered=change.answered,
                 push=pushes.get(change.run.id),
             )
             for change in changes

@@ -530,6 +530,37 @@ def test_an_estimate_takes_what_stored_answers_and_judgements_have_cost(
     assert documents("status")["cost"] == 0.25
 
 
+def test_an_estimate_of_edited_code_takes_what_the_answers_before_have_cost(
+    bots: Path, evalstore: Evalstore
+) -> None:
+    reply = "def answer(messages, **options):\n    return {{'text': {!r}, 'cost': 0.125}}\n"
+    tree(bots, {"apps/bot.py": reply.format("Hi")})
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot]")
+    trust("bot")
+    evalstore("run")
+    tree(bots, {"apps/bot.py": reply.format("Ho")})
+    trust("bot")
+    assert ", about $0.1250" in evalstore("status").stdout
+    tree(bots, {"tests/new.md": TEST.replace("\nHi\n", "\nWhat is new?\n")})
+    assert ", about $0.2500" in evalstore("status").stdout  # of its other answers
+    bounded = evalstore("run", "--max-cost", "1")
+    assert bounded.exit_code == 2
+    assert "what an application reports comes too late" in bounded.stderr
+
+
+def test_the_page_of_an_answer_names_the_files_of_the_code(
+    bots: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot]")
+    trust("bot")
+    session = documents("run")["cases"][0]["session"]
+    pages = [evalstore("show", name).stdout for name in (session, "tests/hi.md")]
+    for page in pages:
+        assert "\ncode apps/bot.py <short>\n" in page
+        assert "model options" not in page
+        assert ", instructions <short>" in " ".join(page.split())
+
+
 def test_doctor_does_not_ask_for_the_price_of_an_application_that_reports_its_cost(
     bots: Path, evalstore: Evalstore
 ) -> None:

@@ -53,7 +53,7 @@ OPTIONAL = {
     ),
     "ls cases --full.cases[].messages[][].name",
     *("show.history.pending", "show.history.attempts"),
-    "diff.changed[].sameAnswer",
+    *("diff.changed[].sameAnswer", "diff.statistics.unit", "diff.participants"),
     "log --failures.failures[].resolved",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
@@ -227,6 +227,7 @@ def test_every_field_is_printed(
     (workspace / "tests/tooled.md").unlink()
     edit(workspace / "evalstore.yaml", "candidates:", "verdict: all\ncandidates:")
     show("status")
+    show("diff")
     edit(workspace / "evalstore.yaml", "verdict: all\n", "")
     show("diff", "--answers")
     run = show("run", "--yes")
