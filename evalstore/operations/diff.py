@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
@@ -25,7 +24,6 @@ from evalstore.operations.diff_sides import (
     read_answers,
     require_candidate,
     run_side,
-    side_of_candidates,
     workspace_side,
 )
 from evalstore.operations.equal_parts import as_equal, find_equal_parts, share_rows
@@ -45,7 +43,6 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
-from evalstore.reports.comparison import compare_models
 from evalstore.store.revisions import WORK, resolve_run
 
 if TYPE_CHECKING:
@@ -154,7 +151,7 @@ def diff(
             is_now_partial=now.selection not in ("", was.selection),
             attempts=attempts,
         )
-        return _with_answers(project, found) if answers else found
+        return add_answers(project, found) if answers else found
 
 
 def _differ_participants(
@@ -193,67 +190,14 @@ def _read_sides(
         equal = SettledParts()  # these rows may be those of equal parts as well
 
 
-def diff_models(
-    location: Location,
-    revision: str | None,
-    models: tuple[str, str],
-    *,
-    selection: SelectionOptions | None = None,
-    answers: bool = False,
-) -> Diff:
-    """Compare two candidates of one run, or of the workspace without a revision.
-
-    Raises `EvalstoreError` for an unknown candidate.
-    """
-    selection = selection or SelectionOptions()
-    revision = None if revision == WORK else revision
-    with open_sides(location, selection, needs_files=revision is None) as project:
-        side = side_of_candidates(project, revision)
-        for model in models:
-            require_candidate(model, side, hint=_run_both(models))
-        selected = select_cases(project, selection.paths, side)
-        was, now = (
-            [
-                result
-                for result in side.results
-                if result.model == model and selected.covers_file(result.file)
-            ]
-            for model in models
-        )
-        comparison = compare_models(was, now)
-        results = comparison.differing
-        attempts = read_side_attempts(project.store, side, results)
-        found = Diff(
-            side.name,
-            side.name,
-            comparison,
-            {},
-            project.store.find_feedback(id for result in results for id in result.evaluations),
-            prompts=prompt_labels(project, side.results),
-            notes=list(selection_notes(side, side, side)),
-            reasons=PairReasons(of_candidates=True),
-            models=models,
-            is_now_partial=bool(side.selection),
-            labels=find_labels(project, results),
-            attempts=(attempts, attempts),
-        )
-        return _with_answers(project, found) if answers else found
-
-
 def with_prompt_names(location: Location, diff: Diff) -> Diff:
     """Return the comparison with the names of all its system prompts."""
     ids = {result.prompt for result in diff.comparison.differing if result.prompt}
     return replace(diff, prompt_names=name_prompts(location, ids))
 
 
-def _with_answers(project: Project, diff: Diff) -> Diff:
+def add_answers(project: Project, diff: Diff) -> Diff:
     """Return the comparison with the answers that show the changes."""
     pairs = [*diff.comparison.differing_pairs, *diff.equal_with_answers]
     ids = [id for pair in pairs for id in diff.shown_sessions(pair) if id]
     return replace(diff, answers=read_answers(project, ids))
-
-
-def _run_both(models: tuple[str, str]) -> str:
-    """Return the hint how a run of both candidates is made."""
-    options = " ".join(f"-m {shlex.quote(model)}" for model in models)
-    return f"'evalstore run {options}' makes a run with both"

@@ -279,13 +279,26 @@ def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
 
     Their answers differ in any case: only verdicts count as changed.
     """
+    return _compare_within(was, now, lambda result: result.prompt_number)
+
+
+def compare_prompts(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
+    """Pair the results of two system prompts in the same cases, of the same candidates."""
+    return _compare_within(was, now, lambda result: result.model)
+
+
+def _compare_within(
+    was: Iterable[Result], now: Iterable[Result], rest_of: Callable[[Result], int | str]
+) -> Comparison:
+    """Pair results of a run by file, row and the rest of their place; only verdicts count."""
+
+    def place_of(result: Result) -> tuple[str, str, int | str]:
+        return result.file, result.row, rest_of(result)
+
     was, now = list(was), list(now)
     order = _order_of_rows([*now, *was], str)
-    waiting = {(result.file, result.row, result.prompt_number): result for result in was}
-    pairs = [
-        Pair(waiting.pop((result.file, result.row, result.prompt_number), None), result)
-        for result in now
-    ]
+    waiting = {place_of(result): result for result in was}
+    pairs = [Pair(waiting.pop(place_of(result), None), result) for result in now]
     pairs += [Pair(result, None) for result in waiting.values()]
     comparison = Comparison(order=order)
     for pair in sorted(pairs, key=order):

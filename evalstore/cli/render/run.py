@@ -180,6 +180,8 @@ _MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke", "changed": None}
 def _how_to_complete(report: RunReport) -> str:
     """Explain how to complete an incomplete run."""
     verdicts = report.totals.verdicts
+    if len(report.untrusted) > 1 and not report.failed:
+        return "the 'evalstore trust' commands above allow what waits"
     if report.untrusted and not report.failed:
         waiting = "model" if report.untrusted[0].runs else "checks"
         return f"'{output.safe(report.untrusted[0].command)}' allows the waiting {waiting}"

@@ -169,8 +169,8 @@ def describe_pair(diff: Diff, pair: Pair) -> PairFacts:
     result = pair.either
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     return PairFacts(
-        case_name(result.file, result.row, prompt),
-        "" if diff.models else result.model,
+        case_name(result.file, result.row, None if diff.are_prompts else prompt),
+        "" if diff.models and not diff.are_prompts else result.model,
         tuple(dict.fromkeys(_verdict(diff, side) for side in (pair.was, pair.now) if side)),
         diff.reason(pair) if pair.was and pair.now else "",
     )
