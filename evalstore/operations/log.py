@@ -20,6 +20,7 @@ from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.renames import name_in_newest_run
 from evalstore.store.path_trees import find_entry, read_tree
+from evalstore.store.revisions import resolve_run
 from evalstore.store.table_columns import RUNS
 from evalstore.values import Json, order_counts
 
@@ -140,8 +141,18 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         if not entries:
             newest = next(store.find_recent_runs(limit=1), None)
             files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
-            raise no_run_has(workspace, name, files)
+            problem = no_run_has(workspace, name, files)
+            if _names_run(store, name):
+                problem = EvalstoreError(str(problem), hint=f"'evalstore show {name}' shows a run")
+            raise problem
         return Log(entries[:limit], len(entries), name, row)
+
+
+def _names_run(store: Store, name: str) -> bool:
+    """Return whether a name that is no test file is a revision."""
+    with suppress(EvalstoreError):
+        return bool(resolve_run(store, name))
+    return False
 
 
 def _find_outcomes(

@@ -93,6 +93,9 @@ def test_no_command_runs_what_is_not_trusted(bots: Path, note: Path, argv: list[
     assert not note.exists()
 
 
+BOTH = "'evalstore trust models/bot.yaml' and 'evalstore trust models/prog.yaml'"
+
+
 def test_an_untrusted_application_waits_and_says_what_allows_it(
     bots: Path, evalstore: Evalstore
 ) -> None:
@@ -117,7 +120,7 @@ prog  ░░░░░░░░░░░░░░░░░░░░  0/0 pass  -
     models/bot.yaml runs 'apps/bot.py:answer', {WAITS}
     models/prog.yaml runs './apps/prog.sh text --mode', {WAITS}
 run <short> incomplete: 0 new answers, 0 reused, 0 new judgements, $0
-incomplete; 'evalstore trust models/bot.yaml' allows the waiting model
+incomplete; {BOTH} allow the waiting models
 """
     )
 
@@ -528,6 +531,13 @@ def test_an_estimate_takes_what_stored_answers_and_judgements_have_cost(
     edit(bots / "tests/hi.md", "Hi", "Hello")
     assert ", about $0.2500" in evalstore("status").stdout
     assert documents("status")["cost"] == 0.25
+
+
+def test_several_models_that_wait_are_not_told_as_one(bots: Path, evalstore: Evalstore) -> None:
+    assert evalstore("run").stdout.endswith(f"incomplete; {BOTH} allow the waiting models\n")
+    trust("bot")
+    advice = "incomplete; 'evalstore trust models/prog.yaml' allows the waiting model\n"
+    assert evalstore("run").stdout.endswith(advice)
 
 
 def test_an_estimate_of_edited_code_takes_what_the_answers_before_have_cost(

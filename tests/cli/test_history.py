@@ -188,6 +188,19 @@ def test_log_tells_results_that_waited_from_those_that_changed(
     )
 
 
+def test_log_of_a_run_names_the_command_that_shows_it(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    run = documents("run")["run"]
+    for name in ("@", run[:6]):
+        assert evalstore("log", name) == Ran(
+            2,
+            "",
+            f"error: no run has a test file '{name}'\nhint: 'evalstore show {name}' shows a run\n",
+        )
+    assert "hint: the test files are tests/weather.md" in evalstore("log", "abcd").stderr
+
+
 def test_log_is_wrapped_between_words_in_a_narrow_terminal(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
