@@ -100,6 +100,12 @@ class Run:
         """Return the rule by which votes become a verdict."""
         return str(self.settings.get("verdict", "majority"))
 
+    @property
+    def attempts(self) -> int | None:
+        """Return the number of answers that `-r`, or else the settings, want; None: not known."""
+        number = self.selection.get("attempts") or self.settings.get("attempts")
+        return number if isinstance(number, int) else None
+
     def _repr_html_(self) -> str:
         """Return the run as notebooks show it."""
         from evalstore.clock import iso

@@ -142,7 +142,7 @@ class ResultReader(OpenedWorkspace):
 
         `run=None` compares them in the workspace as it is.
         """
-        from evalstore.operations.diff import diff_models
+        from evalstore.operations.diff_within import diff_models
 
         selection = SelectionOptions(paths=texts("paths", paths))
         revision = None if run is None else run_revision(run)

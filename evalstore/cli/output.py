@@ -55,6 +55,8 @@ _SENTENCES = ("(", "hint:", "note:")
 """How the sentences for the user begin, which may be wrapped; other lines are columns."""
 _WORD = re.compile(r'(?:"evalstore [^"\n]*"|\S)+')
 """Matches a word, or a command in quotation marks with what is attached to it."""
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+"""Matches what begins or ends a style."""
 
 color: bool | None = None
 """True or False when the user said so; None: as the terminal allows."""
@@ -148,9 +150,14 @@ def talk(text: str) -> None:
     """
     if quiet:
         return
-    if text.lstrip().startswith(_SENTENCES) and "\n" not in text and sys.stderr.isatty():
-        text = "\n".join(wrap_sentence(text, shutil.get_terminal_size((100, 24)).columns))
+    if text.lstrip().startswith(_SENTENCES):
+        text = folded(text)
     _write(_inert(text), err=True)
+
+
+def shown_columns(text: str) -> int:
+    """Return the columns of a text that may have styles."""
+    return columns_of(_STYLE.sub("", text))
 
 
 def wrap_sentence(text: str, columns: int) -> list[str]:
@@ -161,7 +168,7 @@ def wrap_sentence(text: str, columns: int) -> list[str]:
     indent = " " * (len(text) - len(text.lstrip(" ")))
     lines: list[str] = []
     for word in _WORD.findall(text):
-        if lines and columns_of(lines[-1]) + 1 + columns_of(word) <= columns:
+        if lines and shown_columns(f"{lines[-1]} {word}") <= columns:
             lines[-1] += f" {word}"
         else:
             lines.append(indent + word)
@@ -180,10 +187,14 @@ def warn(text: str) -> None:
     if text in _warned:
         return
     _warned.add(text)
-    sentence = f"{typer.style('warning:', fg='yellow')} {safe(text)}"
-    if sys.stderr.isatty():
-        sentence = "\n".join(wrap_sentence(sentence, shutil.get_terminal_size((100, 24)).columns))
-    to_stderr(sentence)
+    to_stderr(folded(f"{typer.style('warning:', fg='yellow')} {safe(text)}"))
+
+
+def folded(text: str) -> str:
+    """Return a line for the user, wrapped between words where stderr is a terminal."""
+    if "\n" in text or not sys.stderr.isatty():
+        return text
+    return "\n".join(wrap_sentence(text, shutil.get_terminal_size((100, 24)).columns))
 
 
 def paint(text: str, as_: str | None = None, *, bold: bool = False) -> str:
@@ -259,9 +270,9 @@ def failure(error: EvalstoreError) -> None:
         if error.hint:
             to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(error.hint)}")
         return
-    to_stderr(f"{typer.style('error:', fg='red')} {safe(str(error), lines=True)}")
+    to_stderr(folded(f"{typer.style('error:', fg='red')} {safe(str(error), lines=True)}"))
     if error.hint:
-        to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(error.hint, lines=True)}")
+        to_stderr(folded(f"{typer.style('hint:', fg='cyan')} {safe(error.hint, lines=True)}"))
     cause = error.__cause__
     while verbose and cause is not None:
         words = safe(hide_passwords(str(cause)), lines=True)

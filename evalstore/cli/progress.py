@@ -106,14 +106,14 @@ class TerminalProgress(ProgressListener):
         """Print a warning, also with `--quiet`."""
         output.warn(message)
 
-    def agrees(self, question: str) -> bool:
-        """Ask the user to confirm; False without a terminal."""
+    def agrees(self, question: str) -> bool | None:
+        """Ask the user to confirm; None without a terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            return False
+            return None
         # What was typed before the question is not an answer to it.
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
         try:
-            return typer.confirm(f"{question}; do it?", err=True)
+            return typer.confirm(output.folded(f"{question}; do it?"), err=True)
         except typer.Abort:  # Ctrl-C; it ends the command, as it does everywhere else
             raise KeyboardInterrupt from None
 

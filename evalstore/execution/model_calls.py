@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore import clock
+from evalstore.display import money
 from evalstore.errors import EvalstoreError
 from evalstore.execution.budget import (
     Budget,
@@ -223,8 +224,9 @@ class ModelCaller:
         try:
             await self.budget.reserve(reserved)
         except OverBudgetError:
-            left = self.budget.remaining
-            words = f"the next call may cost up to ${reserved:.4f}, and ${left:.4f} is left"
+            left = round(self.budget.remaining, 10)
+            rest = f"{money(left)} is left" if left > 0 else "nothing is left"
+            words = f"the next call may cost up to {money(reserved)}, and {rest}"
             if not self._warned_of_budget:
                 self._warned_of_budget = True
                 self._environment.warn(words)

@@ -160,6 +160,7 @@ def show(location: Location, arguments: ShowArguments) -> Document:
 def diff(location: Location, arguments: DiffArguments) -> Document:
     """Return a page of the changes between two runs, the workspace, or two candidates."""
     from evalstore.operations import diff as operations
+    from evalstore.operations.diff_within import diff_models
 
     selection = SelectionOptions(paths=tuple(arguments.paths))
     if arguments.versus is not None:
@@ -168,7 +169,7 @@ def diff(location: Location, arguments: DiffArguments) -> Document:
                 "'versus' compares two candidates of one run",
                 hint="name the other candidate as 'model', and leave 'after' out",
             )
-        compared = operations.diff_models(
+        compared = diff_models(
             location,
             arguments.before or "@",
             (arguments.model, arguments.versus),

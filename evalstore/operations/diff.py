@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.operations.diff_attempts import read_side_attempts
 from evalstore.operations.diff_causes import find_causes
-from evalstore.operations.diff_notes import question_changes, selection_notes
+from evalstore.operations.diff_notes import attempts_notes, question_changes, selection_notes
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_selection import select_cases
@@ -25,12 +24,12 @@ from evalstore.operations.diff_sides import (
     read_answers,
     require_candidate,
     run_side,
-    side_of_candidates,
     workspace_side,
 )
 from evalstore.operations.equal_parts import as_equal, find_equal_parts, without_rows_of
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
+from evalstore.operations.participant_edits import differ_participants
 from evalstore.operations.prompt_names import (
     PromptNames,
     name_prompts,
@@ -44,7 +43,6 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
-from evalstore.reports.comparison import compare_models
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.revisions import WORK, resolve_run
 
@@ -53,6 +51,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.diff_sides import Side
     from evalstore.planning.project import Project
+    from evalstore.reports.version_diff import Difference
     from evalstore.runs import Run
 
 
@@ -141,7 +140,8 @@ def diff(
             prompts=prompt_labels(
                 project, chain(filled.results, now.results, settled_places(equal))
             ),
-            notes=list(selection_notes(was, filled, now)),
+            participants=_differ_participants(project, runs, selection),
+            notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
             reasons=PairReasons(
                 question_changes(project, comparison.on_both_sides, sessions),
                 judgement_changes(
@@ -159,7 +159,21 @@ def diff(
             is_now_partial=now.selection not in ("", was.selection),
             attempts=attempts,
         )
-        return _with_answers(project, found) if answers else found
+        return add_answers(project, found) if answers else found
+
+
+def _differ_participants(
+    project: Project, runs: Sequence[Run], selection: SelectionOptions
+) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+    """Return how candidates, evaluators and attempts differ, and how the other way round."""
+    if len(runs) > 1:
+        was, now = runs
+    else:
+        from evalstore.operations.workspace_results import workspace_as_run
+
+        was, now = runs[0], workspace_as_run(project, selection)
+    find = project.versions.find
+    return tuple(differ_participants(was, now, find)), tuple(differ_participants(now, was, find))
 
 
 def _read_sides(
@@ -187,67 +201,14 @@ def _read_sides(
     return was, now
 
 
-def diff_models(
-    location: Location,
-    revision: str | None,
-    models: tuple[str, str],
-    *,
-    selection: SelectionOptions | None = None,
-    answers: bool = False,
-) -> Diff:
-    """Compare two candidates of one run, or of the workspace without a revision.
-
-    Raises `EvalstoreError` for an unknown candidate.
-    """
-    selection = selection or SelectionOptions()
-    revision = None if revision == WORK else revision
-    with open_sides(location, selection, needs_files=revision is None) as project:
-        side = side_of_candidates(project, revision)
-        for model in models:
-            require_candidate(model, side, hint=_run_both(models))
-        selected = select_cases(project, selection.paths, side)
-        was, now = (
-            [
-                result
-                for result in side.results
-                if result.model == model and selected.covers_file(result.file)
-            ]
-            for model in models
-        )
-        comparison = compare_models(was, now)
-        results = comparison.differing
-        attempts = read_side_attempts(project.store, side, results)
-        found = Diff(
-            side.name,
-            side.name,
-            comparison,
-            {},
-            project.store.find_feedback(id for result in results for id in result.evaluations),
-            prompts=prompt_labels(project, side.results),
-            notes=list(selection_notes(side, side, side)),
-            reasons=PairReasons(of_candidates=True),
-            models=models,
-            is_now_partial=bool(side.selection),
-            labels=find_labels(project, results),
-            attempts=(attempts, attempts),
-        )
-        return _with_answers(project, found) if answers else found
-
-
 def with_prompt_names(location: Location, diff: Diff) -> Diff:
     """Return the comparison with the names of all its system prompts."""
     ids = {result.prompt for result in diff.comparison.differing if result.prompt}
     return replace(diff, prompt_names=name_prompts(location, ids))
 
 
-def _with_answers(project: Project, diff: Diff) -> Diff:
+def add_answers(project: Project, diff: Diff) -> Diff:
     """Return the comparison with the answers that show the changes."""
     pairs = [*diff.comparison.differing_pairs, *diff.equal_with_answers]
     ids = [id for pair in pairs for id in diff.shown_sessions(pair) if id]
     return replace(diff, answers=read_answers(project, ids))
-
-
-def _run_both(models: tuple[str, str]) -> str:
-    """Return the hint how a run of both candidates is made."""
-    options = " ".join(f"-m {shlex.quote(model)}" for model in models)
-    return f"'evalstore run {options}' makes a run with both"

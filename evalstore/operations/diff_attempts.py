@@ -84,9 +84,19 @@ def count_attempts(attempts: Sequence[Attempt]) -> dict[str, int]:
     return {"failed": _failed(attempts), "count": len(attempts)}
 
 
-def change_text(attempts: PairAttempts) -> str:
-    """Return `1 of 5 attempts failed -> 3 of 5`; empty when neither side has several."""
-    (old, before), (new, now) = ((_failed(listed), len(listed)) for listed in attempts)
+def change_text(pair: Pair, attempts: PairAttempts) -> str:
+    """Return `1 of 5 attempts failed -> 3 of 5`; empty when neither side has several.
+
+    Beside several attempts the single one of the other side counts: `1 of 5 attempts failed -> 1
+    of 1`.
+    """
+    if not any(attempts):
+        return ""
+    sides = [
+        listed or (_single(result) if result and result.verdict else ())
+        for listed, result in zip(attempts, (pair.was, pair.now), strict=True)
+    ]
+    (old, before), (new, now) = ((_failed(listed), len(listed)) for listed in sides)
     if not before or not now or (old, before) == (new, now):
         return failed_text(new, now) or (f"{old} of {before} attempts failed" if before else "")
     return f"{old} of {before} attempts failed -> {new} of {now}"

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from evalstore.operations.diff_sides import Side
     from evalstore.operations.same_answers import Sessions
     from evalstore.planning.project import Project
-    from evalstore.reports.comparison import Pair
-    from evalstore.results import Session
+    from evalstore.reports.comparison import Comparison, Pair
+    from evalstore.results import Result, Session
 
 
 def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
@@ -34,6 +34,32 @@ def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
             yield f"run {side.name[:8]} covered only {_scope(side)}; {rest}"
         elif side is was and others:
             yield f"run {side.name[:8]} did not judge all cases; {rest}"
+
+
+def attempts_notes(comparison: Comparison) -> Iterator[str]:
+    """Yield a note about results whose verdicts are those of more or fewer attempts than before.
+
+    A majority of several attempts passes at another rate than a single one, without any edit.
+    """
+    numbers = [
+        (was, now)
+        for pair in comparison.pairs
+        if pair.was and pair.now
+        for was, now in [(_attempts(pair.was), _attempts(pair.now))]
+        if was != now
+    ]
+    if numbers:
+        kinds = {f"{was} -> {now}" for was, now in numbers}
+        which = f" ({kinds.pop()})" if len(kinds) == 1 else ""
+        results = f"{plural(len(numbers), 'result')} {'has' if len(numbers) == 1 else 'have'}"
+        yield (
+            f"{results} another number of attempts{which}: that alone changes how often "
+            "a verdict is a pass"
+        )
+
+
+def _attempts(result: Result) -> int:
+    return result.required_answers // len(result.tests)
 
 
 def _scope(side: Side) -> str:

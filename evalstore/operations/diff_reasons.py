@@ -37,6 +37,8 @@ class PairReasons:
     """Results of the first side that its run lacks -> the id of the earlier run that has them."""
     of_candidates: bool = False
     """Whether the sides are two candidates: only definitions explain their pairs."""
+    of_prompts: bool = False
+    """Whether the sides are two system prompts, which explain their pairs."""
 
     def swapped(self) -> PairReasons:
         """Return what explains the same pairs with the sides exchanged."""
@@ -47,6 +49,8 @@ class PairReasons:
         was, now = pair.was, pair.now
         if was is None or now is None:
             return "new" if was is None else "gone"
+        if self.of_prompts:
+            return ""
         changes = [
             *change_of_tests(was, now),
             *(["system prompt changed"] if was.prompt != now.prompt else []),

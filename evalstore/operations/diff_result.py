@@ -47,6 +47,8 @@ class Diff:
     """Test file -> the edits of its cases."""
     feedback: dict[str, str]
     """The feedback by the id of its judgement."""
+    participants: tuple[tuple[Difference, ...], tuple[Difference, ...]] = ((), ())
+    """How candidates, evaluators and attempts differ, and how from the second side to the first."""
     answers: dict[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers were requested."""
     attempts: tuple[Attempts, Attempts] = field(default_factory=lambda: ({}, {}))
@@ -58,7 +60,9 @@ class Diff:
     reasons: PairReasons = field(default_factory=PairReasons)
     """What explains the pairs, and which runs have the results that the first side lacks."""
     models: tuple[str, str] | None = None
-    """The candidates that are compared, when both sides are those of one run."""
+    """The candidates, or system prompts, that are compared, when both sides are of one run."""
+    are_prompts: bool = False
+    """Whether these are the names of system prompts."""
     labels: frozenset[str] = frozenset()
     """The ids of the judgements that are labels of people."""
     has_edited_rows: bool = False
@@ -73,7 +77,8 @@ class Diff:
     @property
     def is_empty(self) -> bool:
         """Return whether nothing differs."""
-        return not (self.broke or self.fixed or self.changed or self.new or self.gone or self.edits)
+        listed = (self.broke, self.fixed, self.changed, self.new, self.gone)
+        return not (any(listed) or self.edits or self.participants[0])
 
     @property
     def broke(self) -> list[Pair]:
@@ -144,6 +149,7 @@ class Diff:
                 file: [difference.swapped() for difference in differences]
                 for file, differences in self.edits.items()
             },
+            participants=(self.participants[1], self.participants[0]),
             reasons=self.reasons.swapped(),
             models=self.models and (self.models[1], self.models[0]),
             attempts=(self.attempts[1], self.attempts[0]),
@@ -186,7 +192,7 @@ class Diff:
 
     def attempts_text(self, pair: Pair) -> str:
         """Return `1 of 5 attempts failed -> 3 of 5`; empty when neither side has several."""
-        return change_text(self.attempts_of(pair))
+        return change_text(pair, self.attempts_of(pair))
 
     def feedback_of(self, result: Result | None) -> str:
         """Return the feedback on one side of a pair: of a label, only its note."""
@@ -215,13 +221,17 @@ class Diff:
         """Return the first equal results of two candidates; none of two runs."""
         return self.comparison.unchanged[:_MOST_EQUAL] if self.models else []
 
+    @property
+    def _kind(self) -> str:
+        return "prompts" if self.are_prompts else "models"
+
     def document(self) -> Json:
         """Return the comparison as JSON."""
         was, now = self.rates
         return {
             "from": self.was,
             "to": self.now,
-            **({"models": list(self.models)} if self.models else {}),
+            **({self._kind: list(self.models)} if self.models else {}),
             **{
                 name: [self._pair(pair) for pair in getattr(self, name)]
                 for name in ("broke", "fixed", "changed", "new", "gone")
@@ -233,6 +243,7 @@ class Diff:
             "edits": [
                 {"file": file, "edits": to_json(edits)} for file, edits in self.edits.items()
             ],
+            "participants": to_json(self.participants[0]),
             "statistics": {
                 "was": to_json(was),
                 "now": to_json(now),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import short
 from evalstore.operations.file_edits import find_edits
+from evalstore.operations.logged_labels import LoggedLabels
 from evalstore.operations.participant_edits import ParticipantHistory
 from evalstore.operations.prompt_names import prompts_of
 from evalstore.operations.verdict_history import PENDING, VerdictHistory, Words
@@ -46,9 +47,11 @@ class LoggedChange:
     """How many results of the file have each verdict in the run."""
     edits: tuple[Difference, ...]
     """The edits that this run was the first to judge, and the changes of the candidates since the
-    previous run, and those of the evaluators; none if only verdicts changed."""
+    previous run, those of the evaluators, and labels; none if only verdicts changed."""
     is_covered: bool = True
     """Whether the run has results of the file, or of the row that is looked at."""
+    answered: int = 0
+    """How many results it judged that were pending before, when nothing else changed."""
 
 
 @dataclass
@@ -103,6 +106,7 @@ def find_logged_changes(
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, finder, names)
     participants = ParticipantHistory(VersionReader(store).find)
+    labels = LoggedLabels(store)
     changes: list[LoggedChange] = []
     for version, differences in zip(versions, edits, strict=True):
         if not version.results:
@@ -120,6 +124,11 @@ def find_logged_changes(
                 late = models & participants.models - judged
                 edited = tuple(_late_edits(late, version.results[0][0]))
             judged |= models
+            is_other = history.differs(leaf)
+            if number and is_other:
+                before = version.results[number - 1][1]
+                rows = version.rows[before] | version.rows[leaf]
+                edited += labels.between(*history.parts_apart(before, leaf), rows)
             if now:
                 edited += participants.step(
                     run,
@@ -128,8 +137,9 @@ def find_logged_changes(
                     with_temperature=traits.default_temperature,
                     with_evaluators=traits.judged_by_models,
                 )
-            if not number or edited or history.differs(leaf):
-                changes.append(LoggedChange(run, now, edited))
+            if not number or edited or is_other:
+                answered = history.count_answered(leaf) if is_other else 0
+                changes.append(LoggedChange(run, now, edited, answered=answered))
             history.add(leaf)
     return changes[::-1]
 

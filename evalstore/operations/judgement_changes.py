@@ -112,22 +112,28 @@ def differ_evaluators(
     names = of_file.evaluators if of_file else None
     own_prompts = of_file is not None and all(case.judge_prompts for case in of_file.cases)
 
-    def evaluators(run: Run) -> dict[str, Json]:
-        stored = {
-            judge.id: find("evaluator", judge.evaluator) or {}
-            for judge in run.evaluators
-            if names is None or judge.id in names
-        }
-        if not own_prompts:
-            return stored
-        return {id: {**content, "prompt": None} for id, content in stored.items()}
+    def evaluators(run: Run) -> dict[str, list[Json]]:
+        stored: dict[str, list[Json]] = {}
+        for judge in run.evaluators:
+            if names is None or judge.id in names:
+                content = find("evaluator", judge.evaluator) or {}
+                stored.setdefault(judge.id, []).append(
+                    {**content, "prompt": None} if own_prompts else content
+                )
+        return stored
 
     old, new = evaluators(was), evaluators(now)
+    several = sum(map(len, new.values())) > 1
     for id in dict.fromkeys((*new, *old)):
-        if id not in old or id not in new:
-            yield Reason(f"new evaluator {id}" if id in new else f"evaluator {id} removed")
-        elif old[id] != new[id]:
-            reason = describe_evaluator_change(find, old[id], new[id], id)
-            yield reason._replace(text=reason.text + (f" ({id})" if len(new) > 1 else ""))
+        lost = [content for content in old.get(id, ()) if content not in new.get(id, ())]
+        gained = [content for content in new.get(id, ()) if content not in old.get(id, ())]
+        for one, other in zip(lost, gained, strict=False):
+            reason = describe_evaluator_change(find, one, other, id)
+            yield reason._replace(text=reason.text + (f" ({id})" if several else ""))
+        rest = len(lost) - len(gained)
+        if rest:
+            again = " with another prompt or temperature" if id in old and id in new else ""
+            name = f"evaluator {id}{again}"
+            yield Reason(f"{name} removed" if rest > 0 else f"new {name}")
     if was.verdict_rule != now.verdict_rule:
         yield Reason(f"verdict: {was.verdict_rule} -> {now.verdict_rule}")

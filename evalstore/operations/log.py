@@ -20,6 +20,7 @@ from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.renames import name_in_newest_run
 from evalstore.store.path_trees import find_entry, read_tree
+from evalstore.store.revisions import resolve_run
 from evalstore.store.table_columns import RUNS
 from evalstore.values import Json, order_counts
 
@@ -50,6 +51,8 @@ class LogEntry:
     with a file, its own edits in full. An edit belongs to the first run that judged it."""
     is_covered: bool = True
     """Whether the run has results of the file, or of the row."""
+    answered: int = 0
+    """With a file, how many results it judged that were pending before, and no other changed."""
     outcome: tuple[int, int] | None = None
     """How many results broke and were fixed since they were judged before; None: not computed."""
     push: FirstPush | None = None
@@ -130,6 +133,7 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
                 order_counts(change.words),
                 change.edits,
                 change.is_covered,
+                answered=change.answered,
                 push=pushes.get(change.run.id),
             )
             for change in changes
@@ -137,8 +141,18 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         if not entries:
             newest = next(store.find_recent_runs(limit=1), None)
             files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
-            raise no_run_has(workspace, name, files)
+            problem = no_run_has(workspace, name, files)
+            if _names_run(store, name):
+                problem = EvalstoreError(str(problem), hint=f"'evalstore show {name}' shows a run")
+            raise problem
         return Log(entries[:limit], len(entries), name, row)
+
+
+def _names_run(store: Store, name: str) -> bool:
+    """Return whether a name that is no test file is a revision."""
+    with suppress(EvalstoreError):
+        return bool(resolve_run(store, name))
+    return False
 
 
 def _find_outcomes(

@@ -1,4 +1,4 @@
-"""Compares the candidates and evaluators of each run with those of the runs before it."""
+"""Compares the candidates, evaluators and attempts of each run with those before it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from evalstore.reports.candidate_edits import (
     TEMPERATURE_OF,
     Candidates,
     candidates_after,
+    differ_candidate,
     differ_candidates,
 )
 from evalstore.reports.version_diff import Difference
@@ -74,6 +75,8 @@ class ParticipantHistory:
         self.models &= (self._candidates or {}).keys()
         if self._last is not None and with_evaluators:
             edits += _evaluator_edits(self._last, run, self._find, file)
+        if self._last is not None:
+            edits += _attempts_edits(self._last, run, file)
         self._last = run
         return tuple(edits)
 
@@ -109,6 +112,16 @@ def find_current_edits(
         edits = history.step(run, {candidate.id for candidate in run.candidates})
     reasons = {item.reason for item in items}
     return [edit for edit in edits if not any(_core(edit) in reason for reason in reasons)]
+
+
+def differ_participants(was: Run, now: Run, find: Find) -> Iterator[Difference]:
+    """Yield how candidates of both runs, the evaluators and the attempts differ."""
+    candidates = {candidate.id: candidate for candidate in was.candidates}
+    for candidate in now.candidates:
+        if candidate.id in candidates:
+            yield from differ_candidate(candidates[candidate.id], candidate, find)
+    yield from _evaluator_edits(was, now, find, None)
+    yield from _attempts_edits(was, now, None)
 
 
 def _core(edit: Difference) -> str:
@@ -160,6 +173,17 @@ def _evaluator_edits(was: Run, now: Run, find: Find, file: CaseFile | None) -> I
     for change in differ_evaluators(was, now, find, file):
         edit = Difference("", change.was, change.now)
         yield Difference(change.text, *((None, None) if edit.fits else (change.was, change.now)))
+
+
+def _attempts_edits(was: Run, now: Run, file: CaseFile | None) -> Iterator[Difference]:
+    """Yield how many more or fewer answers a run counts, of a file those that it does not set."""
+    of_file = file.attempts if file else None
+    old, new = (
+        run.attempts if "attempts" in run.selection else of_file or run.attempts
+        for run in (was, now)
+    )
+    if old and new and old != new:
+        yield Difference(f"attempts {old} -> {new}")
 
 
 def _candidates_as_of(before: Candidates | None, run: Run) -> Candidates | None:

@@ -48,9 +48,9 @@ class ProgressListener:
     def warn(self, message: str) -> None:
         """Report a warning before any call is made; the report of the run has it, too."""
 
-    def agrees(self, question: str) -> bool:
-        """Return whether the user confirms; False without a terminal."""
-        return False
+    def agrees(self, question: str) -> bool | None:
+        """Return whether the user confirms; None without a terminal."""
+        return None
 
     def interruptible(self, stop: Callable[[], None]) -> None:
         """Receive a function that stops the run, as Ctrl-C does; any thread may call it.

@@ -56,7 +56,7 @@ def carry_out_plans(
     the shares of the other runners of a `shared` run; None if another one will record it.
     """
     settings = project.settings
-    endpoints = EndpointPool(project, listener.agrees)
+    endpoints = EndpointPool(project, lambda question: bool(listener.agrees(question)))
     endpoints.require_keys(survey.candidates, survey.judges)
     executor = Executor(
         project.store,

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.display import planned_judgements, plural
+from evalstore.display import money, planned_judgements, plural
 from evalstore.errors import STOPPED, EvalstoreError
 from evalstore.planning.estimate import count_by_checks, may_judge_less
+from evalstore.workspace.model_files import PRICE_EXAMPLE
 
 if TYPE_CHECKING:
     from evalstore.operations.progress import ProgressListener
@@ -95,7 +96,8 @@ def get_leave(
     if unpriced and most_cost(project, options) is not None:
         raise EvalstoreError(
             f"the price of '{unpriced[0]}' is not known, so no bound on the cost can be kept",
-            hint="give it 'costs' in its model file, or leave --max-cost and 'maxCost' out",
+            hint=f"give it a price in its model file, as in '{PRICE_EXAMPLE}' (what an "
+            "application reports comes too late), or leave --max-cost and 'maxCost' out",
         )
     most, bound = project.settings.confirm_above, most_cost(project, options)
     if (
@@ -115,11 +117,14 @@ def get_leave(
     )
     question = (
         f"this run would ask for {plural(survey.asks, 'answer')} and make {judgements}, "
-        f"which is likely to cost {'up to ' if bound is not None else ''}${likely:,.2f}"
+        f"which is likely to cost {'up to ' if bound is not None else ''}{_usd(likely)}"
     )
-    if not listener.agrees(question):
+    answer = listener.agrees(question)
+    if answer is False:
+        raise TooExpensiveError("not confirmed: nothing was asked or judged")
+    if answer is None:
         raise TooExpensiveError(
-            f"{question}: more than the ${most:,.2f} that are spent without asking",
+            f"{question}: more than the {_usd(most)} that are spent without asking",
             hint="add --yes to do it, --max-cost to stop at a price, "
             "or set 'confirmAbove' in evalstore.yaml",
         )
@@ -157,3 +162,7 @@ def keep_to(
 
 def _to_do(asks: int, judgements: int) -> str:
     return f"{plural(asks, 'answer')} to ask and {plural(judgements, 'judgement')} to make"
+
+
+def _usd(amount: float) -> str:
+    return f"${amount:,.2f}" if amount >= 1 else money(amount)

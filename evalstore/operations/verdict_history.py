@@ -37,6 +37,8 @@ class VerdictHistory:
         """The counts of each part that was read."""
         self._earlier: dict[str, None] = {}
         """The leaves that were added, the last one at the end."""
+        self._last: Words = {}
+        """The last verdict on each case in the leaves that were added, but for long ones."""
 
     def counts(self, leaf: str) -> Counter[tuple[str, str]]:
         """Return how many results a leaf has by candidate and verdict."""
@@ -59,6 +61,27 @@ class VerdictHistory:
         """Go on to the next leaf."""
         self._earlier.pop(leaf, None)
         self._earlier[leaf] = None
+        self._last |= self._known.get(leaf, {})
+
+    def count_answered(self, leaf: str) -> int:
+        """Return how many verdicts in a leaf are other ones, if all of these were pending before.
+
+        Returns 0 if others changed, too, or a case is new, and for a long leaf.
+        """
+        changed = [
+            self._last.get(place)
+            for place, word in self._known.get(leaf, {}).items()
+            if self._last.get(place) != word
+        ]
+        return len(changed) if all(word == PENDING for word in changed) else 0
+
+    def parts_apart(self, was: str, now: str) -> tuple[list[str], list[str]]:
+        """Return the parts that only the first of two leaves has, and those of the other alone.
+
+        A leaf that is not long is its only part.
+        """
+        before, after = self._parts[was], self._parts[now]
+        return sorted({*before} - {*after}), sorted({*after} - {*before})
 
     def differs(self, leaf: str) -> bool:
         """Return whether a verdict in a leaf is another one than the last before, or the first."""

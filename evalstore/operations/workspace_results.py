@@ -67,6 +67,12 @@ def workspace_as_run(project: Project, selection: SelectionOptions | None = None
         evaluators=tuple(
             RunEvaluator(judge.id, judge.evaluator) for judge in project.judges(every)
         ),
-        settings={"verdict": project.settings.verdict},
-        selection={"models": list(every.models)} if every.models else {},
+        settings={
+            "attempts": project.settings.attempts,
+            "verdict": project.settings.verdict,
+        },
+        selection={
+            **({"models": list(every.models)} if every.models else {}),
+            **({"attempts": every.attempts} if every.attempts else {}),
+        },
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.planning.cells import limit_of
@@ -9,12 +10,13 @@ from evalstore.planning.pricing import sum_usage
 from evalstore.values import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
     from evalstore.planning.reason import Reason
+    from evalstore.results import Session
 
 _CHARACTERS = 4
 """Characters of a token, on average."""
@@ -49,7 +51,7 @@ def estimate(
     """Estimate from the usage of the nearest relatives, else from the lengths of texts.
 
     A judge is estimated from its newest judgements, and a model without a known price from what
-    its newest stored answers and judgements have cost.
+    its newest stored answers and judgements have cost, or those of its version before.
     """
     relatives = {reason.relative for _, reason in asks if reason.relative}
     samples = project.store.find_samples(relatives) if relatives else {}
@@ -82,10 +84,11 @@ def estimate(
     answers: list[float | None] = []
     judged: list[float | None] = []
     usual_asked, usual_judged = _find_usual(project, asks, by_models)
+    before = _costs_before(asks, {id: sessions[each[0].id] for id, each in samples.items()})
     for ask, reason in asks:
         price = project.price_of(ask.cell.candidate.id)
         if price is None:
-            usual = usual_asked.get(ask.cell.candidate.model)
+            usual = usual_asked.get(ask.cell.candidate.model, before.get(ask.cell.candidate.id))
             if usual is None:
                 unpriced[ask.cell.candidate.id] = None
             answers.append(usual)
@@ -143,6 +146,21 @@ def _find_usual(
         project.store.find_usual_costs("session", models),
         project.store.find_usual_costs("judgement", evaluators),
     )
+
+
+def _costs_before(
+    asks: Iterable[tuple[PlannedAsk, Reason]], relatives: Mapping[str, Session]
+) -> dict[str, float]:
+    """Return the mean cost of the answers that are asked for again, by the id of the candidate.
+
+    They are those of its version before, as of an application whose code was edited.
+    """
+    costs: dict[str, dict[str, float]] = {}
+    for ask, reason in asks:
+        session = relatives.get(reason.relative or "")
+        if reason.relative and session and session.cost:
+            costs.setdefault(ask.cell.candidate.id, {})[reason.relative] = session.cost.usd
+    return {id: fmean(listed.values()) for id, listed in costs.items()}
 
 
 def _guess(shown: int, cell: Cell) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from evalstore.reports.paired_tests import FileSum, RateChange, change_of
+from evalstore.reports.paired_tests import ClusterSum, RateChange, change_of, sum_of
 from evalstore.reports.statistics import (
     Counts,
     Questions,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evalstore.values import Case
 
 Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]
+_NONE = ClusterSum(0, 0)
 OTHER_JUDGEMENT = "another judgement"
 """The reason for another verdict on the same answer when nothing was edited."""
 
@@ -166,21 +167,30 @@ class Comparison:
         return _rate(was, self.equal), _rate(now, self.equal)
 
     def change(self) -> RateChange:
-        """Return the change of the pass rate over the pairs, with its p-value and interval."""
-        files: dict[str, FileSum] = {}
+        """Return the change of the pass rate over the pairs, with its p-value and interval.
+
+        Files are compared; of a single file its rows.
+        """
+        rows: dict[tuple[str, str], ClusterSum] = {}
         for pair in self.pairs:
             assert pair.was
             assert pair.now
-            file = pair.now.file
-            known = files.get(file, FileSum(0, 0))
+            row = pair.now.file, pair.now.row
+            known = rows.get(row, _NONE)
             gained = (pair.now.verdict == "pass") - (pair.was.verdict == "pass")
-            files[file] = FileSum(known.pairs + 1, known.total + gained)
+            rows[row] = ClusterSum(known.pairs + 1, known.total + gained)
+        by_file: dict[str, Counter[ClusterSum]] = {}
+        for (file, _), cluster in rows.items():
+            by_file.setdefault(file, Counter())[cluster] += 1
         for part in self.equal:
-            known = files.get(part.file, FileSum(0, 0))
-            judged = sum_counts(part.clusters).judged
-            if judged:
-                files[part.file] = FileSum(known.pairs + judged, known.total)
-        return change_of(files.values())
+            for counts, times in part.clusters:
+                if counts.judged:
+                    by_file.setdefault(part.file, Counter())[ClusterSum(counts.judged, 0)] += times
+        if len(by_file) == 1:
+            (only,) = by_file.values()
+            if only.total() > 1:
+                return change_of(only, "row")
+        return change_of(sum_of(clusters) for clusters in by_file.values())
 
     def swapped(self) -> Comparison:
         """Return the same pairs with the sides exchanged."""
@@ -269,13 +279,26 @@ def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
 
     Their answers differ in any case: only verdicts count as changed.
     """
+    return _compare_within(was, now, lambda result: result.prompt_number)
+
+
+def compare_prompts(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
+    """Pair the results of two system prompts in the same cases, of the same candidates."""
+    return _compare_within(was, now, lambda result: result.model)
+
+
+def _compare_within(
+    was: Iterable[Result], now: Iterable[Result], rest_of: Callable[[Result], int | str]
+) -> Comparison:
+    """Pair results of a run by file, row and the rest of their place; only verdicts count."""
+
+    def place_of(result: Result) -> tuple[str, str, int | str]:
+        return result.file, result.row, rest_of(result)
+
     was, now = list(was), list(now)
     order = _order_of_rows([*now, *was], str)
-    waiting = {(result.file, result.row, result.prompt_number): result for result in was}
-    pairs = [
-        Pair(waiting.pop((result.file, result.row, result.prompt_number), None), result)
-        for result in now
-    ]
+    waiting = {place_of(result): result for result in was}
+    pairs = [Pair(waiting.pop(place_of(result), None), result) for result in now]
     pairs += [Pair(result, None) for result in waiting.values()]
     comparison = Comparison(order=order)
     for pair in sorted(pairs, key=order):

@@ -1,7 +1,8 @@
 """Tests whether two sides differ by more than chance: the sign-flip test and intervals, over files.
 
 An edit changes the rows of a file together, so files are compared, not rows. Under the null
-hypothesis the difference of each file is as likely as its opposite.
+hypothesis the difference of each file is as likely as its opposite. In a single file its rows are
+compared, which says nothing about other files.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Literal
@@ -35,9 +36,13 @@ _SCALE = 1_000_000
 Method = Literal["tango", "cluster-t"]
 
 
+Unit = Literal["file", "row"]
+"""What is compared: files, or the rows of the only file."""
+
+
 @dataclass(frozen=True, slots=True)
-class FileSum:
-    """The sum over the paired cells of a file."""
+class ClusterSum:
+    """The sum over the paired cells of a file, or of a row of the only file."""
 
     pairs: int
     total: int
@@ -51,16 +56,20 @@ class RateChange:
     pairs: int
     files: int
     moved: int
-    """The number of files of which more, or fewer, cells pass than before."""
+    """The number of files, or of rows of the only file, of which more, or fewer, cells pass."""
     difference: float | None
     """The later pass rate minus the earlier one; None without pairs."""
     low: float | None
-    """The lower end of the 95 % interval; None for a single file."""
+    """The lower end of the 95 % interval; None for a single file with a single row."""
     high: float | None
     method: Method | None
     """The method of the interval."""
     p: float
-    """The p-value of the sign-flip test over files; 1 when only one file changed."""
+    """The p-value of the sign-flip test; 1 when only one file, or one row of it, changed."""
+    unit: Unit = "file"
+    """What the interval and the test take for independent."""
+    clusters: int = 0
+    """The number of files, or of rows of the only file."""
 
     def document(self) -> dict[str, Any]:
         """Return the change as JSON."""
@@ -75,6 +84,7 @@ class RateChange:
                 "method": self.method,
             },
             "p": self.p,
+            "unit": self.unit,
         }
 
     @property
@@ -86,11 +96,13 @@ class RateChange:
     def finding(self) -> str:
         """Return the result of the test at a level of 5 %, in words."""
         if self.moved == 0:
-            return "the pass rate of no file changed: not significant"
+            return f"the pass rate of no {self.unit} changed: not significant"
         if self.moved == 1:
-            return "the pass rate of one file changed: too few for a significance test"
+            return f"the pass rate of one {self.unit} changed: too few for a significance test"
         conclusion = "significant" if self.is_significant else "not significant"
-        test = f"sign-flip test over the {self.moved:,} files whose pass rate changed"
+        if self.unit == "row":
+            conclusion += " for further rows of this file"
+        test = f"sign-flip test over the {self.moved:,} {self.unit}s whose pass rate changed"
         return f"{conclusion} (p = {self.p:.2g}, {test})"
 
     @property
@@ -107,7 +119,7 @@ class RateChange:
             end = "-100" if self.low <= -1 else "+100"
             return (
                 f"{100 * self.difference:+.1f} points "
-                f"(no interval: over {self.files:,} files it would go beyond {end})"
+                f"(no interval: over {self.clusters:,} {self.unit}s it would go beyond {end})"
             )
         return (
             f"{100 * self.difference:+.1f} points "
@@ -115,32 +127,57 @@ class RateChange:
         )
 
 
-def change_of(files: Iterable[FileSum]) -> RateChange:
-    """Return the change of the paired cells of these files."""
-    sums = list(files)
-    pairs = sum(file.pairs for file in sums)
-    moved = sum(1 for file in sums if file.total)
-    p = sign_flip([file.total for file in sums])
+Clusters = Iterable[ClusterSum] | Mapping[ClusterSum, int]
+"""Sums of clusters, one by one, or each with how many clusters have it."""
+
+
+def _count(clusters: Clusters) -> Mapping[ClusterSum, int]:
+    return clusters if isinstance(clusters, Mapping) else Counter(clusters)
+
+
+def sum_of(clusters: Clusters) -> ClusterSum:
+    """Return the sum of clusters, such as that of a file over its rows."""
+    counted = _count(clusters)
+    total = sum(cluster.total * times for cluster, times in counted.items())
+    return ClusterSum(_pairs_of(counted), total)
+
+
+def change_of(clusters: Clusters, unit: Unit = "file") -> RateChange:
+    """Return the change of the paired cells of these files, or of these rows of one file."""
+    counted = _count(clusters)
+    pairs = _pairs_of(counted)
+    number = sum(counted.values())
+    moved = sum(times for cluster, times in counted.items() if cluster.total)
+    totals = [
+        cluster.total for cluster, times in counted.items() if cluster.total for _ in range(times)
+    ]
+    p = sign_flip(totals)
     if not pairs:
         return RateChange(0, 0, 0, None, None, None, None, p)
-    difference = sum(file.total for file in sums) / pairs
-    method, low, high = _interval(sums, pairs, moved)
-    return RateChange(pairs, len(sums), moved, difference, low, high, method, p)
+    difference = sum(totals) / pairs
+    method, low, high = _interval(counted, pairs, moved)
+    files = number if unit == "file" else 1
+    return RateChange(pairs, files, moved, difference, low, high, method, p, unit, number)
+
+
+def _pairs_of(counted: Mapping[ClusterSum, int]) -> int:
+    return sum(cluster.pairs * times for cluster, times in counted.items())
 
 
 def _interval(
-    files: Sequence[FileSum], pairs: int, moved: int
+    counted: Mapping[ClusterSum, int], pairs: int, moved: int
 ) -> tuple[Method | None, float | None, float | None]:
-    if len(files) == 1:
+    number = sum(counted.values())
+    if number == 1:
         return None, None, None
-    if pairs == len(files):
-        gained = sum(1 for file in files if file.total > 0)
-        lost = sum(1 for file in files if file.total < 0)
+    if pairs == number:
+        gained = sum(times for cluster, times in counted.items() if cluster.total > 0)
+        lost = sum(times for cluster, times in counted.items() if cluster.total < 0)
         return "tango", *tango(gained, lost, pairs)
     if not moved:
-        # Without a variance: the interval of as many pairs as files, none of which differs.
-        return "tango", *tango(0, 0, len(files))
-    interval = clustered_difference(files)
+        # Without a variance: the interval of as many pairs as clusters, none of which differs.
+        return "tango", *tango(0, 0, number)
+    interval = clustered_difference(counted)
     return ("cluster-t", *interval) if interval else (None, None, None)
 
 
@@ -215,7 +252,7 @@ def _monte_carlo_p(sizes: Sequence[int], observed: int) -> float:
 
 
 def tango(gained: int, lost: int, pairs: int) -> tuple[float, float]:
-    """Return the 95 % score interval of (gained - lost) / pairs, one pair a file (Tango 1998)."""
+    """Return the 95 % score interval of (gained - lost) / pairs, each its own cluster (Tango)."""
     estimate = (gained - lost) / pairs
 
     def score(difference: float) -> float:
@@ -233,29 +270,37 @@ def tango(gained: int, lost: int, pairs: int) -> tuple[float, float]:
     return low, _root(lambda difference: score(difference) + Z95, estimate, 1.0)
 
 
-def clustered_difference(files: Sequence[FileSum]) -> tuple[float, float] | None:
-    """Return the 95 % interval of the mean difference, the pairs of a file clustered (Miller 2024).
+def clustered_difference(clusters: Clusters) -> tuple[float, float] | None:
+    """Return the 95 % interval of the mean difference of clustered pairs (Miller 2024).
 
-    Student's t with one degree of freedom less than files; None for one file, and when all
-    files have the same mean difference.
+    Student's t with one degree of freedom less than clusters; None for one cluster, and when all
+    have the same mean difference.
     """
-    pairs = sum(file.pairs for file in files)
-    mean = sum(file.total for file in files) / pairs
-    error = standard_error(files)
+    counted = _count(clusters)
+    error = standard_error(counted)
     if error is None or error < 1e-12:
         return None
-    half = t_quantile(len(files) - 1) * error
+    mean = _mean_of(counted)
+    half = t_quantile(sum(counted.values()) - 1) * error
     return max(-1.0, mean - half), min(1.0, mean + half)
 
 
-def standard_error(files: Sequence[FileSum]) -> float | None:
-    """Return the standard error of the mean difference, clustered by file; None for one file."""
-    count, pairs = len(files), sum(file.pairs for file in files)
-    if count < 2:
+def standard_error(clusters: Clusters) -> float | None:
+    """Return the standard error of the mean difference of clustered pairs; None for one cluster."""
+    counted = _count(clusters)
+    number = sum(counted.values())
+    if number < 2:
         return None
-    mean = sum(file.total for file in files) / pairs
-    squares = math.fsum((file.total - file.pairs * mean) ** 2 for file in files)
-    return math.sqrt(count / (count - 1) * squares) / pairs
+    mean = _mean_of(counted)
+    squares = math.fsum(
+        times * (cluster.total - cluster.pairs * mean) ** 2 for cluster, times in counted.items()
+    )
+    return math.sqrt(number / (number - 1) * squares) / _pairs_of(counted)
+
+
+def _mean_of(counted: Mapping[ClusterSum, int]) -> float:
+    whole = sum_of(counted)
+    return whole.total / whole.pairs
 
 
 def t_quantile(degrees_of_freedom: int) -> float:

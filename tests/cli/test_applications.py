@@ -93,6 +93,9 @@ def test_no_command_runs_what_is_not_trusted(bots: Path, note: Path, argv: list[
     assert not note.exists()
 
 
+BOTH = "'evalstore trust models/bot.yaml' and 'evalstore trust models/prog.yaml'"
+
+
 def test_an_untrusted_application_waits_and_says_what_allows_it(
     bots: Path, evalstore: Evalstore
 ) -> None:
@@ -117,7 +120,7 @@ prog  ░░░░░░░░░░░░░░░░░░░░  0/0 pass  -
     models/bot.yaml runs 'apps/bot.py:answer', {WAITS}
     models/prog.yaml runs './apps/prog.sh text --mode', {WAITS}
 run <short> incomplete: 0 new answers, 0 reused, 0 new judgements, $0
-incomplete; 'evalstore trust models/bot.yaml' allows the waiting model
+incomplete; {BOTH} allow the waiting models
 """
     )
 
@@ -528,6 +531,44 @@ def test_an_estimate_takes_what_stored_answers_and_judgements_have_cost(
     edit(bots / "tests/hi.md", "Hi", "Hello")
     assert ", about $0.2500" in evalstore("status").stdout
     assert documents("status")["cost"] == 0.25
+
+
+def test_several_models_that_wait_are_not_told_as_one(bots: Path, evalstore: Evalstore) -> None:
+    assert evalstore("run").stdout.endswith(f"incomplete; {BOTH} allow the waiting models\n")
+    trust("bot")
+    advice = "incomplete; 'evalstore trust models/prog.yaml' allows the waiting model\n"
+    assert evalstore("run").stdout.endswith(advice)
+
+
+def test_an_estimate_of_edited_code_takes_what_the_answers_before_have_cost(
+    bots: Path, evalstore: Evalstore
+) -> None:
+    reply = "def answer(messages, **options):\n    return {{'text': {!r}, 'cost': 0.125}}\n"
+    tree(bots, {"apps/bot.py": reply.format("Hi")})
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot]")
+    trust("bot")
+    evalstore("run")
+    tree(bots, {"apps/bot.py": reply.format("Ho")})
+    trust("bot")
+    assert ", about $0.1250" in evalstore("status").stdout
+    tree(bots, {"tests/new.md": TEST.replace("\nHi\n", "\nWhat is new?\n")})
+    assert ", about $0.2500" in evalstore("status").stdout  # of its other answers
+    bounded = evalstore("run", "--max-cost", "1")
+    assert bounded.exit_code == 2
+    assert "what an application reports comes too late" in bounded.stderr
+
+
+def test_the_page_of_an_answer_names_the_files_of_the_code(
+    bots: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot]")
+    trust("bot")
+    session = documents("run")["cases"][0]["session"]
+    pages = [evalstore("show", name).stdout for name in (session, "tests/hi.md")]
+    for page in pages:
+        assert "\ncode apps/bot.py <short>\n" in page
+        assert "model options" not in page
+        assert ", instructions <short>" in " ".join(page.split())
 
 
 def test_doctor_does_not_ask_for_the_price_of_an_application_that_reports_its_cost(

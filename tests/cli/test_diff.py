@@ -52,8 +52,8 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "        scripted/one: It is cold there.\n"
         "scripted/two: 1 better, 1 equal\n"
         "pass rate 50.0% -> 100.0% (2 results in 1 file, judged on both sides)\n"
-        "scripted/two against scripted/one: +50.0 points; "
-        "the pass rate of one file changed: too few for a significance test\n"
+        "scripted/two against scripted/one: +50.0 points (95% interval -48.6 to +90.5); "
+        "the pass rate of one row changed: too few for a significance test\n"
     )
     value = ("--model", "scripted/one", "--vs", "scripted/two")
     hint = '(use "evalstore show ID" to read an answer)\n'
@@ -102,6 +102,26 @@ def test_a_comparison_in_a_partial_run_names_the_workspace(two: Path, evalstore:
         "the pass rate of one file changed: too few for a significance test\n",
         "",
     )
+
+
+def test_results_that_wait_for_one_candidate_are_told_from_others(
+    two: Path, evalstore: Evalstore
+) -> None:
+    failing = "responses:\n  - {when: Rome, error: 400}\n"
+    edit(two / "models/two.yaml", "responses:\n", failing)
+    evalstore("run")
+    value = ("--model", "scripted/one", "--vs", "scripted/two", "--stat")
+    waits = "1 result of scripted/two is pending and not in the pass rates\n"
+    assert evalstore("diff", *value).stdout == (
+        "scripted/one -> scripted/two in run <short>\n"
+        "scripted/two: 1 better, 1 different, 0 equal\n"
+        f"{waits}"
+        "pass rate 0.0% -> 100.0% (1 result in 1 file, judged on both sides)\n"
+        "scripted/two against scripted/one: +100.0 points; "
+        "the pass rate of one file changed: too few for a significance test\n"
+    )
+    value = ("--model", "scripted/two", "--vs", "scripted/one", "--stat")
+    assert waits in evalstore("diff", *value).stdout
 
 
 def test_a_run_of_both_candidates_is_not_partial(two: Path, evalstore: Evalstore) -> None:

@@ -264,6 +264,9 @@ OSLO = """\
 """
 
 
+TOO_FEW = "the pass rate of one row changed: too few for a significance test"
+
+
 def test_the_report_says_what_broke_why_and_what_it_cost(
     workspace: Path, evalstore: Evalstore
 ) -> None:
@@ -276,7 +279,7 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert (
         ran.stdout
-        == """\
+        == f"""\
 ### evalstore: 1 broke
 
 Run `<short>` is complete: 2 new answers, 0 reused, 2 new judgements, compared with `<short>`.
@@ -297,7 +300,7 @@ Run `<short>` is complete: 2 new answers, 0 reused, 2 new judgements, compared w
 
 - 1 broke, 1 unchanged
 - pass rate 50.0% -> 0.0% (2 results in 1 file, judged on both sides)
-- -50.0 points; the pass rate of one file changed: too few for a significance test
+- -50.0 points (95% interval -90.5 to +48.6); {TOO_FEW}
 
 #### Cost
 

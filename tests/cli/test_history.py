@@ -140,18 +140,77 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
     workspace: Path, evalstore: Evalstore
 ) -> None:
     evalstore("run")
-    evalstore("label", "tests/weather.md::city=Oslo", "pass")
+    evalstore("label", "tests/weather.md::city=Oslo", "pass", "--as", "Ada")
     evalstore("run")
     evalstore("run")
     assert evalstore("log", "tests/weather.md").stdout == (
         "run <id>  <when>\n"
         "    2 pass\n"
-        "    no edit: only verdicts changed\n"
+        "    edit: labelled by Ada\n"
         "\n"
         "run <id>  <when>\n"
         "    1 pass, 1 fail\n"
         "    edit: new\n"
     )
+    evalstore("label", "tests/weather.md::city=Oslo", "--remove", "--as", "Ada")
+    evalstore("label", "tests/weather.md::city=Rome", "fail", "--as", "Bob")
+    edit(workspace / "evalstore.yaml", "candidates:", "verdict: all\ncandidates:")
+    evalstore("run")
+    newest = (
+        "run <id>  <when>\n"
+        "    {}\n"
+        "    edit: label of Ada removed\n{}"
+        "    edit: verdict: majority -> all\n"
+    )
+    of_file = evalstore("log", "tests/weather.md").stdout
+    assert of_file.startswith(newest.format("2 fail", "    edit: labelled by Bob\n"))
+    of_row = evalstore("log", "tests/weather.md::city=Oslo").stdout
+    assert of_row.startswith(newest.format("1 fail", ""))
+
+
+def test_log_tells_results_that_waited_from_those_that_changed(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "tests/weather.md")
+    edit(workspace / "tests/weather.md", "How is", "What of")
+    edit(workspace / "models/one.yaml", "responses:\n", "responses:\n  - {error: 400}\n")
+    evalstore("run")
+    edit(workspace / "models/one.yaml", "  - {error: 400}\n", "")
+    evalstore("run")
+    assert evalstore("log", "tests/weather.md").stdout.startswith(
+        "run <id>  <when>\n"
+        "    1 pass, 1 fail\n"
+        "    no edit: 2 results that were pending, now judged\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    2 pending\n"
+        "    edit: message 1 line 1"
+    )
+
+
+def test_log_of_a_run_names_the_command_that_shows_it(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    run = documents("run")["run"]
+    for name in ("@", run[:6]):
+        assert evalstore("log", name) == Ran(
+            2,
+            "",
+            f"error: no run has a test file '{name}'\nhint: 'evalstore show {name}' shows a run\n",
+        )
+    assert "hint: the test files are tests/weather.md" in evalstore("log", "abcd").stderr
+
+
+def test_log_is_wrapped_between_words_in_a_narrow_terminal(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run", "--message", "the first of all these runs, with a very long note")
+    whole = evalstore("log").stdout
+    monkeypatch.setenv("COLUMNS", "52")
+    narrow = evalstore("log").stdout
+    assert narrow.split() == whole.split()
+    assert narrow.startswith("run <id>")
+    assert "    the first of all these runs, with a very long\n    note\n" in narrow
 
 
 def test_log_of_a_row_lists_the_runs_that_changed_it(workspace: Path, evalstore: Evalstore) -> None:
@@ -176,12 +235,12 @@ def test_log_of_a_row_lists_the_runs_that_changed_it(workspace: Path, evalstore:
         "    edit: new\n"
     )
     evalstore("run")
-    evalstore("label", "tests/weather.md::Rome", "fail")
+    evalstore("label", "tests/weather.md::Rome", "fail", "--as", "Ada")
     edit(test, "Bonn, Oslo, ", "")
     evalstore("run")
     rome = evalstore("log", "tests/weather.md [city=Rome]", "--oneline").stdout  # has no label now
     assert [line.split("  ", 2)[2] for line in rome.splitlines()] == [
-        "1 fail",
+        "1 fail  labelled by Ada",
         "1 pass  message 1 line 1: How is Rome? -> What of Rome?",
         "1 pass  new",
     ]
@@ -276,7 +335,8 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "        now: It is cold there.\n"
         "1 broke, 1 unchanged\n"
         "pass rate 100.0% -> 50.0% (2 results in 1 file, judged on both sides)\n"
-        "-50.0 points; the pass rate of one file changed: too few for a significance test\n"
+        "-50.0 points (95% interval -90.5 to +48.6); the pass rate of one row changed: "
+        "too few for a significance test\n"
     )
     hint = '(use "evalstore show ID" to read an answer)\n'
     assert evalstore("diff", "@~1", "@") == Ran(0, expected, hint)
@@ -304,17 +364,19 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
 def test_diff_lists_few_of_many_cases_that_are_now_pending(
     workspace: Path, evalstore: Evalstore
 ) -> None:
-    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Bonn, Kyiv, Riga]")
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Bonn, Kyiv, Riga, Bern]")
     evalstore("run")
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
     edit(workspace / "tests/weather.md", "[Oslo, Rome, Bonn, ", "[Nice, Oslo, Rome, ")
     shown = evalstore("diff").stdout
-    assert "Changed (4):\n" in shown
+    assert "Changed (5):\n" in shown
     assert shown.count("-> pending") == 3
-    assert "    … 1 more (-v lists all)\nNew (1):\n" in shown
+    assert "    … 2 more (-v lists all)\nNew (1):\n" in shown
     assert "was: It is cold there." not in shown
     whole = evalstore("diff", "-v").stdout
-    assert whole.count("-> pending") == 4
+    assert whole.count("-> pending") == 5
+    edit(workspace / "tests/weather.md", ", Bern]", "]")  # a line says no more than the fourth
+    assert evalstore("diff").stdout.count("-> pending") == 4
     assert "was: It is cold there." in whole
 
 
@@ -429,7 +491,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     )
     foot = (
         "\n$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop, scripted/one, <when>\n"
-        "session <short>, question <short>, test <short>, model <short>\n"
+        "session <short>, question <short>, test <short>, model <short>, instructions <short>\n"
     )
     page = head.format("fail") + judged + since + talk + messages + foot
     assert evalstore("show", session) == Ran(0, page, "")

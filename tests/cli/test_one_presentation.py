@@ -12,7 +12,8 @@ import pytest
 from evalstore.cli.render.history import print_diff
 from evalstore.cli.render.run import print_report
 from evalstore.cli.render.status import print_status
-from evalstore.operations.diff import diff, diff_models
+from evalstore.operations.diff import diff
+from evalstore.operations.diff_within import diff_models
 from evalstore.operations.progress import ProgressListener
 from evalstore.operations.run import run
 from evalstore.operations.views.answer import session_of

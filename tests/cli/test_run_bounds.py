@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from evalstore.cli.progress import TerminalProgress
 from tests.builders import tree
-from tests.cli.conftest import Echo, Evalstore
+from tests.cli.conftest import Echo, Evalstore, Ran
 from tests.cli.test_run import edit
 
 CHECK = "```checks\n- contains: Number\n```\n"
@@ -90,6 +91,16 @@ def test_what_costs_much_is_not_done_without_leave(many: Path, evalstore: Evalst
     )
     assert json.loads(evalstore("log", "--json").stdout)["runs"] == []
     assert report(evalstore, "--yes", "--fail-on", "none")[0] == 0
+
+
+def test_a_cost_that_is_declined_is_not_told_again(
+    many: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(many / "evalstore.yaml", "candidates:", "confirmAbove: 0.005\ncandidates:")
+    assert "more than the $0.0050 that are spent without asking" in evalstore("run").stderr
+    monkeypatch.setattr(TerminalProgress, "agrees", lambda _self, _question: False)
+    assert evalstore("run") == Ran(4, "", "error: not confirmed: nothing was asked or judged\n")
+    assert json.loads(evalstore("log", "--json").stdout)["runs"] == []
 
 
 def test_a_run_ends_when_its_time_is_up(many: Path, evalstore: Evalstore) -> None:

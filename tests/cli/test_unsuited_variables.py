@@ -48,6 +48,8 @@ def test_every_rule_is_about_a_parameter_of_its_command() -> None:
         ("CHECK_FORMAT=sarif", "check --json", "check"),
         ("CHECK_JSON=1", "check --format sarif", "check"),
         ("DIFF_VERSUS=b", "diff", "diff --model a"),
+        ("DIFF_VERSUS=b", "diff", "diff --prompt a"),
+        ("DIFF_PROMPT=a", "diff", "diff --vs b"),
         ("JUDGE_SEED=1", "judge", "judge --sample 2"),
         ("LABEL_REMOVE=1", "label a pass", "label a"),
         ("LOG_GRAPH=1", "log tests/a.md", "log"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli import output
+from evalstore.errors import EvalstoreError
 from tests.cli.conftest import Evalstore
 
 COMMAND = "\"evalstore show 'tests/refund.md::time=six weeks' -m large\""
@@ -32,6 +33,19 @@ def test_only_a_terminal_wraps(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
     output.talk(HINT)
     assert capsys.readouterr().err.count("\n") == 1 + is_terminal
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_an_error_and_its_hint_are_wrapped_in_a_terminal_alone(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    output.failure(EvalstoreError(f"{'word ' * 9}end", hint=f"{'type ' * 9}{COMMAND}"))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == (5 if is_terminal else 2)
+    assert all(output.shown_columns(line) <= 40 or line == COMMAND for line in lines) == is_terminal
+    assert COMMAND in lines[-1]
 
 
 def test_the_lines_of_a_wrapped_hint_have_its_indent() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from evalstore.reports.paired_tests import (
-    FileSum,
+    ClusterSum,
     clustered_difference,
     sign_flip,
     standard_error,
@@ -121,7 +121,7 @@ def test_differences_of_rows_that_share_files_are_those_of_statsmodels() -> None
     compared = 0
     for source in tables():
         files = random_files(source, -1, 0, 1)
-        moved = [FileSum(len(rows), sum(rows)) for rows in files]
+        moved = [ClusterSum(len(rows), sum(rows)) for rows in files]
         error = clustered_error(files)
         assert standard_error(moved) == pytest.approx(error, abs=1e-9)
         interval = clustered_difference(moved)

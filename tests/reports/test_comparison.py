@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.reports.comparison import Comparison, ResultIndex, compare
+from evalstore.reports.comparison import Comparison, EqualPart, ResultIndex, compare
+from evalstore.reports.paired_tests import tango
+from evalstore.reports.statistics import Counts
 from evalstore.results import Result
 from evalstore.values import Verdict
 
@@ -115,15 +118,18 @@ def test_equal_rows_are_paired_one_by_one() -> None:
 
 
 def test_rates_and_the_p_value_are_about_pairs_judged_on_both_sides() -> None:
-    was = [result(key=str(n)) for n in range(10)]
-    now = [result("fail" if n < 6 else "pass", key=str(n)) for n in range(9)]
-    now += [result(None, key="9"), result("fail", key="new")]
+    was = [result(row=str(n), key=str(n)) for n in range(10)]
+    now = [result("fail" if n < 6 else "pass", row=str(n), key=str(n)) for n in range(9)]
+    now += [result(None, row="9", key="9"), result("fail", row="new", key="new")]
     comparison = compare(was, now)
     before, after = comparison.rates()
     assert (before.passed, before.judged, after.passed, after.judged) == (9, 9, 3, 9)
     change = comparison.change()
-    assert (change.pairs, change.files, change.moved, change.p) == (9, 1, 1, 1.0)
-    assert change.finding == "the pass rate of one file changed: too few for a significance test"
+    assert (change.pairs, change.files, change.unit, change.moved) == (9, 1, "row", 6)
+    assert change.finding == (
+        "significant for further rows of this file"
+        " (p = 0.031, sign-flip test over the 6 rows whose pass rate changed)"
+    )
 
 
 def spread(verdict: Verdict, rows: int, files: int) -> list[Result]:
@@ -141,13 +147,48 @@ def spread(verdict: Verdict, rows: int, files: int) -> list[Result]:
 def test_rows_of_one_file_are_not_a_sample_of_files(
     files: int, moved: int, p: float, method: str
 ) -> None:
-    was, now = spread("pass", 8, files), spread("fail", 8, files)
+    was = [*spread("pass", 8, files), result(file="x")]
+    now = [*spread("fail", 8, files), result(file="x")]
     change = compare(was, now).change()
-    assert (change.moved, change.difference) == (moved, -1)
-    assert change.p == pytest.approx(p)
-    change = compare([*was, result(file="x")], [*now, result(file="x")]).change()
+    assert (change.unit, change.moved) == ("file", moved)
     assert change.p == pytest.approx(p)
     assert change.method == method
+
+
+def test_rows_of_a_file_that_is_compared_alone_are_a_sample_of_its_rows() -> None:
+    was = [result("fail" if n < 3 else "pass", row=str(n), key=str(n)) for n in range(20)]
+    now = [result("pass" if n < 12 else "fail", row=str(n), key=str(n)) for n in range(20)]
+    change = compare(was, now).change()
+    assert (change.unit, change.files, change.moved) == ("row", 1, 11)
+    assert change.p == pytest.approx(0.2265625)  # McNemar: 3 fixed, 8 broke
+    assert change.points == "-25.0 points (95% interval -52.5 to +7.9)"
+    assert (change.low, change.high) == pytest.approx(tango(3, 8, 20))
+
+
+def test_results_of_a_row_are_one_cluster_where_rows_are_compared() -> None:
+    was = [result(row=str(n), key=str(n), model=model) for n in range(4) for model in "ab"]
+    now = [replace(each, verdict="fail") for each in was]
+    change = compare(was, now).change()
+    assert (change.pairs, change.moved, change.p) == (8, 4, 0.125)
+
+
+def test_a_file_with_a_single_row_has_no_rows_to_compare() -> None:
+    change = compare([result(), result(model="b")], [result("fail"), result(model="b")]).change()
+    assert change.finding == "the pass rate of one file changed: too few for a significance test"
+    two = [result(row=name, key=name) for name in "ab"]
+    change = compare(two, [replace(two[0], verdict="fail"), two[1]]).change()
+    assert change.finding == "the pass rate of one row changed: too few for a significance test"
+    assert compare(two, two).change().finding == "the pass rate of no row changed: not significant"
+
+
+def test_equal_parts_count_as_rows_of_a_single_file() -> None:
+    rows = [result(row=str(n), key=str(n)) for n in range(6)]
+    comparison = compare(rows, [replace(row, verdict="fail") for row in rows])
+    alone = comparison.change()
+    comparison.equal = [EqualPart("a.md", 94, ((Counts(1, 1), 94),))]
+    change = comparison.change()
+    assert (change.pairs, change.moved, change.p) == (100, 6, alone.p)
+    assert (change.low, change.high) == pytest.approx(tango(0, 6, 100))
 
 
 def test_candidates_and_prompts_that_answer_the_same_questions_are_not_more_questions() -> None:

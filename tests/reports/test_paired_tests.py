@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evalstore.operations.json_output import to_json
 from evalstore.reports import paired_tests
 from evalstore.reports.paired_tests import (
-    FileSum,
+    ClusterSum,
     RateChange,
     change_of,
     clustered_difference,
@@ -187,7 +187,13 @@ def test_the_interval_holds_the_difference_and_mirrors_the_other_side(
     assert tango(lost, gained, pairs) == pytest.approx((-high, -low), abs=1e-9)
 
 
-CLUSTERED = [FileSum(4, 2), FileSum(5, 0), FileSum(2, -1), FileSum(3, 1), FileSum(6, 2)]
+CLUSTERED = [
+    ClusterSum(4, 2),
+    ClusterSum(5, 0),
+    ClusterSum(2, -1),
+    ClusterSum(3, 1),
+    ClusterSum(6, 2),
+]
 """[1,1,0,0], [0]*5, [0,-1], [1,0,0], [0,1,0,0,0,1]"""
 
 
@@ -205,23 +211,26 @@ def test_the_known_error_of_a_clustered_difference() -> None:
     ("files", "change"),
     [
         ([], RateChange(0, 0, 0, None, None, None, None, 1.0)),
-        ([FileSum(9, -3)], RateChange(9, 1, 1, -3 / 9, None, None, None, 1.0)),
+        ([ClusterSum(9, -3)], RateChange(9, 1, 1, -3 / 9, None, None, None, 1.0)),
         (CLUSTERED, RateChange(20, 5, 4, 0.2, -0.153929, 0.553929, "cluster-t", 0.375)),
         (
-            [FileSum(1, -1)] * 3 + [FileSum(1, 0)] * 52,
+            [ClusterSum(1, -1)] * 3 + [ClusterSum(1, 0)] * 52,
             RateChange(55, 55, 3, -3 / 55, -0.148531, 0.014300, "tango", 0.25),
         ),
         # Files that all stay as they are say no more than as many pairs.
-        ([FileSum(6, 0)] * 20, RateChange(120, 20, 0, 0.0, -0.161125, 0.161125, "tango", 1.0)),
+        ([ClusterSum(6, 0)] * 20, RateChange(120, 20, 0, 0.0, -0.161125, 0.161125, "tango", 1.0)),
         # Two files are a sample, though one that says next to nothing.
-        ([FileSum(4, 2), FileSum(4, -1)], RateChange(8, 2, 2, 0.125, -1.0, 1.0, "cluster-t", 1.0)),
         (
-            [FileSum(1, 1), FileSum(1, 0)],
+            [ClusterSum(4, 2), ClusterSum(4, -1)],
+            RateChange(8, 2, 2, 0.125, -1.0, 1.0, "cluster-t", 1.0),
+        ),
+        (
+            [ClusterSum(1, 1), ClusterSum(1, 0)],
             RateChange(2, 2, 1, 0.5, -0.486430, 0.905469, "tango", 1.0),
         ),
-        ([FileSum(1, 1)], RateChange(1, 1, 1, 1.0, None, None, None, 1.0)),
+        ([ClusterSum(1, 1)], RateChange(1, 1, 1, 1.0, None, None, None, 1.0)),
         # All files by the same: nothing is known of the variance.
-        ([FileSum(2, 1)] * 6, RateChange(12, 6, 6, 0.5, None, None, None, 0.03125)),
+        ([ClusterSum(2, 1)] * 6, RateChange(12, 6, 6, 0.5, None, None, None, 0.03125)),
     ],
     ids=[
         "nothing",
@@ -236,7 +245,7 @@ def test_the_known_error_of_a_clustered_difference() -> None:
     ],
 )
 def test_a_change_is_reported_with_the_interval_that_fits(
-    files: list[FileSum], change: RateChange
+    files: list[ClusterSum], change: RateChange
 ) -> None:
     computed = change_of(files)
     assert (computed.pairs, computed.files, computed.moved) == (
@@ -274,7 +283,7 @@ def test_a_change_is_reported_with_the_interval_that_fits(
     ],
 )
 def test_findings_in_words(sums: list[int], words: str) -> None:
-    assert change_of(FileSum(4, total) for total in sums).finding == words
+    assert change_of(ClusterSum(4, total) for total in sums).finding == words
 
 
 def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
@@ -286,19 +295,19 @@ def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
     ("files", "points"),
     [
         ([], ""),
-        ([FileSum(9, -3)], "-33.3 points"),
+        ([ClusterSum(9, -3)], "-33.3 points"),
         (CLUSTERED, "+20.0 points (95% interval -15.4 to +55.4)"),
         (
-            [FileSum(4, -2), FileSum(4, 1)],
+            [ClusterSum(4, -2), ClusterSum(4, 1)],
             "-12.5 points (no interval: over 2 files it would go beyond -100)",
         ),
         (
-            [FileSum(4, 2), FileSum(4, -1)],
+            [ClusterSum(4, 2), ClusterSum(4, -1)],
             "+12.5 points (no interval: over 2 files it would go beyond -100)",
         ),
     ],
 )
-def test_the_difference_in_points(files: list[FileSum], points: str) -> None:
+def test_the_difference_in_points(files: list[ClusterSum], points: str) -> None:
     assert change_of(files).points == points
 
 
@@ -315,12 +324,13 @@ def test_a_change_as_json() -> None:
             "method": "cluster-t",
         },
         "p": 0.375,
+        "unit": "file",
     }
 
 
 def test_one_file_is_not_a_sample_of_files() -> None:
-    assert standard_error([FileSum(3, 1)]) is None
-    assert clustered_difference([FileSum(3, 1)]) is None
+    assert standard_error([ClusterSum(3, 1)]) is None
+    assert clustered_difference([ClusterSum(3, 1)]) is None
 
 
 def test_files_that_move_together_give_few_false_alarms_where_one_table_gives_many() -> None:
@@ -335,7 +345,7 @@ def test_files_that_move_together_give_few_false_alarms_where_one_table_gives_ma
             pairs = [(source.random() < was, source.random() < now) for _ in range(6)]
             broke += sum(1 for before, after in pairs if before and not after)
             fixed += sum(1 for before, after in pairs if after and not before)
-            files.append(FileSum(6, sum(after - before for before, after in pairs)))
+            files.append(ClusterSum(6, sum(after - before for before, after in pairs)))
         alarms += change_of(files).is_significant
         pooled += mcnemar(broke, fixed) < 0.05
     assert alarms <= 50

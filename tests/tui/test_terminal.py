@@ -59,7 +59,7 @@ def walk_through_commands(page: Terminal) -> None:
 def walk_through_comparisons(page: Terminal) -> None:
     """From two runs to what differs, to what is to do, and to the statistics and their cases."""
     page.press("Down", "d")
-    page.shows("compare › ", "the pass rate of one file changed")
+    page.shows("compare › ", "the pass rate of one row changed")
     page.press("Enter")
     page.shows("(older instructions")
     page.press("Escape")

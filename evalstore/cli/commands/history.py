@@ -44,9 +44,13 @@ def diff(
         typer.Option(
             "--vs",
             metavar="ID",
-            help="Compare --model with this one in the same run.",
+            help="Compare --model, or --prompt, with this one in the same run.",
             autocompletion=completions.models,
         ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option("--prompt", metavar="NAME", help="The system prompt to compare by --vs."),
     ] = None,
     answers: Annotated[
         bool, typer.Option("--answers", help="Show how the answers differ.")
@@ -68,18 +72,29 @@ def diff(
     Cases that were asked anew and have the same verdict and, word for word, the same answer are
     counted apart; -v lists them.
     With --model X --vs Y: what Y does worse and better than X in one run, by default the last.
+    With --prompt X --vs Y: the same of two system prompts.
     """
     from evalstore.cli.render.history import print_diff
     from evalstore.operations import diff as operations
+    from evalstore.operations import diff_within
 
     sides, paths = _sides(list(revisions or ()))
     try:
         first, second = _require_two(sides)
         if versus is None:
+            _forbid_prompt(prompt)
             selection = replace(selection, paths=tuple(paths))
             compared = operations.diff(here(), first, second, selection=selection, answers=answers)
+        elif prompt is not None:
+            compared = diff_within.diff_prompts(
+                here(),
+                _require_single_run(first, second),
+                (prompt, versus),
+                selection=SelectionOptions(paths=tuple(paths), models=selection.models),
+                answers=answers,
+            )
         else:
-            compared = operations.diff_models(
+            compared = diff_within.diff_models(
                 here(),
                 _require_single_run(first, second),
                 (_require_single_model(selection.models), versus),
@@ -89,7 +104,7 @@ def diff(
     except EvalstoreError as problem:
         from evalstore.operations.candidate_arguments import explain_candidates
 
-        models = (*selection.models, *([versus] if versus else []))
+        models = (*selection.models, *([versus] if versus and prompt is None else []))
         raise explain_candidates(here(), sides, models) or problem from None
     ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)
@@ -115,6 +130,11 @@ def _require_single_run(first: str | None, second: str | None) -> str:
             "'--vs' compares two candidates of one run", hint="name one revision, or none"
         )
     return first or "@"
+
+
+def _forbid_prompt(prompt: str | None) -> None:
+    if prompt is not None:
+        raise EvalstoreError("'--prompt' needs '--vs'", hint="write '--prompt X --vs Y'")
 
 
 def _require_single_model(models: tuple[str, ...]) -> str:

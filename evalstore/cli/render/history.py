@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines, print_wrapped
 from evalstore.cli.render.run_graph import GraphPrefix, draw_lanes
-from evalstore.display import cost_text
+from evalstore.display import cost_text, plural
 from evalstore.operations.file_edits import by_subject
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.side_names import WORKSPACE, side_name
@@ -91,21 +91,22 @@ def _whole_command(diff: Diff) -> str:
     """Return the command that compares all cases of the workspace in place of a partial run."""
     if diff.models is None:
         return f"evalstore diff {output.short(diff.was)}"
-    return shlex.join(
-        ["evalstore", "diff", WORK, "--model", diff.models[0], "--vs", diff.models[1]]
-    )
+    option = "--prompt" if diff.are_prompts else "--model"
+    return shlex.join(["evalstore", "diff", WORK, option, diff.models[0], "--vs", diff.models[1]])
 
 
 def _print_edits(diff: Diff) -> None:
-    if diff.edits:
+    width = None if output.verbose else output.width()
+    if diff.edits or diff.participants[0]:
         output.line("Edited:")
     for subject, edits in by_subject(diff.edits).items():
         output.line(f"    {output.safe(subject)}")
         for edit in edits[:_EDITS]:
-            lines = edit_lines(edit, width=None if output.verbose else output.width(), indent=8)
-            print_lines(lines, output.table_width())
+            print_lines(edit_lines(edit, width=width, indent=8), output.table_width())
         if len(edits) > _EDITS:
             output.line(f"        … {len(edits) - _EDITS} more")
+    for edit in diff.participants[0]:
+        print_lines(edit_lines(edit, width=width, indent=4), output.table_width())
 
 
 def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -> None:
@@ -118,7 +119,8 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
     output.line(f"{title} ({len(pairs)}):")
     settled = [pair for pair in pairs if not pair.is_now_pending]
     pending = [pair for pair in pairs if pair.is_now_pending]
-    shown = pairs if output.verbose else settled[:_PAIRS] + pending[:_PENDING]
+    waiting = pending if len(pending) == _PENDING + 1 else pending[:_PENDING]
+    shown = pairs if output.verbose else settled[:_PAIRS] + waiting
     for pair in shown:
         line = pair_line(diff, pair, signs={}, indent=4, with_ids=True)
         print_lines([line], output.table_width())
@@ -184,8 +186,9 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
         if number:
             output.line(prefixes[number - 1].other.rstrip())
         first, *others = _entry_lines(log, entry, now)
-        output.line(prefix.first + first)
-        for line in others:
+        start, *rest = _folded(first, prefix.first)
+        output.line(prefix.first + start)
+        for line in (*rest, *(part for other in others for part in _folded(other, prefix.other))):
             output.line(prefix.other + line)
         for edit in entry.edits:
             width = None if output.verbose else output.width()
@@ -195,6 +198,16 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
             print_lines(lines, output.table_width(), prefix=prefix.other)
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries)} older)")
+
+
+def _folded(line: str, prefix: str) -> list[str]:
+    """Return a line behind a prefix, wrapped between words where it does not fit the terminal."""
+    columns = output.table_width()
+    if columns is None or not line.strip():
+        return [line]
+    columns -= output.shown_columns(prefix)
+    is_short = output.shown_columns(line) <= columns
+    return [line] if is_short else output.wrap_sentence(line, columns)
 
 
 def _writer(entry: LogEntry) -> str:
@@ -241,7 +254,15 @@ def _entry_lines(log: Log, entry: LogEntry, now: int) -> Iterator[str]:
         what = "file" if log.row is None else "row"
         yield f"    the run did not cover this {what}"
     if log.file is not None and not entry.edits:
-        yield "    no edit: only verdicts changed"
+        yield f"    no edit: {_other_change(entry.answered)}"
+
+
+def _other_change(answered: int) -> str:
+    """Return what changed in a run without an edit; `answered` results were pending before."""
+    if not answered:
+        return "only verdicts changed"
+    is_one = answered == 1
+    return f"{plural(answered, 'result')} that {'was' if is_one else 'were'} pending, now judged"
 
 
 def _verdicts(entry: LogEntry) -> str:

@@ -25,10 +25,13 @@ from evalstore.operations.views.status_text import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evalstore.operations.join import JoinReport
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.views.run_results import Extent
     from evalstore.operations.views.run_text import RunSummary
+    from evalstore.planning.code_trust import Untrusted
 
 
 def join_line(report: JoinReport) -> str:
@@ -173,16 +176,28 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         output.talk(f'(use "{output.safe(command)}" to see why the first one failed)')
 
 
+_COMMANDS = 3
+"""The most commands that trust what waits."""
 _MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke", "changed": None}
 """The changes of listed results, and their colours."""
+
+
+def _what_to_trust(untrusted: Sequence[Untrusted]) -> str:
+    """Return the commands that allow all that waits."""
+    commands = " and ".join(f"'{output.safe(each.command)}'" for each in untrusted[:_COMMANDS])
+    more = f" and {len(untrusted) - _COMMANDS} more" if len(untrusted) > _COMMANDS else ""
+    models = sum(bool(each.runs) for each in untrusted)
+    waiting = ["the waiting model" + "s" * (models > 1)] if models else []
+    waiting += ["the waiting checks"] if models < len(untrusted) else []
+    verb = "allows" if len(untrusted) == 1 else "allow"
+    return f"{commands}{more} {verb} {' and '.join(waiting)}"
 
 
 def _how_to_complete(report: RunReport) -> str:
     """Explain how to complete an incomplete run."""
     verdicts = report.totals.verdicts
     if report.untrusted and not report.failed:
-        waiting = "model" if report.untrusted[0].runs else "checks"
-        return f"'{output.safe(report.untrusted[0].command)}' allows the waiting {waiting}"
+        return _what_to_trust(report.untrusted)
     if not any(verdicts.values()) and not report.failed:
         return "no result has a verdict, so the gate is undetermined"
     if verdicts["pending"] and report.judge_only and not report.failed:

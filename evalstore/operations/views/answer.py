@@ -5,7 +5,6 @@ Everything is read by id, many ids at once. No model is called.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from evalstore.operations.views.answer_files import images_of, text_files_of
 from evalstore.operations.views.call_failures import failure_texts, failures_of_answer
 from evalstore.operations.views.judgements import check_name
 from evalstore.operations.views.last_messages import find_last_messages
+from evalstore.operations.views.request_lines import describe_request
 from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
@@ -203,7 +203,7 @@ def read_answer(
                 ("test", question.test),
                 ("prompt", question.prompt),
                 ("model", question.model),
-                ("instructions", result.evaluation if result else None),
+                ("instructions", result.evaluation if result else _same_evaluation(cells)),
             )
             if key
         ),
@@ -217,6 +217,12 @@ def read_answer(
         rows=judged.rows if len(cells) > 1 else {},
         push=first_push_of(location, "session", id),
     )
+
+
+def _same_evaluation(cells: Sequence[Result]) -> str | None:
+    """Return the evaluation version by which all these results are judged; None for several."""
+    versions = {cell.evaluation for cell in cells}
+    return versions.pop() if len(versions) == 1 else None
 
 
 def _in_order(current: Collection[str], judgements: Sequence[JudgementView]) -> Iterator[str]:
@@ -343,21 +349,6 @@ def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...]
             if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
                 return tuple(dict.fromkeys(cell.questions)), fresh
     return (), fresh
-
-
-def describe_request(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
-    """Return the tools, schema and options of a request, one line each."""
-    content = contents.find("test", test) or {}
-    tools = contents.load("tool", content.get("tools", ()))
-    lines = [f"tool {tool['name']}" for tool in tools.values()]
-    lines += ["answers in a JSON schema"] if content.get("schema") else []
-    lines += [
-        f"{name} {json.dumps(value, ensure_ascii=False)}"
-        for name, value in content.get("options", {}).items()
-    ]
-    if model.get("options") and "answers" not in model["options"]:  # of recorded answers
-        lines.append(f"model options {json.dumps(model['options'], ensure_ascii=False)}")
-    return tuple(lines)
 
 
 def session_facts(session: Session, *, is_free: bool = False) -> SessionFacts:

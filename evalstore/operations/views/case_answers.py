@@ -16,7 +16,6 @@ from evalstore.operations.views.answer import (
     SessionFacts,
     TurnView,
     describe_criteria,
-    describe_request,
     read_conversation,
     session_facts,
 )
@@ -29,6 +28,7 @@ from evalstore.operations.views.failed_results import (
     questions_in_run,
 )
 from evalstore.operations.views.judgements import JudgementView, evaluator_names, judgement_view
+from evalstore.operations.views.request_lines import describe_request
 from evalstore.operations.views.result_changes import JudgedResult
 from evalstore.planning.version_reader import VersionReader
 from evalstore.providers.kinds import SCRIPTED

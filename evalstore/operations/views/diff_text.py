@@ -97,17 +97,19 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
         yield from text_lines("no result is judged on both sides", "pending")
         return
     change = comparison.change()
-    is_rest = comparison.pending > 0 and change.pairs == comparison.judged_and_unchanged
-    if comparison.pending:
-        text = _pending_text(comparison.pending, has_rates=not is_rest)
+    now_pending = 0 if diff.models else comparison.pending
+    is_rest = now_pending > 0 and change.pairs == comparison.judged_and_unchanged
+    if now_pending:
+        text = _pending_text(now_pending, has_rates=not is_rest)
         yield from text_lines(text, "pending")
     if is_rest:
         return
+    yield from _pending_candidates(diff)
     results = f"{plural(change.pairs, 'result')} in {plural(change.files, 'file')}"
     yield from text_lines(
         f"pass rate {before.text} -> {after.text} ({results}, judged on both sides)"
     )
-    is_known = not comparison.pending or change.moved
+    is_known = not now_pending or change.moved
     if comparison.flips and is_known:
         was, now = map(safe, names or diff.models or ("", ""))
         whose_points = f"{now} against {was}: " if now else ""
@@ -122,6 +124,17 @@ def _remarks(diff: Diff, change: str) -> str:
     if causes := ", ".join(diff.causes_of(change)):
         parts.append(safe(causes))
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _pending_candidates(diff: Diff) -> Iterator[StyledLine]:
+    """Yield how many results of one of two candidates wait, while the other has a verdict."""
+    for place, model in enumerate(diff.models or ()):
+        sides = [(pair.was, pair.now) for pair in diff.comparison.changed]
+        count = sum(1 for both in sides if (side := both[place]) and side.is_missing)
+        if count:
+            verb = "is" if count == 1 else "are"
+            text = f"{plural(count, 'result')} of {safe(model)} {verb} pending"
+            yield from text_lines(f"{text} and not in the pass rates", "pending")
 
 
 def _pending_text(count: int, *, has_rates: bool) -> str:
@@ -156,8 +169,8 @@ def describe_pair(diff: Diff, pair: Pair) -> PairFacts:
     result = pair.either
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     return PairFacts(
-        case_name(result.file, result.row, prompt),
-        "" if diff.models else result.model,
+        case_name(result.file, result.row, None if diff.are_prompts else prompt),
+        "" if diff.models and not diff.are_prompts else result.model,
         tuple(dict.fromkeys(_verdict(diff, side) for side in (pair.was, pair.now) if side)),
         diff.reason(pair) if pair.was and pair.now else "",
     )

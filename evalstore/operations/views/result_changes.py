@@ -61,7 +61,7 @@ class ResultChange:
 def find_result_changes(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None = None
 ) -> Iterator[ResultChange]:
-    """Yield what changed between two judged results of a case.
+    """Yield what changed between two judged results of a case: first a label, which decides.
 
     When no definition changed: another answer to the same question, or another judgement of the
     same answer. `project` is needed for a result of the workspace.
@@ -71,6 +71,9 @@ def find_result_changes(
         *_candidates(store, was, now, project),
         *_evaluators(store, was, now, project),
     ]
+    if changes and (label := _label(store, was, now)):
+        is_same = was.result.sessions == now.result.sessions
+        yield ResultChange(f"same answer, {label}" if is_same else label)
     yield from changes or _other_results(store, was, now)
 
 

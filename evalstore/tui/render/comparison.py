@@ -205,7 +205,7 @@ def comparison_lines(
     is_brief = size is not None and size.height < _MANY_LINES and size.width < _WIDE
     for line in summary_lines(diff, hint, names):
         yield _without_test(line) if is_brief else line
-    files = ", ".join(map(safe, edited))
+    files = ", ".join(map(safe, [*edited, *map(str, diff.participants[0])]))
     notes = [*diff.notes, *([f"also edited: {files}"] if files else [])]
     if notes:
         yield StyledLine((StyledSpan("; ".join(notes), "pending"),))

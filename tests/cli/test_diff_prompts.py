@@ -1,0 +1,101 @@
+"""`diff --prompt X --vs Y` compares two system prompts within one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import ONE, WEATHER, Evalstore, Ran
+from tests.cli.test_documents import schema_of
+from tests.cli.test_run import edit
+
+PROMPTED = WEATHER.replace("tags:", "systemPrompts: [brief, kind]\ntags:")
+KIND = "responses:\n  - {when: 'Be kind.*Oslo', answer: Not warm.}\n"
+VALUE = ("--prompt", "brief", "--vs", "kind")
+
+
+@pytest.fixture
+def prompted(workspace: Path, evalstore: Evalstore) -> Path:
+    """Each row is asked with two prompts by two candidates; the first passes Oslo if it is kind.
+
+    Another file has one of the prompts alone.
+    """
+    kind = ONE.replace("responses:\n", KIND)
+    tree(
+        workspace,
+        {
+            "tests/weather.md": PROMPTED,
+            "tests/alone.md": WEATHER.replace("tags:", "systemPrompts: [brief]\ntags:"),
+            "prompts/brief.md": "Be brief.\n",
+            "prompts/kind.md": "Be kind.\n",
+            "models/one.yaml": kind,
+            "models/two.yaml": ONE.replace("/one", "/two"),
+        },
+    )
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, scripted/two]")
+    assert evalstore("run", "--yes").exit_code == 1
+    return workspace
+
+
+def test_cases_are_compared_under_both_prompts(prompted: Path, evalstore: Evalstore) -> None:
+    assert evalstore("diff", *VALUE) == Ran(
+        0,
+        "brief -> kind in run <short>\n"
+        "Better (1):\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  fail -> pass  <short> -> <short>\n"
+        "        brief: It is cold there.\n"
+        "kind: 1 better, 3 equal\n"
+        "pass rate 50.0% -> 75.0% (4 results in 1 file, judged on both sides)\n"
+        "kind against brief: +25.0 points (no interval: over 2 rows it would go beyond -100); "
+        "the pass rate of one row changed: too few for a significance test\n",
+        '(use "evalstore show ID" to read an answer)\n',
+    )
+    back = evalstore("diff", "--prompt", "kind", "--vs", "brief", "--stat").stdout
+    assert "brief: 1 worse, 3 equal\n" in back
+    of_one = evalstore("diff", *VALUE, "-m", "scripted/two", "--stat").stdout
+    assert "kind: 2 equal\npass rate 50.0% -> 50.0% (2 results in 1 file" in of_one
+    assert evalstore("diff", "@work", *VALUE, "--stat").stdout.startswith(
+        "brief -> kind in the workspace\n"
+    )
+
+
+def test_the_document_names_both_prompts(prompted: Path, documents: Any) -> None:
+    document = documents("diff", *VALUE, "--answers")
+    jsonschema.Draft202012Validator(schema_of(["diff"])).validate(document)
+    assert document["prompts"] == ["brief", "kind"]
+    assert "models" not in document
+    [fixed] = document["fixed"]
+    assert (fixed["row"], fixed["model"], fixed["reason"]) == ("city=Oslo", "scripted/one", "")
+    assert fixed["answers"][-2:] == ["-Cold.", "+Not warm."]
+
+
+def test_a_partial_run_names_the_comparison_of_all_cases(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "tests/weather.md::city=Rome")
+    compared = evalstore("diff", *VALUE, "--stat")
+    assert '(use "evalstore diff @work --prompt brief --vs kind" to compare all' in compared.stderr
+
+
+def test_prompts_that_cannot_be_compared_are_told(prompted: Path, evalstore: Evalstore) -> None:
+    tree(prompted, {"prompts/long.md": "Be long.\n"})
+    tree(prompted, {"tests/other.md": PROMPTED.replace("[brief, kind]", "[long, null]")})
+    evalstore("run", "--yes")
+    for value, error in (
+        (("--prompt", "brief"), "'--prompt' needs '--vs'\nhint: write '--prompt X --vs Y'"),
+        (
+            ("--prompt", "brief", "--vs", "knd"),
+            "'knd' is not a system prompt beside others in run <short>\nhint: did you mean 'kind'?",
+        ),
+        (
+            ("--prompt", "brief", "--vs", "long"),
+            "no test file was asked with both 'brief' and 'long'\n"
+            "hint: list both under 'systemPrompts' in its frontmatter",
+        ),
+    ):
+        assert evalstore("diff", *value) == Ran(2, "", f"error: {error}\n")
+    assert "no prompt: " in evalstore("diff", "--prompt", "long", "--vs", "no prompt").stdout
