@@ -5,16 +5,19 @@ Their sums are in the cache of settled parts, so that their results need not be 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.planning.options import is_partial
-from evalstore.planning.settled_cache import CACHE, read_settled_cache
+from evalstore.planning.settled_cache import CACHE, SettledPart, read_settled_cache
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.reports.comparison import EqualPart
-from evalstore.reports.statistics import Counts
+from evalstore.reports.statistics import Counts, Questions, add_verdict
 from evalstore.store.case_files import StoredCases, long_parts_of
 from evalstore.store.path_trees import find_entry, read_tree
+from evalstore.store.result_counts import find_divided
+from evalstore.store.results import iterate_entries
 from evalstore.workspace.digest_set import digest_of
 
 if TYPE_CHECKING:
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
-    from evalstore.planning.settled_cache import SettledPart
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
@@ -33,15 +35,17 @@ if TYPE_CHECKING:
 def find_equal_parts(
     project: Project, was: Run, now: Run | None, selection: SelectionOptions
 ) -> SettledParts:
-    """Return the settled parts that have the same results in both runs.
+    """Return the parts that have the same results in both runs, and lack none.
 
-    Without the newer run they are those that a run would leave as they were in the older one. There
-    are none when the sides have other test files, as rows of theirs may be those of other files,
-    nor when some cases or candidates are selected.
+    Those that are not cached are read. Without the newer run they are the settled parts that a run
+    would leave as they were in the older one. There are none when the sides have other test files,
+    as rows of theirs may be those of other files, nor when some cases or candidates are selected.
     """
     store, load = project.store, project.store.load_nodes
     workspace, nodes = project.workspace, project.reading.nodes
-    if selection.paths or selection.models or not (workspace.private / CACHE).exists():
+    if selection.paths or selection.models:
+        return SettledParts()
+    if now is None and not (workspace.private / CACHE).exists():
         return SettledParts()
     if is_partial(was) or (now and is_partial(now)):
         return SettledParts()
@@ -54,26 +58,46 @@ def find_equal_parts(
         settled = find_settled(project, selection)
         for path in settled.by_file.keys() & entries.keys():
             ids = find_parts(store, [entries[path]])
-            parts = {first: part for first, part in settled.of(path).items() if part.results in ids}
-            equal.by_file |= {path: parts} if parts else {}
+            same = {first: part for first, part in settled.of(path).items() if part.results in ids}
+            equal.by_file |= {path: same} if same else {}
         for path in entries if equal else ():
             if before.get(path) != nodes.get(path):
                 here = {part.results for part in equal.of(path).values()}
                 elsewhere |= find_parts(store, [entries[path]]) - here
         return _without_results(equal, elsewhere)
-    known = known_parts(project)
-    leaves = read_tree(now.results, load) if known else {}
-    for path, leaf in leaves.items():
-        ids = find_parts(store, [leaf])
-        if leaf != entries.get(path):
-            ids_was = find_parts(store, [entries[path]] if path in entries else [])
-            elsewhere |= ids ^ ids_was
-            ids &= ids_was
-        if shared := [known[id] for id in ids & known.keys()]:
-            equal.by_file[path] = dict(enumerate(shared))
-    for path in entries.keys() - leaves.keys() if equal else ():
-        elsewhere |= find_parts(store, [entries[path]])
+    leaves = read_tree(now.results, load)
+    long = find_divided(store, {*entries.values(), *leaves.values()})
+    parts = {leaf: find_parts(store, [leaf]) for leaf in long}
+    known = known_parts(project) if parts else {}
+    for path in sorted(entries.keys() | leaves.keys()) if parts else ():
+        was_ids, now_ids = (parts.get(side.get(path, ""), set()) for side in (entries, leaves))
+        elsewhere |= was_ids ^ now_ids
+        shared = (known.get(id) or _sum_part(store, path, id) for id in sorted(was_ids & now_ids))
+        if found := dict(enumerate(part for part in shared if part)):
+            equal.by_file[path] = found
     return _without_results(equal, elsewhere)
+
+
+def _sum_part(store: Store, path: str, id: str) -> SettledPart | None:
+    """Return the sums of the results of a part; None if some answers or judgements are missing."""
+    part = SettledPart("", "", id)
+    cases: Questions = {}
+    prompts: dict[tuple[str | None, int], None] = {}
+    sessions: set[str] = set()
+    for batch in iterate_entries(store, {path: id}):
+        for result, _ in batch:
+            if result.is_missing:
+                return None
+            part.cells += 1
+            place = result.file, result.row
+            cases[place] = add_verdict(cases.get(place, Counts()), result.verdict)
+            prompts[result.prompt, result.prompt_number] = None
+            sessions.update(result.sessions)
+    part.clusters = [(*counts, times) for counts, times in Counter(cases.values()).items()]
+    part.prompts = [*prompts]
+    questions = dict.fromkeys(store.find_questions_of(sessions).values())
+    part.questions.extend(map(digest_of, questions))
+    return part
 
 
 def _without_results(parts: SettledParts, ids: Collection[str]) -> SettledParts:

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 from evalstore.store.case_chunks import has_parts
 from evalstore.store.contents import decode_content
+from evalstore.values import VERDICTS
 
 if TYPE_CHECKING:
     from evalstore.store import Store
 
+_PARTS = '"parts":['
 VerdictCounts = Counter[tuple[str, str | None]]
 """How many results there are by candidate and verdict; None stands for a result without one."""
 _AT_ONCE = 256
+_KNOWN = frozenset(map(str, VERDICTS))
 _MODELS = re.compile(r'"model":"([^"\\]*)"').findall
 _VERDICTS = re.compile(r'"verdict":"([a-z]*)"').findall
 """These find the fields of cells in canonical JSON, where a quote inside of a string is escaped."""
@@ -34,9 +37,12 @@ def count_in_text(id: str, text: str) -> VerdictCounts:
     """Return the counts of the results in a node with cells, whose canonical JSON is the text."""
     models, verdicts = _MODELS(text), _VERDICTS(text)
     if len(models) == len(verdicts) == text.count('"case":') and len(set(models)) == 1:
-        return Counter({(models[0], word): count for word, count in Counter(verdicts).items()})
+        words = Counter(verdicts)
+        if words.keys() <= _KNOWN:
+            return Counter({(models[0], word): count for word, count in words.items()})
     cells = decode_content("nodes", id, text, "results")["cells"]
-    return Counter((cell["model"], cell.get("verdict")) for cell in cells)
+    words_of_cells = ((cell["model"], cell.get("verdict")) for cell in cells)
+    return Counter((model, word if word in _KNOWN else None) for model, word in words_of_cells)
 
 
 def iterate_texts(
@@ -52,9 +58,17 @@ def iterate_texts(
         texts = dict(store.load_texts({node for _, node in batch}))
         for path, node in batch:
             text = texts[node]
-            if '"parts":[' in text:
+            if _PARTS in text:
                 content = decode_content("nodes", node, text, "results")
                 if has_parts(content):
                     yield from iterate_texts(store, [(path, id) for id in content["parts"] if id])
                     continue
             yield path, node, text
+
+
+def find_divided(store: Store, nodes: Iterable[str]) -> list[str]:
+    """Return those of these nodes of results that have parts."""
+    left, found = iter(nodes), list[str]()
+    while batch := list(islice(left, _AT_ONCE)):
+        found += [id for id, text in store.load_texts(batch) if _PARTS in text]
+    return found

@@ -209,6 +209,15 @@ class Both:
         assert printed[0] == printed[1], command
 
 
+@contextmanager
+def without_cache(root: Path) -> Iterator[None]:
+    """Hide what the last run has noted, as on a machine that has not run the workspace."""
+    cache = root / ".evalstore/settled"
+    hidden = cache.rename(cache.with_suffix(".hidden"))
+    yield
+    hidden.rename(cache)
+
+
 def compare(both: Both, workspace: Workspace) -> None:
     """Compare what all commands about the history print."""
     for command in (
@@ -226,6 +235,9 @@ def compare(both: Both, workspace: Workspace) -> None:
         both("log", path)
         both("log", path, "--json")
         both("log", f"{path}::{workspace.chance.choice(rows)['country']}")
+    with without_cache(workspace.roots[0]):
+        both("diff", "@~1", "@", "--json")
+        both("diff", "@~2", "@")
     both("show", "@")
     both("show", "@", "-v")
 
