@@ -83,6 +83,23 @@ class PostgreSQLServer:
         name = schema or f"store_{next(self._schemas)}"
         return f"postgresql://{self.user}@/postgres?host={quote(self.host)}&schema={name}"
 
+    @contextmanager
+    def needing_password(self, user: str, password: str) -> Iterator[str]:
+        """Let a new user in who has to give this password; returns the address of a new store."""
+        import psycopg
+
+        rules = self.folder / "data/pg_hba.conf"
+        before = rules.read_text()
+        with psycopg.connect(f"host={self.host} user={self.user} dbname=postgres") as admin:
+            admin.execute(f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD '{password}'".encode())
+        try:
+            rules.write_text(f"local all {user} scram-sha-256\n{before}")
+            self._control("reload")
+            yield self.url().replace(f"//{self.user}@", f"//{user}:{password}@")
+        finally:
+            rules.write_text(before)
+            self._control("reload")
+
     def start(self) -> None:
         """Start it, and wait until it answers."""
         settings = [f"-c {setting}" for setting in (*_SETTINGS, f"fsync={_word(self.fsync)}")]
