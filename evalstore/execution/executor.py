@@ -76,6 +76,8 @@ class Executor:
         leases = JobLeases(self.sharing, accounting.writer)
         self._shared, self._store = shared, store
         self._share = self._make_share(accounting)
+        if shared:
+            leases.may_go_on = self._may_go_on
         calls = ModelCaller(limits, environment, leases.is_ours, self._make_budget())
         contents = ContentCache(store)
         self._python_checks = CodeChecks(contents, allows)
@@ -202,7 +204,7 @@ class Executor:
             ):
                 return None
             if not at_work:
-                self._records = leads
+                self._records = leads and self._share.is_open
                 return shares
             if self.outcome.interrupted and not was_interrupted:
                 was_interrupted = True
@@ -222,6 +224,11 @@ class Executor:
         await self._share.write()
         if not self.is_halted and any(map(is_halted_by, await self.find_shares())):
             self.halt()
+
+    async def _may_go_on(self) -> bool:
+        """Return whether the run is not over: others may record one that is silent for long."""
+        await self._note_progress()
+        return not self.is_halted
 
     @property
     def is_halted(self) -> bool:

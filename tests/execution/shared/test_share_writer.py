@@ -6,9 +6,13 @@ import asyncio
 import json
 
 from evalstore.execution.execution_counts import ExecutionCounts
+from evalstore.execution.model_calls import Limits
 from evalstore.execution.run_share import ENDED, ShareWriter
 from evalstore.execution.shared_work import SharedWork
 from evalstore.store import Store
+from evalstore.store.shared_runs import ABANDONED_SECONDS
+from evalstore.values import Reply, Request
+from tests.execution.test_executor import Lab
 
 RUN, RUNNER = "1" * 32, "a" * 32
 
@@ -35,3 +39,25 @@ def test_what_is_refused_is_not_reserved(store: Store) -> None:
     assert (writer.reserved, store.find_shares(RUN)[0].reserved) == (0.75, 0.75)
     assert asyncio.run(writer.reserve(0.25))
     assert (writer.reserved, store.find_shares(RUN)[0].reserved) == (1.0, 1.0)
+
+
+def test_a_run_that_was_recorded_while_this_runner_slept_is_asked_for_nothing_more(
+    store: Store,
+) -> None:
+    store.add_shared_run(RUN, {}, None)
+    lab = Lab(store, limits=Limits(concurrency=2), shared=SharedWork(RUN, leads=True))
+
+    def sleep(_request: Request, _count: int) -> Reply:
+        if lab.suspended:
+            return Reply("an answer that came after the sleep")
+        lab.suspended = ABANDONED_SECONDS
+        (run,) = store.find_shared_runs()
+        assert store.record_abandoned_run(run, None)
+        assert store.find_shared_runs() == []
+        return Reply("an answer that came in the sleep")
+
+    lab.act = sleep
+    for number in range(9):
+        lab.add(f"Question {number}?", instructions=None)
+    outcome = lab.run()
+    assert outcome.asked == len(lab.asked) == len(lab.stored("sessions")) <= 2
