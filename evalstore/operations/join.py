@@ -51,7 +51,8 @@ def join_run(
     Its settings, models and prompts come from the store. Of `options`, the number of calls at once
     counts. Raises `RevisionError` when there is no such run.
     """
-    with closing(Store.open(_find_store(location))) as store:
+    # A migration would end the runs of programs of the older version that are in progress.
+    with closing(Store.open(_find_store(location), may_migrate=False)) as store:
         run = _find(store, name)
         require_joinable(run)
         if run.is_silent:
