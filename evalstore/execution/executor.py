@@ -22,6 +22,7 @@ from evalstore.execution.evaluators import EvaluatorCaller
 from evalstore.execution.event_loop_fairness import BurstLimit
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
+from evalstore.execution.others_progress import OthersProgress
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.execution.python_checks import Allows, CodeChecks
 from evalstore.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
@@ -97,6 +98,7 @@ class Executor:
             failures=Counter(),
         )
         self._bursts = BurstLimit()
+        self._others = OthersProgress(environment)
         self._records = False
         """Whether this runner has begun a shared run and will record it now."""
         self._background: _Background | None = None
@@ -133,6 +135,8 @@ class Executor:
             # From now on the one that records the run waits for this runner.
             await asyncio.to_thread(self.sharing.register)
             await self._share.write()
+            if self._shared and not self._shared.leads:
+                self._others.begin(await self.find_shares())
         self._background = _Background(
             asyncio.create_task(self._resources.accounting.writer.run()),
             asyncio.create_task(self.sharing.presence.keep_alive()),
@@ -193,6 +197,7 @@ class Executor:
         was_interrupted, delay = self.outcome.interrupted, _FIRST_LOOK
         while True:
             shares = await self.find_shares()
+            self._others.show(shares)
             alive = await asyncio.to_thread(
                 self.sharing.find_alive, [share.runner for share in shares if share.is_registered]
             )
@@ -222,7 +227,9 @@ class Executor:
         """Note what was done so far; halt when another runner has halted the run."""
         assert self._share
         await self._share.write()
-        if not self.is_halted and any(map(is_halted_by, await self.find_shares())):
+        shares = await self.find_shares()
+        self._others.show(shares)
+        if not self.is_halted and any(map(is_halted_by, shares)):
             self.halt()
 
     async def _may_go_on(self) -> bool:

@@ -147,7 +147,7 @@ def run(place: Path, start: Starter) -> Run:
 
 
 def finish(running: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
     return running.returncode, out, err
 
 
@@ -183,10 +183,17 @@ def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server
     assert fsck(where(place)).problems == []
 
 
-@pytest.mark.slow
-def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
+@pytest.mark.parametrize(
+    ("kills", "questions"),
+    [
+        pytest.param(6, 40, marks=pytest.mark.extended),
+        pytest.param(50, 300, marks=pytest.mark.slow),
+    ],
+)
+def test_many_kills_lose_no_more_each(
+    folder: Path, server: Server, kills: int, questions: int
+) -> None:
     """At any moment: while it starts, between calls, in the middle of a commit."""
-    questions, kills = 300, 50
     place = workspace(folder, server, questions)
     server.latency = 0.03
     chance = random.Random(11)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Limits
 from evalstore.execution.run_share import ENDED, ShareWriter
@@ -61,3 +63,32 @@ def test_a_run_that_was_recorded_while_this_runner_slept_is_asked_for_nothing_mo
         lab.add(f"Question {number}?", instructions=None)
     outcome = lab.run()
     assert outcome.asked == len(lab.asked) == len(lab.stored("sessions")) <= 2
+
+
+@pytest.mark.parametrize(("leads", "before"), [(True, 0), (False, 5)])
+def test_what_others_do_is_progress_but_not_what_they_had_done_before(
+    store: Store, *, leads: bool, before: int
+) -> None:
+    store.add_shared_run(RUN, {}, None)
+    lab = Lab(store, shared=SharedWork(RUN, leads=leads))
+    lab.add(instructions=None)
+
+    def note(asked: int) -> None:
+        counts = {"asked": asked, "judged": 2 * asked, "cost": 0.5 * asked, ENDED: True}
+        store.write_share(RUN, "b" * 32, 0.0, 0.0, counts)
+
+    def act(_request: Request, _count: int) -> Reply:
+        note(7)
+        return Reply("answer")
+
+    async def take_part() -> None:
+        executor = lab.executor()
+        async with executor:
+            await executor.carry_out(lab.plans[executor])
+            assert await executor.finish_shared() is not None
+
+    note(5)
+    lab.act = act
+    asyncio.run(take_part())
+    others = 7 - before
+    assert lab.seen == [("asked", 1), ("asked", others), ("judged", 2 * others)]
