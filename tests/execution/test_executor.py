@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from evalstore import hashing
+from evalstore.clock import uptime
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.execution.executor import Executor
@@ -249,7 +250,7 @@ class Lab:
                 warn=self.warned.append,
                 sleep=sleep,
                 monotonic=lambda: self.time,
-                uptime=lambda: self.time + self.suspended,
+                uptime=lambda: uptime() + self.suspended,
                 jitter=lambda: 1.0,
             ),
             shared=self.shared,
