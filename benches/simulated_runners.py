@@ -1,8 +1,9 @@
 """`python -m benches.simulated_runners STORE …`: many runners share one run, in virtual time.
 
 They are real executors over a real store, with their leases, work rows, budget and rate limits.
-The provider, the clock and the delays of transactions are simulated: runners come and go, are
-killed, fall asleep and lose their network, and their clocks differ. It prints what they have paid.
+Each answer may be judged, by a model with a price and a limit of its own. The provider, the clock
+and the delays of transactions are simulated: runners come and go, are killed, fall asleep and lose
+their network, and their clocks differ. It prints what they have paid.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from benches.simulated_provider import JUDGE_PRICE, PRICE, Call, Provider
 from benches.virtual_time import KILLED, RUNNING, Program, VirtualLoop
 from evalstore import hashing
 from evalstore.execution.executor import Executor
@@ -27,32 +29,33 @@ from evalstore.execution.model_calls import Endpoint, Limits, RunEnvironment
 from evalstore.execution.rate_limiter import Account
 from evalstore.execution.run_share import add_shares
 from evalstore.execution.shared_work import SharedWork
-from evalstore.planning.cells import Candidate, Cell, build_cells
-from evalstore.planning.plan import Plan, plan_asks
-from evalstore.planning.pricing import Price
-from evalstore.providers.base import ProviderError
+from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
+from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.store import Store
 from evalstore.store.leases import SILENT_SECONDS, LeaseHolder
 from evalstore.store.location import read_location
 from evalstore.values import (
     Case,
     CaseFile,
+    EvaluationVersion,
+    Evaluator,
     Message,
     ModelVersion,
-    Reply,
-    Request,
+    PromptVersion,
     TestVersion,
     Text,
-    Usage,
 )
 
-_PRICE = Price("simulated", per_input_token=1e-6, per_output_token=1e-5)
-_MODEL = ModelVersion("simulated", "m")
+if TYPE_CHECKING:
+    from evalstore.planning.pricing import Price
+
+_MODEL, _JUDGE = ModelVersion("simulated", "m"), ModelVersion("simulated", "judge")
+_PROMPT = PromptVersion(
+    (Message("user", (Text("{{_evaluationInstructions}}|{{_actualResponse}}"),)),), ("_evaluator",)
+)
 _HOUR = 3_600_000_000
 _MINUTE = 60.0
 _RUN = "5" * 32
-_FAILING = 0.01
-"""The part of the calls that fail, and are not paid."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class Scenario:
     cases: int = 6_000
     per_minute: float = 3_000.0
     """The limit of the account."""
+    judged_per_minute: float = 0.0
+    """The limit of the judge's account; without one, nothing is judged."""
     limit: float | None = None
     """The limit of the run's cost, in USD."""
     concurrency: int = 8
@@ -72,19 +77,6 @@ class Scenario:
     """Runners that end because they are asked to."""
     asleep: int = 20
     offline: int = 10
-
-
-@dataclass
-class Call:
-    """A call that the provider has accepted."""
-
-    at: float
-    runner: str
-    question: str
-    cost: float
-    """USD; 0 for a call that fails."""
-    is_settled: bool = False
-    """Whether its answer is stored, or known to be lost."""
 
 
 @dataclass
@@ -97,8 +89,10 @@ class Outcome:
     """Virtual seconds until the last call."""
     calls: int = 0
     paid: int = 0
+    judged: int = 0
+    """Judgements that were paid, of those calls."""
     left: int = 0
-    """Questions without an answer."""
+    """Questions without an answer, or without a judgement where answers are judged."""
     paid_again: int = 0
     """Calls for a question that was paid already, and that a runner had not lost."""
     lost: int = 0
@@ -109,51 +103,14 @@ class Outcome:
     """USD that the run counts as spent, with what dead runners may have paid."""
     peak: float = 0.0
     """The most calls in a minute, divided by the limit."""
+    judged_peak: float = 0.0
+    """The same of the judge."""
     transactions: int = 0
     uncounted: int = 0
-    """Answers in the store that no share of the run counts."""
+    """Answers and judgements in the store that no share of the run counts."""
     is_recorded: bool = False
     states: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-
-
-class Provider:
-    """A provider that counts the calls, and forgets nothing."""
-
-    def __init__(self, random: Random) -> None:
-        self._random = random
-        self.calls: list[Call] = []
-
-    def of(self, program: Program) -> _ProviderClient:
-        """Return the client of a runner."""
-        return _ProviderClient(self, program, Random(self._random.random()))
-
-
-class _ProviderClient:
-    def __init__(self, provider: Provider, program: Program, random: Random) -> None:
-        self._provider = provider
-        self._program = program
-        self._random = random
-
-    async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Answer after a while."""
-        random = self._random
-        usage = Usage(random.randint(5, 20), random.randint(20, 300))
-        fails = random.random() < _FAILING
-        latency = min(random.lognormvariate(0.7, 0.6), timeout)
-        (part,) = request.messages[0].parts
-        assert isinstance(part, Text)
-        cost = 0.0 if fails else _PRICE.cost(usage).usd
-        loop = self._program.loop
-        call = Call(loop.time(), self._program.name, part.text, cost)
-        self._provider.calls.append(call)
-        await asyncio.sleep(latency)
-        if fails:
-            raise ProviderError("status", "out of order", status=500, retry=True)
-        return Reply("an answer", finish_reason="stop", usage=usage, latency=latency)
-
-    async def close(self) -> None:
-        """Do nothing."""
 
 
 class Simulation:
@@ -172,28 +129,47 @@ class Simulation:
         self._excused: Counter[str] = Counter()
         """Questions -> calls that were in flight when a runner was killed or fell silent."""
         self._outcome = Outcome()
+        self._is_judged = scenario.judged_per_minute > 0
+        self._evaluator = ""
         self._cells = self._make_cells()
-        self._duration = _MINUTE * scenario.cases / scenario.per_minute
+        slowest = min(scenario.per_minute, scenario.judged_per_minute or scenario.per_minute)
+        self._duration = _MINUTE * scenario.cases / slowest
 
     def _make_cells(self) -> list[Cell]:
         contents: dict[str, tuple[str, str]] = {}
+
+        def keep(kind: str, description: dict[str, Any]) -> str:
+            id, content = hashing.identify(description)
+            contents[id] = (kind, content)
+            return id
+
+        evaluation, judges = None, []
+        if self._is_judged:
+            evaluation = keep(
+                "evaluation", hashing.describe_evaluation(EvaluationVersion((Text("Good?"),)))
+            )
+            prompt = keep("prompt", hashing.describe_prompt(_PROMPT))
+            judge = keep("model", hashing.describe_model(_JUDGE))
+            self._evaluator = keep(
+                "evaluator", hashing.describe_evaluator(Evaluator(judge, prompt, 0))
+            )
+            judges = [Judge("judge", self._evaluator, prompt, 1)]
         cases = []
         for number in range(self._scenario.cases):
             version = TestVersion((Message("user", (Text(f"Question {number}."),)),))
-            id, content = hashing.identify(hashing.describe_test(version))
-            contents[id] = ("test", content)
-            cases.append(Case("", "", (id,), None, (), (None,)))
-        model, content = hashing.identify(hashing.describe_model(_MODEL))
-        contents[model] = ("model", content)
+            test = keep("test", hashing.describe_test(version))
+            cases.append(Case("", "", (test,), evaluation, (), (None,), judged_by=("models",)))
+        model = keep("model", hashing.describe_model(_MODEL))
         self._store.ensure_versions(contents)
         files = {"all.md": CaseFile(tuple(cases), None, None)}
-        return build_cells(files, [Candidate("m", model, 0)], [], lambda _path, _case: True)[0]
+        return build_cells(files, [Candidate("m", model, 0)], judges, lambda _path, _case: True)[0]
 
     # --- the runners
 
     def _make_plan(self) -> Plan:
         plan = Plan(cells=list(self._cells))
         plan_asks(plan, self._store.find_samples({cell.questions[0] for cell in plan.cells}))
+        plan_judgements(plan, self._store.find_votes(plan.subjects()))
         return plan
 
     def _begin(self, *, leads: bool = False) -> None:
@@ -216,28 +192,40 @@ class Simulation:
             runner=lambda: holder,
             jitter=random.random,
         )
-        from evalstore.workspace.model_files import Model, ProviderFile
-
-        model = Model("m", ProviderFile("simulated", "simulated"), "m")
-        account = Account("account", "https://provider", requests_per_minute=scenario.per_minute)
-        provider = self._provider.of(program)
-        endpoint = Endpoint(model, _MODEL, provider, _PRICE, 0, account=account)
+        asked = self._endpoint(program, _MODEL, PRICE, scenario.per_minute)
+        judges = {}
+        if self._is_judged:
+            rate = scenario.judged_per_minute
+            judges[self._evaluator] = self._endpoint(program, _JUDGE, JUDGE_PRICE, rate)
         is_shared = self._store.is_remote
         shared = SharedWork(_RUN, leads, scenario.limit) if is_shared else None
         limits = Limits(concurrency=scenario.concurrency)
-        executor = Executor(self._store, {"m": endpoint}, {}, limits, environment, shared=shared)
+        executor = Executor(self._store, {"m": asked}, judges, limits, environment, shared=shared)
         self._executors[program] = executor
         async with executor:
             await executor.carry_out(self._make_plan())
             shares = await executor.finish_shared() if is_shared else []
         if is_shared and shares is not None and self._store.find_shared_runs():
             add_shares(executor.outcome, shares)
-            stored = sum(map(len, self._find_samples().values()))
-            self._outcome.uncounted = stored - executor.outcome.asked
+            ids = [sample.id for samples in self._find_samples().values() for sample in samples]
+            votes = sum(map(len, self._store.find_votes(ids).values()))
+            counted = executor.outcome.asked + executor.outcome.judged
+            self._outcome.uncounted = len(ids) + votes - counted
             all_shares = self._store.find_shares(_RUN)
             self._outcome.known = sum(share.spent + share.reserved for share in all_shares)
             self._outcome.is_recorded = True
             self._store.remove_shared_runs([_RUN])
+
+    def _endpoint(
+        self, program: Program, version: ModelVersion, price: Price, per_minute: float
+    ) -> Endpoint:
+        from evalstore.workspace.model_files import Model, ProviderFile
+
+        model = Model(version.code, ProviderFile("simulated", "simulated"), version.code)
+        place = f"https://{version.code}"
+        account = Account(version.code, place, requests_per_minute=per_minute)
+        provider = self._provider.of(program, price)
+        return Endpoint(model, version, provider, price, 0, account=account)
 
     # --- what happens to them
 
@@ -311,16 +299,21 @@ class Simulation:
     def _excuse(self, program: Program) -> None:
         """Note the calls of a runner that are in flight, whose answers it may lose."""
         stored = self._find_samples()
-        ids = self._questions
         for call in self._provider.calls:
             if call.runner == program.name and call.cost and not call.is_settled:
                 call.is_settled = True
-                if ids[call.question] not in stored:
+                if not self._is_stored(call, stored):
                     self._excused[call.question] += 1
 
-    @property
-    def _questions(self) -> dict[str, str]:
-        return {f"Question {number}.": cell.questions[0] for number, cell in enumerate(self._cells)}
+    def _is_stored(self, call: Call, stored: dict[str, list[Any]]) -> bool:
+        """Return whether the answer to a question, or a judgement of an answer, is stored."""
+        number = int(call.question.rpartition(" ")[2].rstrip("."))
+        samples = stored.get(self._cells[number].questions[0], ())
+        if not call.judges:
+            return bool(samples)
+        sessions = self._store.load_sessions([sample.id for sample in samples])
+        judged = [id for id, session in sessions.items() if session.turns[-1].text == call.question]
+        return bool(self._store.find_votes(judged))
 
     def _find_samples(self) -> dict[str, list[Any]]:
         return self._store.find_samples(cell.questions[0] for cell in self._cells)
@@ -339,16 +332,32 @@ class Simulation:
         outcome.seconds = round(self._loop.time(), 3)
         outcome.answered = round(max(call.at for call in calls), 3)
         outcome.calls, outcome.paid = len(calls), len(paid)
-        outcome.left = self._scenario.cases - len(self._find_samples())
+        outcome.judged = sum(call.judges for call in paid)
+        outcome.left = self._scenario.cases - self._count_done()
         for question, number in times.items():
             excused = min(number - 1, self._excused[question])
             outcome.lost += excused
             outcome.paid_again += number - 1 - excused
         outcome.spent = round(sum(call.cost for call in paid), 6)
-        outcome.peak = round(_peak([call.at for call in calls]) / self._scenario.per_minute, 4)
+        for judges, limit in ((False, self._scenario.per_minute), (True, self._judge_limit)):
+            peak = _peak([call.at for call in calls if call.judges == judges])
+            name = "judged_peak" if judges else "peak"
+            setattr(outcome, name, round(peak / limit, 4))
         outcome.transactions = self._loop.handed_over
         outcome.states = dict(Counter(program.state for program in self._tasks))
         return outcome
+
+    @property
+    def _judge_limit(self) -> float:
+        return self._scenario.judged_per_minute or 1.0
+
+    def _count_done(self) -> int:
+        """Return how many questions have an answer, and a judgement of it if they are judged."""
+        samples = self._find_samples()
+        if not self._is_judged:
+            return len(samples)
+        votes = self._store.find_votes([one.id for found in samples.values() for one in found])
+        return sum(any(votes.get(one.id) for one in found) for found in samples.values())
 
 
 async def _halt(executor: Executor) -> None:
@@ -359,7 +368,8 @@ async def _halt(executor: Executor) -> None:
 def _peak(times: list[float]) -> int:
     """Return the most of these times in a minute."""
     times = sorted(times)
-    return max(bisect_left(times, at + _MINUTE) - index for index, at in enumerate(times))
+    counts = (bisect_left(times, at + _MINUTE) - index for index, at in enumerate(times))
+    return max(counts, default=0)
 
 
 def main() -> Iterator[str]:

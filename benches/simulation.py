@@ -36,6 +36,14 @@ def simulation(setting: Setting) -> Iterator[Figure]:
             limit = round(0.6 * cases * 0.0016, 2)
             title = f"{title}, at most ${limit}"
             yield from _simulate(setting, title, server.url(), runners, cases, limit)
+            runners, cases = runners // 5, cases // 5
+            title = f"{runners} runners, {cases:,} cases with a judge"
+            yield from _simulate(setting, title, server.url(), runners, cases, is_judged=True)
+            limit = round(0.6 * cases * 0.004, 2)
+            title = f"{title}, at most ${limit}"
+            yield from _simulate(
+                setting, title, server.url(), runners, cases, limit, is_judged=True
+            )
     path = str(setting.folder / "simulated.db")
     yield from _simulate(setting, "8 runners, 800 cases, SQLite", path, 8, 800)
 
@@ -47,13 +55,17 @@ def _simulate(
     runners: int,
     cases: int,
     limit: float | None = None,
+    *,
+    is_judged: bool = False,
 ) -> Iterator[Figure]:
     per_minute = 30 * runners
+    judged_per_minute = 20 * runners if is_judged else 0
     some = max(runners // 10, 1)
     options: dict[str, Any] = {
         "runners": runners,
         "cases": cases,
         "per-minute": per_minute,
+        "judged-per-minute": judged_per_minute,
         "killed": 2 * some,
         "stopped": some,
         "asleep": 2 * some,
@@ -75,7 +87,7 @@ def _simulate(
     yield line("paid twice, without those in flight", came["paid_again"], most=0)
     yield line("paid twice, in flight when a runner was lost", came["lost"])
     if limit is None:
-        yield line("questions left", came["left"], most=0)
+        yield line("questions left, or answers not judged", came["left"], most=0)
     else:
         yield line("spent above the limit", max(came["spent"] - limit, 0.0), "$", most=0)
         yield line("counted above the limit", max(came["known"] - limit, 0.0), "$", most=0)
@@ -83,7 +95,12 @@ def _simulate(
     yield line("answers that the summary leaves out", came["uncounted"], most=0)
     busiest = came["peak"] * per_minute
     yield line("calls in the busiest minute", busiest, "", floor=per_minute, most=_BUSIEST)
-    if limit is None:
+    if is_judged:
+        busiest = came["judged_peak"] * judged_per_minute
+        bounds = {"floor": judged_per_minute, "most": _BUSIEST}
+        yield line("judgements in the busiest minute", busiest, "", **bounds)
+        yield line("judgements paid", came["judged"])
+    elif limit is None:
         used = 60 * came["calls"] / came["answered"]
         yield line("calls a minute", used, "", floor=per_minute, least=_SHARE_OF_RATE)
     setting.notes.append(

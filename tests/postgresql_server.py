@@ -1,7 +1,12 @@
-"""A PostgreSQL server of its own for tests, in a folder that is removed with it."""
+"""A PostgreSQL server of its own for tests, in a folder that is removed with it.
+
+The process that has started a server holds a lock in its folder. Where no process holds it, as
+after a kill, the next one that starts a server ends what is left and removes the folder.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import getpass
 import os
 import pwd
@@ -24,6 +29,13 @@ _SETTINGS = (
     "dynamic_shared_memory_type=mmap",
     "timezone=UTC",
 )
+_PREFIX = "evalstore-pg-"
+"""How the names of folders begin."""
+_MEMORY = Path("/dev/shm")
+_OWNER = "owner"
+"""The file in a folder that its process has locked."""
+_own: set[Path] = set()
+"""The folders of this process, which would not see its own locks."""
 
 
 def find_programs() -> Path | None:
@@ -71,6 +83,23 @@ class PostgreSQLServer:
         name = schema or f"store_{next(self._schemas)}"
         return f"postgresql://{self.user}@/postgres?host={quote(self.host)}&schema={name}"
 
+    @contextmanager
+    def needing_password(self, user: str, password: str) -> Iterator[str]:
+        """Let a new user in who has to give this password; returns the address of a new store."""
+        import psycopg
+
+        rules = self.folder / "data/pg_hba.conf"
+        before = rules.read_text()
+        with psycopg.connect(f"host={self.host} user={self.user} dbname=postgres") as admin:
+            admin.execute(f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD '{password}'".encode())
+        try:
+            rules.write_text(f"local all {user} scram-sha-256\n{before}")
+            self._control("reload")
+            yield self.url().replace(f"//{self.user}@", f"//{user}:{password}@")
+        finally:
+            rules.write_text(before)
+            self._control("reload")
+
     def start(self) -> None:
         """Start it, and wait until it answers."""
         settings = [f"-c {setting}" for setting in (*_SETTINGS, f"fsync={_word(self.fsync)}")]
@@ -90,23 +119,20 @@ class PostgreSQLServer:
     @contextmanager
     def standby(self) -> Iterator[PostgreSQLServer]:
         """Run a standby of it, which has all that is committed now."""
-        folder = Path(tempfile.mkdtemp(prefix="evalstore-pg-", dir=self.folder.parent))
-        standby = PostgreSQLServer(folder, self.programs, self.user)
-        try:
-            if os.getuid() == 0:
-                shutil.chown(folder, self.user)
-            _run(
-                self.user,
-                self.programs / "pg_basebackup",
-                *("-h", self.host, "-U", self.user, "-D", str(folder / "data")),
-                *("--write-recovery-conf", "--checkpoint=fast", "--no-sync"),
-            )
-            standby.start()
-            yield standby
-        finally:
-            with suppress(RuntimeError):
-                standby.stop()
-            shutil.rmtree(folder, ignore_errors=True)
+        with _own_folder(self.folder.parent, self.user) as folder:
+            standby = PostgreSQLServer(folder, self.programs, self.user)
+            try:
+                _run(
+                    self.user,
+                    self.programs / "pg_basebackup",
+                    *("-h", self.host, "-U", self.user, "-D", str(folder / "data")),
+                    *("--write-recovery-conf", "--checkpoint=fast", "--no-sync"),
+                )
+                standby.start()
+                yield standby
+            finally:
+                with suppress(RuntimeError):
+                    standby.stop()
 
     def _control(self, *arguments: str) -> None:
         data = str(self.folder / "data")
@@ -140,21 +166,58 @@ def running_server(*, fsync: bool = False) -> Iterator[PostgreSQLServer]:
     programs = find_programs()
     assert programs is not None, why_not()
     user = _ROOT_RUNS_AS if os.getuid() == 0 else getpass.getuser()
-    base = "/dev/shm" if not fsync and os.access("/dev/shm", os.W_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="evalstore-pg-", dir=base))
-    server = PostgreSQLServer(folder, programs, user, fsync)
+    usual = Path(tempfile.gettempdir())
+    is_in_memory = not fsync and os.access(_MEMORY, os.W_OK)
+    for place in {_MEMORY, usual}:
+        remove_abandoned(place, programs, user)
+    with _own_folder(_MEMORY if is_in_memory else usual, user) as folder:
+        server = PostgreSQLServer(folder, programs, user, fsync)
+        try:
+            _run(
+                user,
+                programs / "initdb",
+                *("-D", str(folder / "data"), "-U", user, "-A", "trust", "-E", "UTF8"),
+                *("--locale=C", "--no-sync", "--no-instructions"),
+            )
+            server.start()
+            yield server
+        finally:
+            with suppress(RuntimeError):  # a test may have stopped it
+                server.stop()
+
+
+@contextmanager
+def _own_folder(place: Path, user: str) -> Iterator[Path]:
+    """Make a folder that is removed at the end of the block; other processes see it is in use."""
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+    _own.add(folder)
     try:
         if os.getuid() == 0:
             shutil.chown(folder, user)
-        _run(
-            user,
-            programs / "initdb",
-            *("-D", str(folder / "data"), "-U", user, "-A", "trust", "-E", "UTF8"),
-            *("--locale=C", "--no-sync", "--no-instructions"),
-        )
-        server.start()
-        yield server
+        with (folder / f"{_OWNER}.new").open("wb") as owner:
+            # A lock of this process alone: one that is forked from it does not have it.
+            fcntl.lockf(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            (folder / f"{_OWNER}.new").rename(folder / _OWNER)
+            yield folder
     finally:
-        with suppress(RuntimeError):  # a test may have stopped it
-            server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+        _own.discard(folder)
+
+
+def remove_abandoned(place: Path, programs: Path, user: str) -> list[Path]:
+    """Remove the folders in a place whose process was killed, with their servers; returns them."""
+    removed = []
+    for owner in sorted(place.glob(f"{_PREFIX}*/{_OWNER}")):
+        folder = owner.parent
+        if folder in _own:
+            continue
+        with suppress(OSError), owner.open("r+b") as file:  # of another user, or in use
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            server = PostgreSQLServer(folder, programs, user)
+            # What answers at a socket in this folder is no other server.
+            with suppress(RuntimeError):
+                _run(user, programs / "pg_isready", "-q", "-h", server.host)
+                server.stop()
+            shutil.rmtree(folder, ignore_errors=True)
+            removed.append(folder)
+    return removed

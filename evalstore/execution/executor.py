@@ -22,6 +22,7 @@ from evalstore.execution.evaluators import EvaluatorCaller
 from evalstore.execution.event_loop_fairness import BurstLimit
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
+from evalstore.execution.others_progress import OthersProgress
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.execution.python_checks import Allows, CodeChecks
 from evalstore.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
@@ -76,6 +77,8 @@ class Executor:
         leases = JobLeases(self.sharing, accounting.writer)
         self._shared, self._store = shared, store
         self._share = self._make_share(accounting)
+        if shared:
+            leases.may_go_on = self._may_go_on
         calls = ModelCaller(limits, environment, leases.is_ours, self._make_budget())
         contents = ContentCache(store)
         self._python_checks = CodeChecks(contents, allows)
@@ -95,6 +98,7 @@ class Executor:
             failures=Counter(),
         )
         self._bursts = BurstLimit()
+        self._others = OthersProgress(environment)
         self._records = False
         """Whether this runner has begun a shared run and will record it now."""
         self._background: _Background | None = None
@@ -131,6 +135,8 @@ class Executor:
             # From now on the one that records the run waits for this runner.
             await asyncio.to_thread(self.sharing.register)
             await self._share.write()
+            if self._shared and not self._shared.leads:
+                self._others.begin(await self.find_shares())
         self._background = _Background(
             asyncio.create_task(self._resources.accounting.writer.run()),
             asyncio.create_task(self.sharing.presence.keep_alive()),
@@ -191,6 +197,7 @@ class Executor:
         was_interrupted, delay = self.outcome.interrupted, _FIRST_LOOK
         while True:
             shares = await self.find_shares()
+            self._others.show(shares)
             alive = await asyncio.to_thread(
                 self.sharing.find_alive, [share.runner for share in shares if share.is_registered]
             )
@@ -202,7 +209,7 @@ class Executor:
             ):
                 return None
             if not at_work:
-                self._records = leads
+                self._records = leads and self._share.is_open
                 return shares
             if self.outcome.interrupted and not was_interrupted:
                 was_interrupted = True
@@ -220,8 +227,15 @@ class Executor:
         """Note what was done so far; halt when another runner has halted the run."""
         assert self._share
         await self._share.write()
-        if not self.is_halted and any(map(is_halted_by, await self.find_shares())):
+        shares = await self.find_shares()
+        self._others.show(shares)
+        if not self.is_halted and any(map(is_halted_by, shares)):
             self.halt()
+
+    async def _may_go_on(self) -> bool:
+        """Return whether the run is not over: others may record one that is silent for long."""
+        await self._note_progress()
+        return not self.is_halted
 
     @property
     def is_halted(self) -> bool:

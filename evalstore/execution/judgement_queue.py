@@ -86,7 +86,8 @@ class JudgementQueue:
         """
         judgements: list[PlannedJudgement] = []
         for question, loaded in sessions.items():
-            self._resources.environment.progress("asked", len(loaded))
+            if not self._resources.sharing.is_expected:  # then the shares of the others tell
+                self._resources.environment.progress("asked", len(loaded))
             counted = self._progress.plan.sessions[question]
             cells = self._progress.single_cells(question)
             due: dict[Subject, list[Cell]] = {

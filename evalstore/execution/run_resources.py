@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -70,6 +70,10 @@ class JobLeases:
     def __init__(self, sharing: WorkSharing, writer: Writer) -> None:
         self._sharing = sharing
         self._writer = writer
+        self.may_go_on: Callable[[], Awaitable[bool]] | None = None
+        """Called after a sleep: returns whether the run of several runners goes on."""
+        self._asked_at = 0
+        """The number of sleeps when it was last called."""
 
     def job(self, item: Item, session: Session | None = None) -> Job:
         """Return a job for an item that has just been claimed."""
@@ -86,6 +90,12 @@ class JobLeases:
     async def is_ours(self) -> bool:
         """Return whether no other run took over the current job while this process slept."""
         job = _current_job.get()
+        sleeps = self._sharing.presence.count_sleeps()
+        if self.may_go_on and sleeps != self._asked_at:
+            # Others may have recorded the run, even if this job was claimed after the sleep.
+            if not await self.may_go_on():
+                return False
+            self._asked_at = sleeps
         if not self.has_slept_since(job):
             return True
         await self._writer.flush()

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
+from evalstore.store.shared_runs import NOTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,6 +46,9 @@ class ShareWriter:
         self._outcome = outcome
         self._writing = asyncio.Lock()
         self._has_ended = False
+        self._noted = 0
+        self.is_open = True
+        """Whether no other runner has recorded the run, as far as this one knows."""
         self.reserved = 0.0
         self.spent = 0.0
         self.reserved_elsewhere = 0.0
@@ -71,7 +75,7 @@ class ShareWriter:
 
     def describe(self) -> str:
         """Return what this runner has done so far, as JSON."""
-        return json.dumps(self._describe())
+        return json.dumps({**self._describe(), NOTED: self._noted})
 
     def _describe(self) -> Json:
         return describe_counts(self._outcome, leads=self._run.leads, ended=self._has_ended)
@@ -87,7 +91,10 @@ class ShareWriter:
             more=more,
         )
         self.reserved_elsewhere, self.spent_elsewhere = state.reserved, state.spent
-        if not state.is_open:
+        self.is_open = state.is_open
+        if state.is_open:
+            self._noted = state.noted
+        else:
             self._on_end()
         return state.is_within
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.join import join_run
 from evalstore.operations.progress import ProgressListener
 from evalstore.planning.options import Location, RunOptions
+from evalstore.store.location import is_url, read_address
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
@@ -27,6 +28,8 @@ LOCAL = "local"
 """In place of an address: a cluster of processes on this machine."""
 _CONNECT_SECONDS = 10
 _PASSWORD_HINT = "each worker needs PGPASSWORD or ~/.pgpass"
+_STORE = "EVALSTORE_STORE"
+"""The variable of a worker that may have the address with its secrets."""
 _SAID = "the password of the store is not sent through dask"
 
 
@@ -118,14 +121,15 @@ class DaskRunners:
         address: Any = self._scheduler
         try:
             if self._scheduler == LOCAL:
-                with _with_password(self._store):
-                    self._cluster = LocalCluster(
-                        n_workers=self._count or len(os.sched_getaffinity(0)),
-                        threads_per_worker=1,
-                        # Any free port: a usual one may be in use, of which dask warns.
-                        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-                        silence_logs=logging.CRITICAL,
-                    )
+                self._cluster = LocalCluster(
+                    n_workers=self._count or len(os.sched_getaffinity(0)),
+                    threads_per_worker=1,
+                    # Any free port: a usual one may be in use, of which dask warns.
+                    scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                    silence_logs=logging.CRITICAL,
+                    # The processes of this machine get the secrets as those of `processes` do.
+                    env={_STORE: self._store.with_secrets()},
+                )
                 address = self._cluster
             self._client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         except Exception as error:
@@ -163,10 +167,12 @@ class DaskRunners:
 def take_part(address: str, run: str, keys_folder: str | None) -> dict[str, str] | None:
     """Take part in a run, in a worker of dask; returns the error if that was not possible.
 
-    `address` has no password. An exception could not be read where other versions are installed.
+    `address` has no secrets; a worker of this machine has them in a variable. The error is no
+    exception, which could not be read where other versions are installed.
     """
+    store = find_secrets(address, os.environ.get(_STORE, ""))
     location = Location(
-        Path.cwd(), store=address, keys_folder=Path(keys_folder) if keys_folder else None
+        Path.cwd(), store=store, keys_folder=Path(keys_folder) if keys_folder else None
     )
     listener = _TaskListener(_topic(run))
     try:
@@ -178,6 +184,15 @@ def take_part(address: str, run: str, keys_folder: str | None) -> dict[str, str]
         hint = f"{_SAID}: {_PASSWORD_HINT}" if is_refused else error.hint
         return {"error": str(error), "hint": hint or ""}
     return None
+
+
+def find_secrets(address: str, known: str) -> str:
+    """Return the address that the worker knows, if it is the same with its secrets."""
+    if is_url(known):
+        with suppress(EvalstoreError):
+            if str(read_address(known)) == address:
+                return known
+    return address
 
 
 class _TaskListener(ProgressListener):
@@ -201,18 +216,3 @@ def _topic(run: str) -> str:
 def _first_line(error: BaseException) -> str:
     text = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-@contextmanager
-def _with_password(store: DatabaseAddress) -> Iterator[None]:
-    """Set the password for the processes that are started in the block."""
-    password = store.options.get("password")
-    before = os.environ.get("PGPASSWORD")
-    if password is None or before is not None:
-        yield
-        return
-    os.environ["PGPASSWORD"] = password
-    try:
-        yield
-    finally:
-        del os.environ["PGPASSWORD"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore.clock import Clock
 from evalstore.errors import OK, StoreError
 from evalstore.git import read_user_name
+from evalstore.operations.abandoned_runs import record_abandoned
 from evalstore.operations.baseline import Baseline, find_baseline
 from evalstore.operations.equal_parts import known_parts
 from evalstore.operations.gate import decide, reaches_threshold
@@ -93,6 +94,7 @@ def run(
         require_launchable(options)
         require_sound(project, selection, hint=GO_ON)
         launcher = make_launcher(project, location, options, listener)
+        record_abandoned(project.store, location, listener.note)
         baseline = find_baseline(location, project, options, listener.note)
         warn_of_edited_scripts(project, selection)
         clock = Clock(_latest_time(project, selection))
@@ -144,7 +146,7 @@ def run(
             )
         totals.add_settled()
         finished = FinishedRun(about, options, totals, outcome, origin, clock())
-        recorded = record(project, finished, shared)
+        recorded = record(project, finished, shared, listener.note)
         if recorder and extent and not shared:
             save_settled(recorder, extent, outcome)
         note_scripts(project, selection, {model for model, _ in outcome.spending})

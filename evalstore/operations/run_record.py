@@ -39,7 +39,7 @@ def carry_out(
     listener: ProgressListener,
     shared: SharedWork | None = None,
     plan_again: Callable[[], tuple[Plans, RunTotals]] | None = None,
-) -> tuple[RunTotals, ExecutionCounts, OwnCounts | None]:
+) -> tuple[RunTotals, ExecutionCounts, OwnCounts]:
     """Carry out the plans of a run, and add them to its totals; returns these and its counts.
 
     They include those of the other runners of a `shared` run, which `plan_again` plans once more
@@ -47,10 +47,10 @@ def carry_out(
     are last. If another runner will record the run, the totals are incomplete, and the outcome has
     the counts of this runner.
     """
-    if survey.is_empty:
+    if survey.is_empty and not shared:
         for plan in plans.take():
             totals.add(plan)
-        return totals, ExecutionCounts(), None
+        return totals, ExecutionCounts(), OwnCounts(0, 0, 0, 0.0)
     # These modules take as long to import as all others together.
     from evalstore.operations.run_control import carry_out_plans
 
@@ -78,15 +78,28 @@ def carry_out(
     return totals, outcome, own
 
 
-def record(project: Project, finished: FinishedRun, shared: SharedWork | None) -> Run:
-    """Record a run with its results; one that is shared is recorded by one of its runners."""
+def record(
+    project: Project,
+    finished: FinishedRun,
+    shared: SharedWork | None,
+    note: Callable[[str], None],
+) -> Run:
+    """Record a run with its results; one that is shared is recorded by one of its runners.
+
+    Note it when another program has done so because this one was silent for too long.
+    """
     if shared is None:
-        return project.store.record_run(_make_run(project, finished, secrets.token_hex(8)))
-    run = _make_run(project, finished, shared.id[:16])
+        return project.store.record_run(make_run(project, finished, secrets.token_hex(8)))
+    run = make_run(project, finished, nonce_of(shared.id))
     if recorded := project.store.record_shared_run(shared.id, run):
         return recorded
     for other in project.store.find_recent_runs():
         if other.nonce == run.nonce:
+            if other.status == "interrupted" != run.status:
+                note(
+                    "another program has recorded this run as interrupted, because nothing was "
+                    "heard of it for long: what was answered is stored, and a new run does the rest"
+                )
             return other
     raise StoreError(
         "the run was ended by another program, and its record is missing",
@@ -127,7 +140,12 @@ class FinishedRun(NamedTuple):
     ended: int
 
 
-def _make_run(project: Project, finished: FinishedRun, nonce: str) -> Run:
+def nonce_of(shared_run: str) -> str:
+    """Return the nonce of the record of a run in progress, by which it is found."""
+    return shared_run[:16]
+
+
+def make_run(project: Project, finished: FinishedRun, nonce: str) -> Run:
     """Return the run to record; stores its results."""
     settings, outcome, origin = project.settings, finished.outcome, finished.origin
     return Run(

@@ -16,19 +16,16 @@ from evalstore import __version__
 from evalstore.errors import EvalstoreError
 from evalstore.execution.shared_work import SharedWork
 from evalstore.files.access import LARGEST_TEXT
-from evalstore.files.atomic_write import write_whole
 from evalstore.operations.run_preview import most_cost
-from evalstore.runs import RunCommit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from evalstore.execution.shared_work import RunnerLauncher
     from evalstore.planning.options import RunOptions
     from evalstore.planning.project import Project
+    from evalstore.runs import RunCommit
     from evalstore.store import Store
-    from evalstore.store.shared_runs import SharedRun
     from evalstore.values import Json
     from evalstore.workspace.folder import WorkspaceFolder
 
@@ -148,40 +145,3 @@ def _require_shareable(description: Json, id: str) -> None:
         raise EvalstoreError(f"its settings, models and prompts have {len(text):,} characters")
     if found := SecretScan(os.environ).find(StoredRecord("shared_runs", id, text)):
         raise EvalstoreError(f"its settings, models or prompts contain {found.name}")
-
-
-def require_joinable(run: SharedRun) -> None:
-    """Raise `EvalstoreError` if a run in progress cannot be joined by this program."""
-    version = run.description.get("version")
-    if version != __version__ or run.description.get("format") != FORMAT:
-        raise EvalstoreError(
-            f"run {run.id[:8]} was begun by evalstore {version}, and this is {__version__}",
-            hint="use the same version on all machines",
-        )
-    if problem := run.description.get("problem"):
-        raise EvalstoreError(f"run {run.id[:8]} cannot be joined: {problem}")
-
-
-def write_files(run: SharedRun, folder: Path) -> None:
-    """Write the settings, models and prompts of a run in progress into an empty folder."""
-    for name, text in run.description["files"].items():
-        path = folder / name
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise EvalstoreError(
-                f"run {run.id[:8]} names a file outside of its workspace: '{name}'"
-            )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text.encode(), durable=False)
-
-
-def restore_origin(run: SharedRun) -> RunOrigin:
-    """Return where a run in progress comes from."""
-    described = run.description
-    return RunOrigin(
-        described["cases"],
-        described["started"],
-        described["selection"],
-        described["message"],
-        RunCommit(*described["git"]) if described["git"] else None,
-        described["author"],
-    )

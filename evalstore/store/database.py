@@ -43,6 +43,7 @@ class Database:
         inspect: bool = False,
         immutable: bool = False,
         keep_copy: bool = True,
+        may_migrate: bool = True,
     ) -> Self:
         """Open the store at a path or an address, and bring its tables up to date.
 
@@ -50,8 +51,8 @@ class Database:
         views in the place of tables is opened, too: they must not be read. An `immutable` file
         is only read, and must be up to date; nobody may write to it meanwhile. Before a migration,
         a copy of a file is made, unless `keep_copy` is false. Raises `StoreError` when the
-        store is missing (unless `create`), damaged, locked, read-only, newer than this program,
-        not a store, or out of reach.
+        store is missing (unless `create`), older than this program (unless `may_migrate`),
+        damaged, locked, read-only, newer than this program, not a store, or out of reach.
         """
         if isinstance(location, Path):
             return cls(
@@ -62,11 +63,14 @@ class Database:
                     inspect=inspect,
                     immutable=immutable,
                     keep_copy=keep_copy,
+                    may_migrate=may_migrate,
                 )
             )
         from evalstore.store.postgresql.driver import PostgreSQLDriver
 
-        return cls(PostgreSQLDriver.open(location, create=create, inspect=inspect))
+        return cls(
+            PostgreSQLDriver.open(location, create=create, inspect=inspect, may_migrate=may_migrate)
+        )
 
     def close(self) -> None:
         """Close all connections."""

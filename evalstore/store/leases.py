@@ -179,7 +179,7 @@ class Leases:
         for id in sorted(runners - alive.keys()):
             # One that beats at this very moment is not dead, and has asked for its leases.
             if id not in holders or _delete_silent(connection, holders[id]):
-                _remove(connection, id)
+                remove_runner(connection, id)
         return alive
 
     def _is_alive(self, runner: LeaseHolder) -> bool:
@@ -273,9 +273,14 @@ class Leases:
     def leave(self, *, stays: bool = False) -> None:
         """Release all leases; with `stays`, others see this runner until its run is recorded."""
         if self._joined:
-            release = _release if stays else _remove
+            release = _release if stays else remove_runner
             self._store.write(lambda connection: release(connection, self.runner.id))
             self._joined = False
+
+
+def has_process(place: str, pid: int, born: str) -> bool | None:
+    """Return whether the process of a runner is there; None for one of another machine."""
+    return _start_time(pid) == born if place == _machine_id() else None
 
 
 def _as_holder(row: Sequence[Any]) -> tuple[str, LeaseHolder]:
@@ -328,7 +333,8 @@ def _release(connection: Connection, runner: str) -> None:
     settle_dead_share(connection, runner)
 
 
-def _remove(connection: Connection, runner: str) -> None:
+def remove_runner(connection: Connection, runner: str) -> None:
+    """Remove a runner with its leases; what its calls in flight may cost counts as spent."""
     _release(connection, runner)
     for table in (RUNNER_ACCOUNTS, RUNNERS):
         connection.execute(f"DELETE FROM {table.name} WHERE id = ?", (as_bytes(runner),))

@@ -110,3 +110,24 @@ def refuse_newer(version: str, path: str) -> None:
             f"(its version is {version}, ours is {HEAD})",
             hint="upgrade evalstore, or name another store with --store",
         )
+
+
+def refuse_migrated(version: str | None, opened: str | None, path: str) -> None:
+    """Raise `StoreError` when the store is not as it was when it was opened."""
+    if version != opened:
+        raise StoreError(
+            f"the store '{path}' was migrated while it was open (its version is "
+            f"{version or 'missing'} now, ours is {opened})",
+            hint="upgrade evalstore and run again: what was answered until then is stored",
+        )
+
+
+def refuse_older(version: str, path: str) -> None:
+    """Raise `StoreError` when the store must not be migrated and is older than this program."""
+    if version != HEAD:
+        raise StoreError(
+            f"the store '{path}' is older than this program (its version is {version}, ours is "
+            f"{HEAD}), and may be in use",
+            hint="runners need the version of evalstore that has begun the run; any other command "
+            "with this store in --store brings it up to date",
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +11,7 @@ from evalstore import hashing
 from evalstore.runs import Run, describe_run
 from evalstore.store.database import Database, ensure
 from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.leases import has_process, remove_runner
 from evalstore.store.table_columns import (
     RUN_SHARES,
     RUNNER_ACCOUNTS,
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-9
 """USD; allows for the rounding errors of floats."""
+SILENT_SECONDS = 60.0
+"""Nobody joins the newest run by chance when none of its runners was heard of for so long."""
+ABANDONED_SECONDS = 600.0
+"""A run is abandoned when none of its runners was heard of for so long.
+
+That is longer than a server is waited for, and than a large run is planned again at its end."""
+NOTED = "noted"
+"""The field with the time at which a runner was last heard of, by the clock of the database."""
 
 
 class SharedRun(NamedTuple):
@@ -38,6 +47,27 @@ class SharedRun(NamedTuple):
     """Seconds since it started, by the clock of the database."""
     cost_limit: float | None
     """The most that all its runners together may spend, in USD."""
+    silence: float
+    """Seconds since one of its runners was last heard of, by the clock of the database."""
+    has_process: bool | None
+    """Whether the process of a runner is on this machine; None if some may be on others."""
+    counts: Mapping[str, str]
+    """What each runner has noted, by its id."""
+
+    @property
+    def is_silent(self) -> bool:
+        """Return whether probably no runner carries it out."""
+        return self._has_no_runner_for(SILENT_SECONDS)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Return whether no runner will record it."""
+        return self._has_no_runner_for(ABANDONED_SECONDS)
+
+    def _has_no_runner_for(self, seconds: float) -> bool:
+        if self.has_process is None:
+            return self.silence >= seconds
+        return not self.has_process
 
 
 class RunShare(NamedTuple):
@@ -65,6 +95,8 @@ class ShareState(NamedTuple):
     """What calls in flight of other runners may cost, in USD."""
     spent: float
     """What the others have spent, in USD."""
+    noted: int = 0
+    """The time of the database, in microseconds since 1970."""
 
 
 class SharedRunQueries(Database):
@@ -86,12 +118,12 @@ class SharedRunQueries(Database):
         with self._reading() as connection:
             clock = connection.dialect.clock
             rows = connection.execute(
-                f"SELECT id, description, {clock} - started, cost_limit FROM shared_runs "
+                f"SELECT id, description, {clock}, started, cost_limit FROM shared_runs "
                 "ORDER BY started DESC, id"
-            )
+            ).fetchall()
             return [
-                SharedRun(as_digits(id), json.loads(text), max(age, 0) / 1e6, limit)
-                for id, text, age, limit in rows
+                _describe(connection, as_digits(row[0]), json.loads(row[1]), *row[2:])
+                for row in rows
             ]
 
     def find_shares(self, run: str) -> list[RunShare]:
@@ -123,16 +155,18 @@ class SharedRunQueries(Database):
         `more` is reserved, too, unless it would exceed the limit of the run. After the run has
         been recorded, nothing is noted.
         """
-        text = json.dumps(counts, ensure_ascii=False)
 
         def write(connection: Connection) -> ShareState:
+            dialect = connection.dialect
             rows = connection.execute(
-                f"SELECT cost_limit FROM shared_runs WHERE id = ? {connection.dialect.for_update}",
+                f"SELECT cost_limit, {dialect.clock} FROM shared_runs WHERE id = ? "
+                f"{dialect.for_update}",
                 (as_bytes(run),),
             ).fetchall()
             if not rows:
                 return ShareState(is_open=False, is_within=False, reserved=0.0, spent=0.0)
-            limit = rows[0][0]
+            limit, now = rows[0]
+            text = json.dumps({**counts, NOTED: now}, ensure_ascii=False)
             others_reserved, others_spent = 0.0, 0.0
             for id, was_reserved, was_spent in connection.execute(
                 "SELECT id, reserved, spent FROM run_shares WHERE run = ?", (as_bytes(run),)
@@ -150,7 +184,7 @@ class SharedRunQueries(Database):
                 "spent = excluded.spent, counts = excluded.counts",
                 (as_bytes(runner), as_bytes(run), kept, spent, text),
             )
-            return ShareState(True, is_within, others_reserved, others_spent)
+            return ShareState(True, is_within, others_reserved, others_spent, now)
 
         return self.write(write)
 
@@ -165,17 +199,77 @@ class SharedRunQueries(Database):
         def write(connection: Connection) -> bool:
             if not _remove(connection, id):
                 # This very transaction may have been carried out before its answer was lost.
-                query = f"SELECT count(*) FROM {RUNS.name} WHERE id = ?"
-                return bool(connection.execute(query, (as_bytes(run_id),)).fetchall()[0][0])
+                return _is_recorded(connection, run_id)
             ensure(connection, RUNS, {run_id: row})
             return True
 
         return replace(run, id=run_id) if self.write(write) else None
 
+    def record_abandoned_run(self, seen: SharedRun, run: Run | None) -> bool:
+        """Record a run in progress that was found abandoned, or remove it without a record.
+
+        Returns False, and does nothing, if one of its runners was heard of since.
+        """
+        key = as_bytes(seen.id)
+        rows = {}
+        if run:
+            id, canonical = hashing.identify(describe_run(run))
+            rows[id] = {"id": id, "content": canonical, "started": run.started}
+
+        def write(connection: Connection) -> bool:
+            lock = connection.dialect.for_update
+            query = f"SELECT id FROM {SHARED_RUNS.name} WHERE id = ? {lock}"
+            if not connection.execute(query, (key,)).fetchall():
+                return any(_is_recorded(connection, id) for id in rows)
+            query = f"SELECT id, counts FROM {RUN_SHARES.name} WHERE run = ? {lock}"
+            noted = connection.execute(query, (key,)).fetchall()
+            counts = {as_digits(id): text for id, text in noted}
+            if counts != seen.counts:
+                return False
+            for runner in counts:
+                remove_runner(connection, runner)
+            _remove(connection, seen.id)
+            ensure(connection, RUNS, rows)
+            return True
+
+        return self.write(write)
+
     def remove_shared_runs(self, ids: Iterable[str]) -> None:
         """Remove runs in progress that nobody will record."""
         for id in ids:
             self.write(lambda connection, id=id: _remove(connection, id))  # type: ignore[misc]
+
+
+def _describe(
+    connection: Connection, id: str, description: Json, now: int, started: int, limit: float | None
+) -> SharedRun:
+    """Return a run in progress, with what is known of its runners."""
+    query = (
+        f"SELECT {RUN_SHARES.name}.id, counts, place, pid, born FROM {RUN_SHARES.name} "
+        f"LEFT JOIN {RUNNERS.name} ON {RUNNERS.name}.id = {RUN_SHARES.name}.id WHERE run = ?"
+    )
+    noted, counts = started, {}
+    processes: list[bool | None] = []
+    for runner, text, *process in connection.execute(query, (as_bytes(id),)).fetchall():
+        counts[as_digits(runner)] = text
+        heard = json.loads(text).get(NOTED, started)
+        noted = max(noted, heard)
+        is_here = has_process(*process) if process[0] is not None else None
+        # One that is silent for so long does not come back, or notices that it is too late.
+        is_lost = is_here is None and now - heard >= 1e6 * ABANDONED_SECONDS
+        processes.append(False if is_lost else is_here)
+    known: bool | None = None
+    if True in processes:
+        known = True
+    elif processes and None not in processes:
+        known = False
+    elapsed, silence = (max(now - time, 0) / 1e6 for time in (started, noted))
+    return SharedRun(id, description, elapsed, limit, silence, known, counts)
+
+
+def _is_recorded(connection: Connection, run: str) -> bool:
+    query = f"SELECT count(*) FROM {RUNS.name} WHERE id = ?"
+    return bool(connection.execute(query, (as_bytes(run),)).fetchall()[0][0])
 
 
 def _remove(connection: Connection, id: str) -> bool:

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from evalstore import hashing
+from evalstore.clock import uptime
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.execution.executor import Executor
 from evalstore.execution.model_calls import Endpoint, Limits, RunEnvironment
+from evalstore.execution.shared_work import SharedWork
 from evalstore.planning.cells import Candidate, Cell, build_cells
 from evalstore.planning.cells import Judge as PlanJudge
 from evalstore.planning.plan import CHECKS, Plan, plan_asks, plan_judgements
@@ -120,6 +122,9 @@ class Lab:
     slept: list[float] = field(default_factory=list)
     time: float = 0.0
     """Seconds that were slept."""
+    suspended: float = 0.0
+    """Seconds for which the machine slept."""
+    shared: SharedWork | None = None
     warned: list[str] = field(default_factory=list)
     seen: list[tuple[str, int]] = field(default_factory=list)
     clock: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -245,8 +250,10 @@ class Lab:
                 warn=self.warned.append,
                 sleep=sleep,
                 monotonic=lambda: self.time,
+                uptime=lambda: uptime() + self.suspended,
                 jitter=lambda: 1.0,
             ),
+            shared=self.shared,
         )
         self.plans[executor] = plan
         return executor

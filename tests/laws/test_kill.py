@@ -147,7 +147,7 @@ def run(place: Path, start: Starter) -> Run:
 
 
 def finish(running: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
     return running.returncode, out, err
 
 
@@ -155,6 +155,12 @@ def finished(place: Path) -> Rows:
     """Every stored session and evaluation."""
     rows = read_rows(store_of(place))
     return {key: row for key, row in rows.items() if key[0] in ("sessions", "evaluations")}
+
+
+def unexpected(err: str) -> list[str]:
+    """The lines of an error output but those on progress, and on a run that was killed before."""
+    kinds = ("asked ", "a run that its programs have left is recorded as interrupted, with ")
+    return [line for line in err.splitlines() if not line.startswith(kinds)]
 
 
 def stored(place: Path) -> tuple[int, int]:
@@ -175,7 +181,7 @@ def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server
         server.release()
         assert fsck(where(place)).problems == []
     code, out, err = run().finish()
-    assert (code, err) == (0, "")
+    assert (code, unexpected(err)) == (0, [])
     assert json.loads(out)["status"] == "complete"
     assert stored(place) == (QUESTIONS, QUESTIONS)
     assert server.received <= 2 * QUESTIONS + AT_ONCE * len(moments)
@@ -183,10 +189,17 @@ def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server
     assert fsck(where(place)).problems == []
 
 
-@pytest.mark.slow
-def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
+@pytest.mark.parametrize(
+    ("kills", "questions"),
+    [
+        pytest.param(6, 40, marks=pytest.mark.extended),
+        pytest.param(50, 300, marks=pytest.mark.slow),
+    ],
+)
+def test_many_kills_lose_no_more_each(
+    folder: Path, server: Server, kills: int, questions: int
+) -> None:
     """At any moment: while it starts, between calls, in the middle of a commit."""
-    questions, kills = 300, 50
     place = workspace(folder, server, questions)
     server.latency = 0.03
     chance = random.Random(11)
@@ -209,7 +222,7 @@ def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
     assert 0 < len(kept) < 2 * questions
     server.latency = 0
     code, out, err = finish(popen(place))
-    assert (code, err) == (0, "")
+    assert (code, unexpected(err)) == (0, [])
     assert json.loads(out)["status"] == "complete"
     assert kept.items() <= finished(place).items()
     assert stored(place) == (questions, questions)

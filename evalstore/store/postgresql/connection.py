@@ -140,16 +140,22 @@ class PostgreSQLConnection:
             return self._execute(statement, parameters)
         return self._again_when_lost(lambda: self._execute(statement, parameters))
 
-    def begin(self, statements: str, *, may_connect: bool) -> None:
-        """Begin a transaction, with several statements in one message.
+    def begin(self, statements: str, *, may_connect: bool) -> str | None:
+        """Begin a transaction, with several statements in one message; the last is a query.
 
-        A lost connection is made again if `may_connect`, which may take long.
+        Returns the first text that this finds. A lost connection is made again if `may_connect`,
+        which may take long.
         """
+
         # Nothing is decoded, so the cursor may be one of texts, which takes several statements.
-        if may_connect:
-            self._again_when_lost(lambda: self.raw.execute(statements.encode()))
-        else:
-            self.raw.execute(statements.encode())
+        def execute() -> psycopg.Cursor[Any]:
+            return self.raw.execute(statements.encode())
+
+        cursor = self._again_when_lost(execute) if may_connect else execute()
+        while cursor.nextset():
+            pass
+        row = cursor.fetchone()
+        return str(row[0]) if row else None
 
     def _again_when_lost(self, execute: Callable[[], T]) -> T:
         try:

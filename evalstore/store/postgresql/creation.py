@@ -101,6 +101,8 @@ def migrate(address: DatabaseAddress) -> None:
         raw.autocommit = False
         with migrations.joined("postgresql+psycopg://", raw, psycopg.DatabaseError) as writing:
             writing.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+            # Transactions that write have read it: they end first, and later ones see the new one.
+            writing.exec_driver_sql("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE")
             row = writing.exec_driver_sql("SELECT version_num FROM alembic_version").one()
             if row[0] != migrations.HEAD:
                 migrations.upgrade(writing)

@@ -47,7 +47,9 @@ PATIENCE_SECONDS = 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout TO '60s'"
 """Begins a transaction that ends, for others, when its program is stopped for long."""
-_BEGIN_AT_ONCE = f"{_BEGIN}; SET LOCAL lock_timeout TO '20ms'"
+_AT_ONCE = "SET LOCAL lock_timeout TO '20ms'"
+_VERSION = "SELECT version_num FROM alembic_version"
+"""Locks the table until the transaction ends, so that nobody migrates the store meanwhile."""
 _KEPT = 5
 """The number of idle connections that stay open."""
 
@@ -63,6 +65,8 @@ class PostgreSQLDriver:
         self._address = address
         self._patience = patience
         self.name = str(address)
+        self._version: str | None = None
+        """The migration of the tables, once it is open."""
         self.file: tuple[int, int] | None = None
         self.foreign: list[UnexpectedObject] = []
         self._idle: list[PostgreSQLConnection] = []
@@ -93,20 +97,20 @@ class PostgreSQLDriver:
                     )
                 if version is None:
                     create_store(connection, address)
+                    version = find_version(connection, address)
                 elif version != migrations.HEAD:
                     migrations.refuse_newer(version, driver.name)
                     if not may_migrate:
-                        raise StoreError(
-                            f"the store '{address}' is older than this program, and is only read",
-                            hint="any command with its address in --store brings it up to date",
-                        )
+                        migrations.refuse_older(version, driver.name)
                     unsafe = find_unexpected(connection, address)
                     refuse_foreign(driver.name, [extra for extra in unsafe if runs_code(extra)])
                     migrate(address)
+                    version = migrations.HEAD
                 driver.foreign = find_unexpected(connection, address)
                 if not inspect:
                     blocking = [extra for extra in driver.foreign if extra.blocks_reading]
                     refuse_foreign(driver.name, blocking)
+            driver._version = version
         except BaseException:
             driver.close()
             raise
@@ -167,7 +171,9 @@ class PostgreSQLDriver:
         if not wait and not self._idle:
             raise self._would_wait()
         with self._connection() as connection:
-            connection.begin(_BEGIN if wait else _BEGIN_AT_ONCE, may_connect=wait)
+            statements = (_BEGIN, _VERSION) if wait else (_BEGIN, _AT_ONCE, _VERSION)
+            version = connection.begin("; ".join(statements), may_connect=wait)
+            migrations.refuse_migrated(version, self._version, self.name)
             yield connection
             connection.execute("COMMIT")
 
@@ -217,7 +223,17 @@ class PostgreSQLDriver:
         try:
             yield
         except (psycopg.Error, UnicodeError) as error:
+            if isinstance(error, psycopg.ProgrammingError):
+                self._refuse_migrated()
             raise explain_database_error(error, self.name) from error
+
+    def _refuse_migrated(self) -> None:
+        """Raise `StoreError` if a table is not as it was because the store was migrated."""
+        version = self._version
+        if version:
+            with suppress(psycopg.Error), self._connection() as connection:
+                version = find_version(connection, self._address)
+            migrations.refuse_migrated(version, self._version, self.name)
 
     def stamp(self) -> str:
         """Return the newest transactions of the server and those in progress.

@@ -43,6 +43,8 @@ class SQLiteDriver:
         self.foreign: list[UnexpectedObject] = []
         self.file: tuple[int, int] | None = None
         """Identifies the open file, because its path may be replaced."""
+        self._opened_as: str | None = None
+        """The migration of the tables, once it is open."""
 
     @classmethod
     def open(
@@ -54,6 +56,7 @@ class SQLiteDriver:
         inspect: bool = False,
         immutable: bool = False,
         keep_copy: bool = True,
+        may_migrate: bool = True,
     ) -> Self:
         """Open the file at a path and bring its tables up to date, as `Database.open` does."""
         if not path.exists():
@@ -65,7 +68,12 @@ class SQLiteDriver:
         patience = int(busy * 1000)
         try:
             return cls._open(
-                path, patience, inspect=inspect, immutable=immutable, keep_copy=keep_copy
+                path,
+                patience,
+                inspect=inspect,
+                immutable=immutable,
+                keep_copy=keep_copy,
+                may_migrate=may_migrate,
             )
         except StoreError:
             if not is_on_read_only_media(path):
@@ -81,17 +89,18 @@ class SQLiteDriver:
         inspect: bool,
         immutable: bool = False,
         keep_copy: bool = True,
+        may_migrate: bool = True,
     ) -> Self:
         driver = cls(Pool(path, busy, immutable=immutable), path, busy)
         try:
-            driver._bring_up_to_date(inspect=inspect, keep_copy=keep_copy)
+            driver._bring_up_to_date(inspect=inspect, keep_copy=keep_copy, may_migrate=may_migrate)
             driver.file = _identify(path)
         except BaseException:
             driver.close()
             raise
         return driver
 
-    def _bring_up_to_date(self, *, inspect: bool, keep_copy: bool) -> None:
+    def _bring_up_to_date(self, *, inspect: bool, keep_copy: bool, may_migrate: bool) -> None:
         with self.reading() as connection:
             self.foreign = _foreign_in(connection)
             unreadable = [extra for extra in self.foreign if extra.blocks_reading]
@@ -108,8 +117,11 @@ class SQLiteDriver:
                     extra for extra in self.foreign if extra.blocks_writing and not extra.missing
                 ]
                 refuse_foreign(self.name, unsafe)
+                if not (is_new or may_migrate):
+                    migrations.refuse_older(str(version), self.name)
                 self._migrate(connection, copy=keep_copy and not is_new)
             self.foreign = _foreign_in(connection)
+            self._opened_as = migrations.HEAD
 
     def _keep_log(self, connection: sqlite3.Connection) -> None:
         """Turn on the write-ahead log, so that readers do not block a writer.
@@ -223,6 +235,7 @@ class SQLiteDriver:
                 if not wait:
                     connection.execute(f"PRAGMA busy_timeout = {self._busy}")
             with connection:  # commits, or rolls back
+                self._refuse_migrated(connection)
                 yield connection
 
     def write(self, work: Callable[[SQLiteConnection], T], *, wait: bool = True) -> T:
@@ -230,11 +243,20 @@ class SQLiteDriver:
         with self.writing(wait=wait) as connection:
             return work(connection)
 
+    def _refuse_migrated(self, connection: sqlite3.Connection) -> None:
+        """Raise `StoreError` if another program has migrated the store since it was opened."""
+        if self._opened_as:
+            version = migrations.version_of(connection)
+            migrations.refuse_migrated(version, self._opened_as, self.name)
+
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
+            if isinstance(error, sqlite3.OperationalError) and "no such" in str(error):
+                with suppress(sqlite3.Error), self._pool.connect() as connection:
+                    self._refuse_migrated(connection)
             raise explain_database_error(error, self.name) from error
 
     def stamp(self) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.operations.dask_runners import find_secrets
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
@@ -213,6 +214,39 @@ def test_the_password_of_the_store_is_not_sent_to_dask(team: Team, cluster: Clus
     )
     assert secret not in cluster.log.read_text()
     assert secret not in str(team.query("SELECT description FROM shared_runs"))
+
+
+def test_workers_of_this_machine_have_the_password_of_the_store(
+    tmp_path: Path, postgresql_server: PostgreSQLServer
+) -> None:
+    secret = "correct-horse-battery"
+    with (
+        postgresql_server.needing_password("keeper", secret) as url,
+        closing(Store.open(read_address(url), create=True)),
+        team_at(tmp_path / "w", read_address(url)) as team,
+    ):
+        team.write(100, below=JSON)
+        gate = Gate(team.server)
+        process = team.start(
+            *("run", "--json", "--executor", "dask", "--scheduler", "local", "--workers", "2"),
+            *("--store", url),
+        )
+        wait_until(lambda: len(at_work(team)) == 3)
+        gate.open()
+        out, err = process.communicate(timeout=SECONDS)
+        assert (process.returncode, err, json.loads(out)["asked"]) == (0, "", 100)
+        assert secret not in str(team.query("SELECT content FROM runs"))
+
+
+@pytest.mark.parametrize("option", ["password", "sslpassword", "oauth_client_secret"])
+def test_a_worker_uses_the_secrets_of_the_same_address_only(option: str) -> None:
+    shown = "postgresql://ann@db/evals?schema=team"
+    known = f"{shown}&{option}=correct-horse"
+    assert str(read_address(known)) == shown
+    assert find_secrets(shown, known) == known
+    for other in (known.replace("@db", "@other"), known.replace("team", "mine"), shown[:-1], ""):
+        assert find_secrets(shown, other) == shown
+    assert find_secrets(shown, "postgresql://[/?") == shown
 
 
 def test_a_cluster_of_this_machine_is_started_and_ended(team: Team) -> None:

@@ -163,6 +163,31 @@ def test_one_limit_of_cost_holds_for_all_programs(team: Team) -> None:
     assert run.verdicts["pass"] + run.verdicts["pending"] == ROWS
 
 
+def test_one_time_limit_counts_from_the_beginning_of_the_run_for_all_programs(team: Team) -> None:
+    programs = team.begin("--max-time", "15", joined=1)
+    with closing(Store.open(read_location(team.url))) as store, store.writing() as connection:
+        # By the clock of the database, the run has begun earlier.
+        connection.execute("UPDATE shared_runs SET started = started - 15000000")
+    late = team.join()
+    code, out, err = late.finish()
+    assert (code, json.loads(out)["asked"], json.loads(out)["run"]) == (0, 0, None)
+    assert err.startswith("time is up (0 s): finishing what is in flight")
+    for program in programs:
+        program.wait_until(lambda program=program: "time is up (" in program.err)  # type: ignore[misc]
+    assert float(programs[1].err.partition("(")[2].partition(" s)")[0]) < 15, "it came later"
+    team.let_go.set()
+    code, out, _ = programs[0].finish()
+    led, joined = json.loads(out), json.loads(programs[1].finish()[1])
+    assert (code, led["status"]) == (4, "over budget")
+    assert set(team.asked.values()) == {1}
+    assert 0 < len(team.asked) == led["asked"] <= 2 * 4
+    assert joined["run"] is None
+    assert led["verdicts"]["pending"] >= ROWS - led["asked"]
+    with closing(Store.open(read_location(team.url))) as store:
+        (run,) = store.find_runs()
+        assert (run.id, run.status) == (led["run"], "over budget")
+
+
 def test_what_a_killed_program_had_taken_is_done_by_the_others(team: Team) -> None:
     programs = team.begin()
     killed = programs[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from evalstore.store.fsck import check_store
 from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import connect
+from evalstore.store.table_columns import SHARED_RUNS
 from evalstore.store.unchanged import open_unchanged
+from tests.execution.loopback.team import SECONDS, wait_until
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.postgresql.conftest import Admin
 from tests.store.sessions import a_test, fill
@@ -124,6 +127,30 @@ def test_an_older_store_is_migrated_with_all_it_has(
             assert check_store(store)[1] == []
     assert admin(f"SELECT extra FROM {address.schema}.runs") == [(None,)]
     assert not inspect_database(address).is_older
+
+
+def test_a_migration_waits_for_transactions_of_older_programs_and_none_follows(
+    pg_store: Store, address: DatabaseAddress, admin: Admin, request: pytest.FixtureRequest
+) -> None:
+    waiting = (
+        "SELECT count(*) FROM pg_locks JOIN pg_class c ON c.oid = relation JOIN pg_namespace n "
+        "ON n.oid = relnamespace WHERE NOT granted AND relname = 'alembic_version' "
+        f"AND nspname = '{address.schema}'"
+    )
+    newer: list[Store] = []
+    with pg_store.writing() as connection:
+        request.getfixturevalue("next_version")
+        migrating = threading.Thread(target=lambda: newer.append(Store.open(address)))
+        migrating.start()
+        wait_until(lambda: admin(waiting) == [(1,)])
+        rows = [(b"1" * 16, "{}", 0, None)]
+        assert connection.insert(SHARED_RUNS, rows) == 1
+    migrating.join(SECONDS)
+    with closing(newer[0]) as store:
+        assert len(store.find_shared_runs()) == 1
+        assert admin(f"SELECT extra FROM {address.schema}.runs") == []
+    with pytest.raises(StoreError, match="its version is next now, ours is "):
+        pg_store.add_shared_run("2" * 32, {}, None)
 
 
 @pytest.mark.usefixtures("next_version")

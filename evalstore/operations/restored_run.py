@@ -1,0 +1,142 @@
+"""Restores a run in progress from its description in the store, without its workspace."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore import __version__
+from evalstore.errors import EvalstoreError
+from evalstore.files.atomic_write import write_whole
+from evalstore.operations.json_output import camel_case
+from evalstore.operations.run_plans import Plans
+from evalstore.operations.run_totals import RunTotals
+from evalstore.operations.shared_run import FORMAT, RunOrigin
+from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import RunOptions, SelectionOptions
+from evalstore.planning.planner import resolve_scope
+from evalstore.planning.project import Project
+from evalstore.runs import RunCommit
+from evalstore.store.path_trees import read_tree
+from evalstore.workspace.reader import read_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evalstore.planning.options import Location
+    from evalstore.store import Store
+    from evalstore.store.shared_runs import SharedRun
+
+
+class RestoredRun(NamedTuple):
+    """A run in progress, as the program that began it has described it."""
+
+    project: Project
+    origin: RunOrigin
+    selection: SelectionOptions
+    options: RunOptions
+
+    def plan(self) -> tuple[Plans, RunTotals]:
+        """Return the plans of what is missing now, and totals without results."""
+        begun = self.origin.started
+        judges = self.options.judge_only
+        scope = resolve_scope(self.project, self.selection, judge_only=judges, begun=begun)
+        plans = Plans(self.project, scope)
+        return plans, RunTotals(self.project, begun, plans.shared)
+
+
+@contextmanager
+def restored(store: Store, location: Location, run: SharedRun) -> Iterator[RestoredRun]:
+    """Restore a run, whose settings, models and prompts are in a folder for the block.
+
+    Raises `EvalstoreError` where that is not possible.
+    """
+    with TemporaryDirectory(prefix="evalstore-join-") as folder:
+        _write_files(run, Path(folder))
+        inner = replace(
+            location,
+            directory=Path(folder),
+            config=Path(folder) / run.description["config"],
+            overrides=tuple(run.description["overrides"]),
+        )
+        origin = _restore_origin(run)
+        yield RestoredRun(
+            _open(store, inner, origin.snapshot),
+            origin,
+            _restore_selection(run),
+            RunOptions(**run.description["options"]),
+        )
+
+
+def require_joinable(run: SharedRun) -> None:
+    """Raise `EvalstoreError` if a run in progress cannot be joined by this program."""
+    if run.description.get("version") != __version__ or run.description.get("format") != FORMAT:
+        raise _other_version(run)
+    if problem := run.description.get("problem"):
+        raise EvalstoreError(f"run {run.id[:8]} cannot be joined: {problem}")
+
+
+def require_known(run: SharedRun) -> None:
+    """Raise `EvalstoreError` if this program cannot read the description of a run."""
+    if run.description.get("format") != FORMAT:
+        raise _other_version(run)
+
+
+def _other_version(run: SharedRun) -> EvalstoreError:
+    version = run.description.get("version")
+    return EvalstoreError(
+        f"run {run.id[:8]} was begun by evalstore {version}, and this is {__version__}",
+        hint="use the same version on all machines",
+    )
+
+
+def _write_files(run: SharedRun, folder: Path) -> None:
+    """Write the settings, models and prompts of a run in progress into an empty folder."""
+    for name, text in run.description["files"].items():
+        path = folder / name
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise EvalstoreError(
+                f"run {run.id[:8]} names a file outside of its workspace: '{name}'"
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text.encode(), durable=False)
+
+
+def _restore_origin(run: SharedRun) -> RunOrigin:
+    """Return where a run in progress comes from."""
+    described = run.description
+    return RunOrigin(
+        described["cases"],
+        described["started"],
+        described["selection"],
+        described["message"],
+        RunCommit(*described["git"]) if described["git"] else None,
+        described["author"],
+    )
+
+
+def _open(store: Store, location: Location, snapshot: str) -> Project:
+    """Return a project with the cases of a snapshot, and the models and prompts of a folder."""
+    workspace = open_workspace(location)
+    reading = read_workspace(workspace, store.find_case_files, tests=False)
+    reading.nodes = dict(read_tree(snapshot, store.load_nodes))
+    leaves = store.load_case_files(reading.nodes.values())
+    reading.files = {path: leaves[leaf] for path, leaf in reading.nodes.items()}
+    reading.tests = frozenset(reading.nodes)
+    return Project(location, workspace, store, reading)
+
+
+def _restore_selection(run: SharedRun) -> SelectionOptions:
+    """Return the selection of a run in progress."""
+    names = {camel_case(member.name): member.name for member in fields(SelectionOptions)}
+    values: dict[str, Any] = {
+        names[name]: tuple(value) if isinstance(value, list) else value
+        for name, value in run.description["selection"].items()
+    }
+    try:
+        return SelectionOptions(**values)
+    except TypeError as error:
+        raise EvalstoreError(f"run {run.id[:8]} has options that are not known: {error}") from error
