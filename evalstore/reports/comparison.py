@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from evalstore.values import Case
 
 Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]
-_NONE = ClusterSum(0, 0)
 OTHER_JUDGEMENT = "another judgement"
 """The reason for another verdict on the same answer when nothing was edited."""
 
@@ -171,26 +170,30 @@ class Comparison:
 
         Files are compared; of a single file its rows.
         """
-        rows: dict[tuple[str, str], ClusterSum] = {}
+        pairs: dict[tuple[str, str], int] = {}
+        gained: dict[tuple[str, str], int] = {}
         for pair in self.pairs:
             assert pair.was
             assert pair.now
             row = pair.now.file, pair.now.row
-            known = rows.get(row, _NONE)
-            gained = (pair.now.verdict == "pass") - (pair.was.verdict == "pass")
-            rows[row] = ClusterSum(known.pairs + 1, known.total + gained)
-        by_file: dict[str, Counter[ClusterSum]] = {}
-        for (file, _), cluster in rows.items():
-            by_file.setdefault(file, Counter())[cluster] += 1
+            pairs[row] = pairs.get(row, 0) + 1
+            if pair.was.verdict != pair.now.verdict:
+                gain = (pair.now.verdict == "pass") - (pair.was.verdict == "pass")
+                gained[row] = gained.get(row, 0) + gain
+        files: dict[str, Counter[tuple[int, int]]] = {}
+        for row, count in pairs.items():
+            files.setdefault(row[0], Counter())[count, gained.get(row, 0)] += 1
         for part in self.equal:
             for counts, times in part.clusters:
                 if counts.judged:
-                    by_file.setdefault(part.file, Counter())[ClusterSum(counts.judged, 0)] += times
-        if len(by_file) == 1:
-            (only,) = by_file.values()
-            if only.total() > 1:
-                return change_of(only, "row")
-        return change_of(sum_of(clusters) for clusters in by_file.values())
+                    files.setdefault(part.file, Counter())[counts.judged, 0] += times
+        by_file = [
+            {ClusterSum(*sums): times for sums, times in listed.items()}
+            for listed in files.values()
+        ]
+        if len(by_file) == 1 and sum(by_file[0].values()) > 1:
+            return change_of(by_file[0], "row")
+        return change_of(map(sum_of, by_file))
 
     def swapped(self) -> Comparison:
         """Return the same pairs with the sides exchanged."""
