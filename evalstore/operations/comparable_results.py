@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from evalstore.operations.diff_sides import Side
+    from evalstore.operations.compared_side import Side
     from evalstore.planning.selection import Selection
     from evalstore.results import Result
     from evalstore.store.case_finder import CaseFinder

@@ -49,7 +49,7 @@ from evalstore.store.revisions import WORK, resolve_run
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.operations.diff_sides import Side
+    from evalstore.operations.compared_side import Side
     from evalstore.planning.project import Project
     from evalstore.reports.version_diff import Difference
     from evalstore.runs import Run

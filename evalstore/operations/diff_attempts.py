@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from evalstore.operations.attempts import Attempts
-    from evalstore.operations.diff_sides import Side
+    from evalstore.operations.compared_side import Side
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
     from evalstore.store import Store

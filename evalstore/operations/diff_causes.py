@@ -12,7 +12,7 @@ from evalstore.values import RECORDED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from evalstore.operations.diff_sides import Side
+    from evalstore.operations.compared_side import Side
     from evalstore.results import Result
     from evalstore.store.case_finder import CaseFinder
 

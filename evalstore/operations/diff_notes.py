@@ -11,7 +11,7 @@ from evalstore.reports.version_diff import CODE_CHANGED, differ_models
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from evalstore.operations.diff_sides import Side
+    from evalstore.operations.compared_side import Side
     from evalstore.operations.same_answers import Sessions
     from evalstore.planning.project import Project
     from evalstore.reports.comparison import Comparison, Pair

@@ -11,7 +11,7 @@ from evalstore.planning.path_targets import find_targets, name_file, name_prompt
 from evalstore.planning.selection import Selection
 
 if TYPE_CHECKING:
-    from evalstore.operations.diff_sides import Side
+    from evalstore.operations.compared_side import Side
     from evalstore.planning.project import Project
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
 from evalstore.operations.comparable_results import all_places, comparable, places_of
+from evalstore.operations.compared_side import Side
 from evalstore.operations.earlier_results import EarlierRuns, RunFilter, every_run
 from evalstore.operations.participant_edits import find_named_candidates
 from evalstore.operations.rendering import answer_text
@@ -38,32 +39,6 @@ if TYPE_CHECKING:
     from evalstore.planning.selection import Selection
     from evalstore.runs import Run
     from evalstore.store import Store
-
-
-@dataclass
-class Side:
-    """One of the two sides."""
-
-    name: str
-    """The id of a run, or `workspace`."""
-    results: list[Result]
-    nodes: dict[str, str]
-    """The snapshot: test file -> leaf."""
-    files: dict[str, CaseFile]
-    models: set[str] | None
-    """The candidates; None when the run was restricted to some of them."""
-    selection: str = ""
-    """The selection of a run of some of the cases; else empty."""
-    rule: str = ""
-    """The rule by which several votes make a verdict."""
-    left_out: frozenset[str] = frozenset()
-    """Candidates of the settings that lack what all of the cases need."""
-    named: frozenset[str] = frozenset()
-    """Candidates of a run that only `-m` named."""
-    earlier: dict[Result, str] = field(default_factory=dict)
-    """Results of earlier runs that are filled in -> the id of the run."""
-    equal: SettledParts = field(default_factory=SettledParts)
-    """The parts that are equal on both sides; their results are left out."""
 
 
 def run_side(

@@ -26,7 +26,7 @@ from evalstore.reports.comparison import compare_models, compare_prompts
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from evalstore.operations.diff_sides import Side
+    from evalstore.operations.compared_side import Side
     from evalstore.planning.project import Project
     from evalstore.reports.comparison import Comparison
 
