@@ -25,7 +25,7 @@ from evalstore.planning.estimate import count_by_checks, estimate, may_judge_les
 from evalstore.planning.history_filters import stands_until
 from evalstore.planning.open_project import locate_store, open_project, open_workspace
 from evalstore.planning.options import GO_ON, is_partial
-from evalstore.planning.plan import PlanItem
+from evalstore.planning.plan_item import PlanItem
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.reasons import Explainer
 from evalstore.providers.kinds import SCRIPTED

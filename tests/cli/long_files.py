@@ -1,0 +1,30 @@
+"""Treats files of some dozen rows as if they had very many, so that tests of these are quick."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstore.operations import run_plans, stats
+from evalstore.planning import cell_batches
+from evalstore.store import case_chunks, case_files
+from evalstore.workspace import digest_set
+from evalstore.workspace.testfiles import context as kept
+from evalstore.workspace.testfiles import expansion
+
+
+def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set all numbers from which on a file is long to small ones."""
+    for module, name, number in (
+        (expansion, "_MOST_AT_ONCE", 50),
+        (kept, "KEPT_AT_ONCE", 50),
+        (case_chunks, "MAX_PART", 8),
+        (case_files, "MAX_PART", 8),
+        (case_files, "_AT_ONCE", 8),
+        (cell_batches, "FEW", 50),
+        (digest_set, "_FEW", 10),
+        (digest_set, "_BUCKET_BITS", 6),
+        (run_plans, "BATCH", 30),
+        (run_plans, "LONGEST", 30),
+        (stats, "_MANY", 0),
+    ):
+        monkeypatch.setattr(module, name, number)
