@@ -109,7 +109,7 @@ class Plans:
         """Return the estimated cost in USD; None if a price is not known."""
         explainer = Explainer(self._project)
         prices = [
-            estimate(self._project, explainer.asks(plan), explainer.judgements(plan)).usd
+            estimate(self._project, explainer.asks(plan), plan.judgements).usd
             for plan in self._once()
         ]
         return None if None in prices else sum(price for price in prices if price is not None)

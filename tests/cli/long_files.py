@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from evalstore.operations import run_plans, stats
@@ -10,6 +12,20 @@ from evalstore.store import case_chunks, case_files
 from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
+
+HEAD = "---\ndataset: data.jsonl\ntags: [a, b]\n---\n\n"
+CHECKED = f"{HEAD}# 👤\n\nWhere is {{{{country}}}}?\n\n---\n\n"
+CHECK = "~~~checks\n- contains: '{{capital}}'\n~~~\n"
+PRICE = "costs: [{costPerCall: 0.0007}]\n"
+ONE = "id: one\nprovider: scripted\nresponses: [{when: ' 1.?[?]', answer: Rome}, {answer: Oslo}]\n"
+TWO = "id: two\nprovider: scripted\nresponses: [{when: '7', error: 500}, {answer: Oslo}]\n"
+JUDGE = (
+    "id: judge\nprovider: scripted\n"
+    "responses: [{when: '3', answer: {pass: false}}, {answer: {pass: true}}]\n"
+)
+ROWS = "".join(
+    json.dumps({"country": f"land {number}", "capital": "Oslo"}) + "\n" for number in range(150)
+)
 
 
 def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:

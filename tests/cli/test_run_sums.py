@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,10 @@ from evalstore.operations.part_sums import plain_grouping, read_sums
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
-from tests.cli.long_files import treat_as_long
+from tests.cli.long_files import CHECK, CHECKED, JUDGE, ONE, PRICE, ROWS, TWO, treat_as_long
 
 pytestmark = pytest.mark.extended
 
-HEAD = "---\ndataset: data.jsonl\ntags: [a, '{{kind}}']\n---\n\n"
-CHECKED = f"{HEAD}# 👤\n\nWhere is {{{{country}}}}?\n\n---\n\n"
-CHECK = "~~~checks\n- contains: '{{capital}}'\n~~~\n"
-PRICE = "costs: [{costPerCall: 0.0007}]\n"
-ONE = "id: one\nprovider: scripted\nresponses: [{when: ' 1.?[?]', answer: Rome}, {answer: Oslo}]\n"
-TWO = "id: two\nprovider: scripted\nresponses: [{when: '7', error: 500}, {answer: Oslo}]\n"
-JUDGE = (
-    "id: judge\nprovider: scripted\n"
-    "responses: [{when: '3', answer: {pass: false}}, {answer: {pass: true}}]\n"
-)
-ROWS = "".join(
-    json.dumps({"country": f"land {number}", "capital": "Oslo", "kind": f"k{number % 3}"}) + "\n"
-    for number in range(150)
-)
 WORKSPACES = {
     "checks": {
         "evalstore.yaml": "candidates: [one]\n",
