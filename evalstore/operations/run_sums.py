@@ -15,7 +15,7 @@ from evalstore.store.case_files import StoredCases
 from evalstore.workspace.digest_set import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from evalstore.operations.part_sums import By, Key
@@ -33,13 +33,29 @@ _GROUPINGS: tuple[By, ...] = tuple(
 """The groupings that are written, sorted; those by file follow from them."""
 
 
+class _Defaults(dict[str, "float | None"]):
+    """Costs by the id of who is called; each is computed once."""
+
+    def __init__(self, find: Callable[[str], float | None]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, id: str) -> float | None:
+        self[id] = self._find(id)
+        return self[id]
+
+
 class SumsRecorder:
     """Adds up the parts of long files from the results of a run, in the order of its cells."""
 
     def __init__(self, project: Project, settled: SettledParts) -> None:
         """The sums of `settled` parts are kept if they are known."""
         self._project, self._settled = project, settled
-        self._prices = CostReader(project.store, contents=project.contents)
+        prices = CostReader(project.store, contents=project.contents)
+        self._unknown = _Defaults(lambda model: 0.0 if prices.is_free(model) else None)
+        self._unknown_of_judges = _Defaults(
+            lambda evaluator: 0.0 if prices.is_free(prices.model_of(evaluator)) else None
+        )
         self._parts: dict[str, Iterator[CasePart]] = {
             path: file.cases.parts()
             for path, file in long_files(project).items()
@@ -76,7 +92,7 @@ class SumsRecorder:
                     part for part in self._parts[cell.file] if cell.number < part.first + part.size
                 )
                 self._end, self._node = part.first + part.size, part.node
-                self._part = _PartTotals(self._prices)
+                self._part = _PartTotals(self._unknown, self._unknown_of_judges)
             if self._part is not None:
                 self._part.add(result, costs)
 
@@ -121,8 +137,9 @@ class _Added(NamedTuple):
 class _PartTotals:
     """The results of a part so far."""
 
-    def __init__(self, prices: CostReader) -> None:
-        self._prices = prices
+    def __init__(self, unknown: _Defaults, unknown_of_judges: _Defaults) -> None:
+        """Both have the cost of calls whose price is not known."""
+        self._unknown, self._unknown_of_judges = unknown, unknown_of_judges
         self.is_known = True
         """Whether all facts are known: verdicts on attempts are not, where one is missing."""
         self._places: dict[tuple[object, ...], int] = {}
@@ -147,19 +164,13 @@ class _PartTotals:
                     for by in _GROUPINGS
                 }
             )
-        usd, seconds, prices = costs.usd, costs.seconds, self._prices
-        answers = []
-        for id in result.sessions:
-            cost = usd.get(id)
-            if cost is None and prices.is_free(cell.candidate.model):
-                cost = 0.0
-            answers.append(CallFacts(id, cost, seconds.get(id)))
-        judgements = []
-        for vote in result.votes:
-            cost = usd.get(vote.id)
-            if cost is None and prices.is_free(prices.model_of(vote.evaluator)):
-                cost = 0.0
-            judgements.append(CallFacts(vote.id, cost))
+        usd, seconds = costs.usd, costs.seconds
+        unknown = self._unknown[cell.candidate.model]
+        answers = [CallFacts(id, usd.get(id, unknown), seconds.get(id)) for id in result.sessions]
+        judgements = [
+            CallFacts(vote.id, usd.get(vote.id, self._unknown_of_judges[vote.evaluator]))
+            for vote in result.votes
+        ]
         self._results.append(
             _Added(place, cell.file, case.row, result.verdict, answers, judgements, result.attempts)
         )

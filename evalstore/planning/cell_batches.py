@@ -61,10 +61,14 @@ class StreamedCells(Collection[Cell]):
         self.shared: set[str] = set()
         """Ids of questions: all that the cells of several cases ask are among them."""
         tests = DigestSet()
+        candidates: object = None
+        able = 0
         for placed in place_cases():
             case = placed.case
-            able = sum(1 for _, lacks in placed.candidates if not lacks)
-            if able < len(placed.candidates):
+            if placed.candidates is not candidates:  # alike cases share the list
+                candidates = placed.candidates
+                able = sum(1 for _, lacks in candidates if not lacks)
+            if able < len(candidates):
                 pairs = cells_of(placed, attempts)
                 self.skipped += (pair for pair in pairs if isinstance(pair, SkippedPair))
             if not able or not case.prompts:
@@ -75,8 +79,8 @@ class StreamedCells(Collection[Cell]):
             elif self._few:
                 self._few.clear()
             self.summary.add(placed.file, case, placed.judges)
-            repeated = [test for test in {*case.tests} if not tests.add(digest_of(test))]
-            if repeated:
+            asked = case.tests if len(case.tests) == 1 else {*case.tests}
+            if [test for test in asked if not tests.add(digest_of(test))]:
                 self.shared.update(id for cell in self._make(placed) for id in cell.questions)
 
     def _make(self, placed: PlacedCase) -> Iterator[Cell]:

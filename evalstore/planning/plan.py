@@ -127,6 +127,13 @@ class Plan:
             if cell.case.evaluation is not None:
                 yield from map(hashing.subject_of, cell.subjects(self.sessions))
 
+    def only_session(self, cell: Cell) -> str | None:
+        """Return the stored session of a cell that needs no other; None for all other cells."""
+        if cell.attempts > 1 or len(cell.questions) > 1:
+            return None
+        sessions = self.sessions.get(cell.questions[0])
+        return sessions[0] if sessions else None
+
     def todo(self) -> Iterator[object]:
         """Yield the ids of the questions to ask, and the places of the judgements to make."""
         yield from (ask.question_id for ask in self.asks)
@@ -218,6 +225,12 @@ def plan_judgements(
     for cell in plan.cells:
         if cell.case.evaluation is None:
             continue
+        session = plan.only_session(cell)
+        if session and session not in plan.votes and not again:
+            stored = votes.get(session, ())
+            if is_checked(cell, stored) and stored[0].started >= bound.since:
+                plan.votes[session] = [*stored]  # the most frequent case
+                continue
         complete = 0
         for sessions in cell.subjects(plan.sessions):
             complete += 1
@@ -237,8 +250,6 @@ def plan_judgements(
                 if len(counting) < len(stored):
                     ids = {vote.id for vote in counting}
                     plan.passed_over |= {vote.id for vote in stored if vote.id not in ids}
-            if is_checked(cell, counting):
-                continue
             for judge, count in _lacking(cell, counting, before_checks=True):
                 judgement = PlannedJudgement(cell, sessions, judge, count)
                 place = (cell.case.evaluation, judgement.evaluator)

@@ -60,6 +60,14 @@ def compute_results(
     results = []
     for cell in plan.cells:
         evaluation = cell.case.evaluation
+        session = plan.only_session(cell)
+        if session and cell.questions[0] not in new_sessions and session not in new_votes:
+            cast = plan.votes.get(session, [])
+            if evaluation and is_checked(cell, cast) and cast[0].verdict != "none":
+                only = JudgedSession(cast[0].verdict, cast[0].score)
+                combined = _combine(only, rule=rule)
+                results.append(CellResult(cell, *combined, (session,), (cast[0],)))
+                continue
         answers = {
             question: _answers(question, most, plan, new_sessions)
             for question, _, most in cell.distinct_questions()
@@ -69,16 +77,9 @@ def compute_results(
         judged: list[JudgedSession] = []
         for together in cell.subjects(answers):
             subject = hashing.subject_of(together)
-            cast = [*plan.votes.get(subject, ()), *new_votes.get(subject, ())]
-            if evaluation and is_checked(cell, cast):
-                votes += cast
-                judged += [
-                    JudgedSession(vote.verdict, vote.score)
-                    for vote in cast
-                    if vote.verdict != "none"
-                ]
-                continue
-            counted = counted_votes(cell, cast)
+            counted = counted_votes(
+                cell, [*plan.votes.get(subject, ()), *new_votes.get(subject, ())]
+            )
             votes += counted
             if evaluation and _is_complete(cell, counted):
                 judged.append(judge_session(counted, cell.case.judged_by, CHECKS, rule))

@@ -150,12 +150,17 @@ class _PartSums:
         if result.attempts and any(verdict != "pass" for verdict in result.attempts):
             place_of = case.row, cell.prompt_number, cell.candidate.id
             part.attempts.append((*place_of, list(result.attempts)))
+        if costs:
+            self._add_costs(result, costs)
+        self._sessions.update(result.sessions)
+
+    def _add_costs(self, result: CellResult, costs: Mapping[str, float]) -> None:
+        """Add what the answers and votes of a result have cost, each once."""
         for known, ids in (
             (self._sessions, result.sessions),
             (self._votes, [vote.id for vote in result.votes]),
         ):
-            if costs:
-                part.saved += sum(costs[id] for id in ids if id in costs and id not in known)
+            self.part.saved += sum(costs[id] for id in ids if id in costs and id not in known)
             known.update(ids)
 
     def finish(self) -> SettledPart:
