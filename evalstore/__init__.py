@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from evalstore.operations.json_output import to_json
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
-    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.plan_item import PlanItem
     from evalstore.reports.statistics import Rate
     from evalstore.results import Result
     from evalstore.values import Verdict

@@ -115,21 +115,22 @@ def share_tuples() -> Shared:
 
 def restore_case(case: Json, shared: Shared) -> Case:
     """Restore a case from its description."""
+    find = case.get
     return Case(
-        row=case.get("row", ""),
-        key=case["key"],
-        tests=tuple(case["tests"]),
-        evaluation=sys.intern(case["evaluation"]) if "evaluation" in case else None,
-        tags=shared(case["tags"]) if "tags" in case else (),
-        prompts=shared(case["prompts"]) if "prompts" in case else _NO_PROMPT,
-        needs=shared(case["needs"]) if "needs" in case else (),
-        judged_by=shared(case["judgedBy"]) if "judgedBy" in case else _MODELS,
-        temperature=case.get("temperature"),
-        seed=case.get("seed"),
-        limit=case.get("limit"),
-        recorded=case.get("recorded"),
-        judge_prompts=shared(case["judgePrompts"]) if "judgePrompts" in case else (),
-        code=shared(case["code"]) if "code" in case else (),
+        find("row", ""),
+        case["key"],
+        tuple(case["tests"]),
+        sys.intern(case["evaluation"]) if "evaluation" in case else None,
+        shared(case["tags"]) if "tags" in case else (),
+        shared(case["prompts"]) if "prompts" in case else _NO_PROMPT,
+        shared(case["needs"]) if "needs" in case else (),
+        shared(case["judgedBy"]) if "judgedBy" in case else _MODELS,
+        find("temperature"),
+        find("seed"),
+        find("limit"),
+        find("recorded"),
+        shared(case["judgePrompts"]) if "judgePrompts" in case else (),
+        shared(case["code"]) if "code" in case else (),
     )
 
 

@@ -105,6 +105,16 @@ class Vote(NamedTuple):
     """Whether the vote is a person's."""
 
 
+@dataclass(slots=True)
+class KnownCosts:
+    """What sessions and evaluations have cost, and how long sessions took, as far as is known."""
+
+    usd: dict[str, float] = field(default_factory=dict)
+    """By id."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """By id of a session."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """One cell of a run or of the workspace: a case, a system prompt, a candidate."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 DEFAULT_PROMPT = "_evaluator_default"
 """The evaluator prompt of evaluators that name none."""
@@ -207,9 +207,8 @@ class Evaluator:
     """The system whose recorded verdicts were imported, such as `lve`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One test file filled with one row."""
+class Case(NamedTuple):
+    """One test file filled with one row; a tuple, as there may be millions."""
 
     row: str
     """The row's label, unique in its file; empty when there is only one row."""

@@ -277,7 +277,7 @@ def test_cases_come_back(evaluators: tuple[str, ...] | None, threshold: float | 
 
 
 def test_the_prompts_that_a_case_is_judged_by_come_back() -> None:
-    case = replace(CASES.cases[0], judge_prompts=(C, A))
+    case = CASES.cases[0]._replace(judge_prompts=(C, A))
     file = replace(CASES, cases=(case,))
     assert deserialize.restore_case_file(stored(hashing.describe_case_file(file))) == file
 
@@ -377,6 +377,22 @@ def test_a_temperature_of_zero_is_not_the_default() -> None:
 
 def test_an_id_of_a_question_is_that_of_its_description() -> None:
     assert hashing.question_id(QUESTION) == GOLDEN["question"]
+
+
+@given(
+    st.builds(
+        Question,
+        st.sampled_from([A, B, "", "é", '"', "0\\", "a b"]) | st.text(),
+        st.none() | st.sampled_from([A, "", '","test":"']),
+        st.sampled_from([A, B]) | st.text(),
+        st.none() | st.sampled_from([0, 0.0, -0.0, 1, 1.0, 0.7]) | st.floats(0, 2),
+        st.none() | st.integers(),
+    )
+)
+def test_the_id_of_any_question_is_that_of_its_description(question: Question) -> None:
+    described = hashing.describe_question(question)
+    for _ in range(2):
+        assert hashing.question_id(question) == hashing.identify(described)[0]
 
 
 def test_fields_that_are_empty_are_left_out() -> None:

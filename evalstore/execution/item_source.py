@@ -144,6 +144,6 @@ class WorkSource:
 def _batch_of(plan: Plan) -> str:
     """Return an id of the cells of a plan, which is the same in all runners."""
     names = (
-        f"{cell.file} {cell.index} {cell.prompt} {' '.join(cell.questions)}" for cell in plan.cells
+        f"{cell.file} {cell.number} {cell.prompt} {' '.join(cell.questions)}" for cell in plan.cells
     )
     return hashing.hash_content("\n".join(names))

@@ -165,7 +165,7 @@ class PlanProgress:
         """Return the groups that can be judged now, with the cells that lack their judgement."""
         answered, self._answered = self._answered, set()
         cells = {
-            (cell.file, cell.index, cell.prompt, cell.candidate.id): cell
+            (cell.file, cell.number, cell.prompt, cell.candidate.id): cell
             for question in answered
             for cell in self._cells[question]
             if len(cell.questions) > 1 and self._outstanding.keys().isdisjoint(cell.questions)

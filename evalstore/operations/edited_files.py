@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -209,7 +209,7 @@ def _find_replaced(before: CaseFile, after: CaseFile) -> set[tuple[int, str, str
 
 
 def _without_prompts(file: CaseFile) -> list[Case]:
-    return [replace(case, prompts=()) for case in file.cases]
+    return [case._replace(prompts=()) for case in file.cases]
 
 
 def _list(names: Sequence[str], change: str, start: str = "") -> Iterator[Difference]:

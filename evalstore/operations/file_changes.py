@@ -20,7 +20,8 @@ from evalstore.values import Case, CaseFile
 
 if TYPE_CHECKING:
     from evalstore.operations.stored_outcomes import StoredOutcomes
-    from evalstore.planning.plan import Plan, PlanItem
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.project import Project
     from evalstore.runs import Run
 

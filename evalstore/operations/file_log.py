@@ -232,7 +232,7 @@ def _group(
 
 def _without_labels(file: CaseFile) -> CaseFile:
     """Return a file without what changes no id: the labels and tags of its cases."""
-    cases = tuple(replace(case, row="", key="", tags=()) for case in file.cases)
+    cases = tuple(case._replace(row="", key="", tags=()) for case in file.cases)
     return replace(file, cases=cases)
 
 

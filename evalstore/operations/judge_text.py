@@ -204,7 +204,7 @@ def _carry_out(
 
     def price() -> float | None:
         explainer = Explainer(project)
-        return estimate(project, explainer.asks(plan), explainer.judgements(plan)).usd
+        return estimate(project, explainer.asks(plan), plan.judgements).usd
 
     get_leave(project, survey, price, options, listener)
     project.store.ensure_versions(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.judging.aggregation import combine_votes
@@ -107,12 +109,22 @@ class CostReader:
     """Computes the cost of answers and judgements in a currency."""
 
     def __init__(
-        self, store: Store, convert: Callable[[float, int], float] = lambda usd, _: usd
+        self,
+        store: Store,
+        convert: Callable[[float, int], float] = lambda usd, _: usd,
+        contents: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     ) -> None:
-        """`convert` makes an amount of the currency of USD at a time."""
+        """`convert` makes an amount of the currency of USD at a time.
+
+        `contents` are kinds and texts by id that may not be stored yet.
+        """
         self._convert = convert
         self._evaluators = store.load_all("evaluator")
         self._models = store.load_all("model")
+        by_kind = {"evaluator": self._evaluators, "model": self._models}
+        for id, (kind, text) in contents.items():
+            if kind in by_kind:
+                by_kind[kind][id] = json.loads(text)
 
     def cost_of_answer(self, spent: Spent) -> float | None:
         """Return the cost of an answer in the currency; None if it is unknown."""
@@ -120,11 +132,18 @@ class CostReader:
 
     def cost_of_judgement(self, cost: JudgingCost) -> float | None:
         """Return the cost of a judgement in the currency; None if it is unknown."""
-        model = self._evaluators.get(cost.evaluator, {}).get("model")  # checks and people have none
-        return self._cost(cost.usd, cost.started, model)
+        return self._cost(cost.usd, cost.started, self.model_of(cost.evaluator))
+
+    def model_of(self, evaluator: str) -> str | None:
+        """Return the model version of an evaluator; None for checks and people."""
+        model: str | None = self._evaluators.get(evaluator, {}).get("model")
+        return model
+
+    def is_free(self, model: str | None) -> bool:
+        """Return whether calls of a model version without a price cost nothing."""
+        return model is None or self._models.get(model, {}).get("provider") in _FREE
 
     def _cost(self, usd: float | None, at: int, model: str | None) -> float | None:
         if usd is not None:
             return self._convert(usd, at)
-        is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
-        return 0.0 if is_free else None
+        return 0.0 if self.is_free(model) else None

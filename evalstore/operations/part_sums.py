@@ -16,13 +16,16 @@ from evalstore.files.digest_file import DigestFile, read_digest_file
 
 if TYPE_CHECKING:
     from array import array
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from evalstore.files.access import Boundary
+    from evalstore.results import Result
+    from evalstore.values import Case
 
 CACHE = "sums"
 """The name of its file."""
-_FORMAT = [1, __version__]
+_FORMAT = [2, __version__]
 """Raise the number when the sums, or what they follow from, change."""
 _MOST_GROUPS = 100
 """The most groups of a part that are cached."""
@@ -37,7 +40,56 @@ class PartSums(NamedTuple):
     sessions: array[int]
     """The first digits of the ids of the answers, each once."""
     groups: dict[By, dict[Key, list[Any]]]
-    """What `GroupTotals.sums` returns; the grouping by nothing has the totals."""
+    """What `GroupTotals.sums` returns, by groupings as `plain_grouping` returns them.
+
+    The grouping by nothing has the totals.
+    """
+
+    def has(self, by: By) -> bool:
+        """Return whether it has the groups of a grouping."""
+        return plain_grouping(by) in self.groups
+
+    def of(self, by: By) -> dict[Key, list[Any]]:
+        """Return the groups of a grouping, with an empty text as the path of the file."""
+        plain = plain_grouping(by)
+        if plain == by:
+            return self.groups[by]
+        groups: dict[Key, list[Any]] = {}
+        for key, sums in self.groups[plain].items():
+            values = {"file": "", **dict(zip(plain, key, strict=True))}
+            groups[tuple(values[name] for name in by)] = sums
+        return groups
+
+
+def plain_grouping(by: By) -> By:
+    """Return the grouping whose sums are those of another: sorted, and not by file.
+
+    A part is in one file, and may be in others. A grouping that repeats a dimension is its own.
+    """
+    return tuple(sorted({*by} - {"file"})) if len({*by}) == len(by) else by
+
+
+def keys_of(by: By, result: Result, case: Case) -> Iterator[Key]:
+    """Yield the groups of a result: several if it has tags."""
+    keys: list[Key] = [()]
+    for name in by:
+        parts: Sequence[str | None]
+        match name:
+            case "model":
+                parts = (result.model,)
+            case "prompt":
+                parts = (result.prompt,)
+            case "tag":
+                parts = case.tags or (None,)
+            case _:
+                parts = (result.file,)
+        keys = [(*key, part) for key in keys for part in parts]
+    yield from keys
+
+
+def without_file(by: By, key: Key) -> Key:
+    """Return the key of a group without the path of the file: the same part may be in others."""
+    return tuple("" if name == "file" else part for name, part in zip(by, key, strict=True))
 
 
 @dataclass
@@ -51,9 +103,10 @@ class SumsCache:
     changed: bool = False
 
     def put(self, node: str, sums: PartSums) -> None:
-        """Add the sums of a part, unless they have too many groups; keep those that are known."""
-        if any(len(groups) > _MOST_GROUPS for groups in sums.groups.values()):
-            return
+        """Add the sums of a part; keep those that are known.
+
+        Those with very many groups are not written.
+        """
         known = self.parts.get(node)
         groups = {**known.groups, **sums.groups} if known else sums.groups
         self.parts[node] = PartSums(sums.sessions, groups)
@@ -73,6 +126,7 @@ class SumsCache:
                     [
                         [list(by), [[list(key), sums] for key, sums in groups.items()]]
                         for by, groups in part.groups.items()
+                        if len(groups) <= _MOST_GROUPS
                     ],
                 ]
                 for node, part in parts

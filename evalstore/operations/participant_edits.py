@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.project import Project
     from evalstore.reports.version_diff import Find
     from evalstore.runs import Run

@@ -20,15 +20,15 @@ from evalstore.operations.remote_answers import (
 from evalstore.operations.scripted_answers import warn_of_edited_scripts
 from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status, other_reasons
+from evalstore.operations.status_sums import StatusSums, called_models, can_add_up, find_refusals
 from evalstore.operations.stored_outcomes import StoredOutcomes, find_stored_outcomes
 from evalstore.planning.estimate import count_by_checks, estimate, may_judge_less
 from evalstore.planning.history_filters import stands_until
 from evalstore.planning.open_project import locate_store, open_project, open_workspace
 from evalstore.planning.options import GO_ON, is_partial
-from evalstore.planning.plan import PlanItem
-from evalstore.planning.planner import make_plan, require_sound
+from evalstore.planning.plan_item import PlanItem
+from evalstore.planning.planner import plan_scope, require_sound, resolve_scope
 from evalstore.planning.reasons import Explainer
-from evalstore.providers.kinds import SCRIPTED
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
@@ -41,22 +41,34 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
 
 
-def compute_status(location: Location, selection: SelectionOptions) -> Status:
-    """Return what a run would do and what changed, and cache it for the next `status`."""
+def compute_status(
+    location: Location, selection: SelectionOptions, *, whole: bool = True
+) -> Status:
+    """Return what a run would do and what changed, and cache it for the next `status`.
+
+    Without `whole`, the list of items may be missing, to save memory.
+    """
     began = time.time_ns()
     workspace = open_workspace(location)
     memory = StatusCache(location, selection, workspace, locate_store(workspace, location), began)
     with open_project(location, workspace=workspace) as project:
         require_sound(project, selection, hint=GO_ON)
-        plan = make_plan(project, selection, settled=find_unchanged_parts(project, selection))
-        status = describe_plan(project, plan, selection)
+        settled = find_unchanged_parts(project, selection)
+        scope = resolve_scope(project, selection, settled=settled)
+        if not whole and can_add_up(project, scope):
+            sums = StatusSums(project, selection, scope)
+            status, runs_code = sums.status(), sums.has_code
+        else:
+            plan = plan_scope(project, scope)
+            status = describe_plan(project, plan, selection)
+            runs_code = any(cell.case.code for cell in plan.cells)
         runs_code = (
-            any(cell.case.code for cell in plan.cells)
-            or any(part.has_code for part in plan.settled)
+            runs_code
+            or any(part.has_code for part in scope.settled)
             or any(model.application for model in project.reading.models.values())
         )
         memory.keep(status, project.reading.references.looked, runs_code=runs_code)
-        if not project.reading.errors and not plan.asks:
+        if not project.reading.errors and not (status.ask or status.record):
             _remember(project)
         return status
 
@@ -78,7 +90,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
     items += [_judge_item(judgement, reason) for judgement, reason in judgements]
     last = project.store.find_runs(limit=1)
     edits = find_current_edits(project, selection, items) if last else []
-    price = estimate(project, asks, judgements)
+    price = estimate(project, asks, plan.judgements)
     by_checks = count_by_checks(plan)
     changes = (
         find_file_changes(
@@ -128,7 +140,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         left_judgements=plan.left_judgements,
         untrusted=project.code.named,
         left_out=project.left_out,
-        refused=_refusals(project, plan),
+        refused=find_refusals(project, called_models(plan)),
         waiting=plan.blocked_judgements,
         waiting_asks=sum(ask.count for ask in plan.waiting_asks),
         labels=labels,
@@ -241,20 +253,3 @@ def _count_new_labels(project: Project, plan: Plan, since: int) -> int:
             if label.at <= since:
                 before_and_now[:1] = before_and_now[1:]
     return sum(1 for before, now in words.values() if before != now)
-
-
-def _refusals(project: Project, plan: Plan) -> list[str]:
-    """Return a warning about keys that a run would not send, with how to allow them."""
-    ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
-    ids |= {judgement.judge.id for judgement in plan.judgements if judgement.judge}
-    models = [project.find_model(id, "models") for id in sorted(ids)]
-    models = [model for model in models if model.provider.type != SCRIPTED]
-    if not models:
-        return []
-    from evalstore.execution.refused_keys import combine_refusals, find_refused_keys
-
-    refused = find_refused_keys(project.workspace.root, project.reading, models)
-    if not refused:
-        return []
-    error = combine_refusals(refused)
-    return [f"{error}; {error.hint}"]

@@ -35,7 +35,7 @@ from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.planner import plan_scope, require_sound, resolve_scope
-from evalstore.planning.settled_parts import SettledParts, find_settled
+from evalstore.planning.settled_parts import SettledParts, find_settled, long_files
 from evalstore.planning.settled_recorder import SettledRecorder
 from evalstore.store.results import find_decisive, read_lines
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from evalstore.operations.progress import ProgressListener
+    from evalstore.operations.run_sums import SumsRecorder
     from evalstore.operations.status_report import Status
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
@@ -109,7 +110,8 @@ def run(
         if only is not None:
             scope, selection = narrow(scope, selection, only)
         plans = Plans(project, scope)
-        totals = RunTotals(project, started, plans.shared, scope.settled, recorder)
+        sums = _make_sums_recorder(project, scope)
+        totals = RunTotals(project, started, plans.shared, scope.settled, recorder, sums)
         survey = plans.survey(totals.add)
         if options.agreed:
             keep_to(options.agreed, survey, plans.todo(), plans.price)
@@ -149,11 +151,22 @@ def run(
         recorded = record(project, finished, shared, listener.note)
         if recorder and extent and not shared:
             save_settled(recorder, extent, outcome)
+        if sums and not shared:
+            sums.save()
         note_scripts(project, selection, {model for model, _ in outcome.spending})
         report = _make_report(location, project, scope, finished, recorded)
         _compare(project, report, recorded, options, baseline)
         decide(project, report, options)
         return report
+
+
+def _make_sums_recorder(project: Project, scope: Scope) -> SumsRecorder | None:
+    """Return what adds up the parts of long files for `stats`; None without such files."""
+    if not long_files(project):
+        return None
+    from evalstore.operations.run_sums import SumsRecorder  # few runs need it
+
+    return SumsRecorder(project, scope.settled)
 
 
 def _compare(

@@ -38,7 +38,7 @@ class Plans:
         self._scope = scope
         count = max(1, round(len(scope.cells) / BATCH))
         self._size = ceil(len(scope.cells) / count)
-        self._only = plan_cells(project, scope, [*scope.cells]) if count == 1 else None
+        self._only = plan_cells(project, scope, [*scope.cells], priced=True) if count == 1 else None
         self.shared = set[str]() if count == 1 else find_shared(scope.cells)
         """Ids of the questions that several batches may ask."""
         self._done = 0
@@ -55,7 +55,7 @@ class Plans:
             return
         cells = batches(take_out(self._scope.cells), self._size, LONGEST)
         for batch in islice(cells, self._done, None):
-            yield plan_cells(self._project, self._scope, batch)
+            yield plan_cells(self._project, self._scope, batch, priced=True)
 
     def _once(self) -> Iterator[Plan]:
         """Yield the plans before any is carried out; a question of several is only in the first."""
@@ -65,7 +65,7 @@ class Plans:
         planned: dict[str, int] = {}
         judged = set[tuple[object, ...]]()
         for cells in batches(self._scope.cells, self._size, LONGEST):
-            plan = plan_cells(self._project, self._scope, cells)
+            plan = plan_cells(self._project, self._scope, cells, priced=True)
             judgements, plan.judgements = plan.judgements, []
             for judgement in judgements:
                 if self.shared.isdisjoint(judgement.cell.questions):
@@ -109,7 +109,7 @@ class Plans:
         """Return the estimated cost in USD; None if a price is not known."""
         explainer = Explainer(self._project)
         prices = [
-            estimate(self._project, explainer.asks(plan), explainer.judgements(plan)).usd
+            estimate(self._project, explainer.asks(plan), plan.judgements).usd
             for plan in self._once()
         ]
         return None if None in prices else sum(price for price in prices if price is not None)

@@ -23,6 +23,7 @@ from evalstore.reports.statistics import (
     add_verdict,
     clustered_rate,
 )
+from evalstore.results import KnownCosts
 from evalstore.store.path_trees import build_tree
 from evalstore.store.results import find_decisive, iterate_entries
 from evalstore.values import RESULT_WORDS
@@ -30,6 +31,7 @@ from evalstore.values import RESULT_WORDS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
+    from evalstore.operations.run_sums import SumsRecorder
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan
@@ -48,10 +50,6 @@ _Place = tuple[str, int, int]
 """A file, the number of a case, and the number among what has both."""
 
 
-def _tell_nobody(_file: str, _cases: str, _results: str) -> None:
-    """Do nothing: no parts are recorded."""
-
-
 def _cell_key(cell: Cell) -> CellKey:
     return cell.file, cell.case.row, cell.prompt_number, cell.candidate.id
 
@@ -66,19 +64,21 @@ class RunTotals:
         shared: Set[str],
         settled: SettledParts | None = None,
         recorder: SettledRecorder | None = None,
+        sums: SumsRecorder | None = None,
     ) -> None:
         """`started` is when the run started.
 
         `shared` are the ids of questions that several batches may ask, and `settled` the parts
-        that no batch has. `recorder` records those that are settled now.
+        that no batch has. `recorder` records those that are settled now, and `sums` the sums of
+        all others.
         """
         self._shared = shared
-        self._settled, self._recorder = settled or SettledParts(), recorder
+        self._settled, self._recorder, self._sums = settled or SettledParts(), recorder, sums
         self._project = project
         self._started = started
         self._rule = project.settings.verdict
-        tell = recorder.note_results if recorder else _tell_nobody
-        self._leaves = LeafBuilder(project.reading, project.store.load_cases, self._settled, tell)
+        load = project.store.load_cases
+        self._leaves = LeafBuilder(project.reading, load, self._settled, self._tell)
         self._questions = Clusters()
         self.files: dict[str, Counter[str | None]] = {}
         """Test file -> how many of its cells have each verdict, None for those without one."""
@@ -111,52 +111,79 @@ class RunTotals:
         """Add a batch, and store its results; without an outcome nothing was done for it."""
         outcome = outcome or ExecutionCounts()
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
-        for cell in cells:
-            self.files.setdefault(cell.cell.file, Counter())[cell.word] += 1
-            model = cell.cell.candidate.id
+        notable: list[CellResult] = []
+        for result in cells:
+            cell, word = result.cell, result.word
+            if word not in ("pass", None):
+                notable.append(result)
+            if cell.file not in self.files:
+                self.files[cell.file] = Counter()
+            self.files[cell.file][word] += 1
+            model = cell.candidate.id
             if model not in self.models:
-                self._appeared[model] = (cell.cell.file, cell.cell.index, len(self.models))
+                self._appeared[model] = (cell.file, cell.number, len(self.models))
                 self.models[model] = Counter()
-            self.models[model][cell.word] += 1
-            if any(verdict != "pass" for verdict in cell.attempts):
-                self.attempts[_cell_key(cell.cell)] = cell.attempts
+            self.models[model][word] += 1
+            if result.attempts and any(verdict != "pass" for verdict in result.attempts):
+                self.attempts[_cell_key(cell)] = result.attempts
         self._count_questions(cells)
-        sessions, votes = self._find_costs(plan, outcome, cells)
+        costs = self._find_costs(plan, outcome)
+        if self._sums:
+            self._sums.add(cells, costs)
         if self._recorder:
-            self._recorder.add(cells, sessions | votes)
+            self._recorder.add(cells, costs.usd)
             stored = (outcome.sessions, outcome.votes)
             self._recorder.count(*(sum(map(len, kind.values())) for kind in stored))
         self._leaves.add(cells)
         self._project.store.ensure_versions(self._leaves.take_contents())
-        self._note([cell for cell in cells if cell.word not in ("pass", None)])
+        self._note(notable)
         self.prompts |= prompt_labels(self._project, cells)
-        self._count_answers(plan, outcome, sessions)
-        self._count_votes(cells, votes)
+        self._count_answers(plan, outcome, costs.usd)
+        self._count_votes(cells, costs.usd)
 
-    def _find_costs(
-        self, plan: Plan, outcome: ExecutionCounts, cells: list[CellResult]
-    ) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the costs of the sessions and of the votes of a batch that were not free.
+    def _tell(self, file: str, cases: str, results: str) -> None:
+        """Tell the recorders the node of the results of a part of a file."""
+        for recorder in (self._recorder, self._sums):
+            if recorder:
+                recorder.note_results(file, cases, results)
+
+    def _find_costs(self, plan: Plan, outcome: ExecutionCounts) -> KnownCosts:
+        """Return the costs of the sessions and of the votes of a batch.
 
         Those of the run itself are only needed where parts are recorded.
         """
-        is_recorded = self._recorder is not None and self._recorder.is_any
-        sessions = {id for answers in plan.sessions.values() for id in answers}
-        votes = {
-            vote.id
-            for cell in cells
-            for vote in cell.votes
+        recorders = [each for each in (self._recorder, self._sums) if each]
+        is_recorded = any(each.is_any for each in recorders)
+        samples = [each for some in outcome.sessions.values() for each in some if is_recorded]
+        votes = [
+            vote
+            for some in outcome.votes.values()
+            for vote in some
             if is_recorded or vote.started < self._started
-        }
-        if is_recorded and outcome.sessions:
-            sessions.update(id for cell in cells for id in cell.sessions)
+        ]
+        if not samples and not votes:
+            return plan.costs
         store = self._project.store
-        return store.find_costs("session", sessions), store.find_costs("judgement", votes)
+        spent = store.find_spent(sample.id for sample in samples)
+        judged = store.find_judging_costs(vote.id for vote in votes)
+        return KnownCosts(
+            {
+                **plan.costs.usd,
+                **{id: each.usd for id, each in spent.items() if each.usd is not None},
+                **{id: each.usd for id, each in judged.items() if each.usd is not None},
+            },
+            {
+                **plan.costs.seconds,
+                **{id: each.seconds for id, each in spent.items() if each.seconds is not None},
+            },
+        )
 
     def _count_votes(self, cells: list[CellResult], costs: Mapping[str, float]) -> None:
         """Add the cost of the votes of earlier runs, each once."""
         reused: set[str] = set()
         shared: set[str] = set()
+        if not costs:
+            return
         for cell in cells:
             earlier = [vote.id for vote in cell.votes if vote.started < self._started]
             reused.update(earlier)
@@ -173,8 +200,8 @@ class RunTotals:
             question = cell.cell.file, cell.cell.case.row
             questions[question] = add_verdict(questions.get(question, none), cell.verdict)
         self.cases += len(questions)
-        for counts in questions.values():
-            self._questions.add(counts)
+        for counts, times in Counter(questions.values()).items():
+            self._questions.add(counts, times)
 
     def _count_answers(
         self, plan: Plan, outcome: ExecutionCounts, costs: Mapping[str, float]
@@ -201,7 +228,7 @@ class RunTotals:
                 kept.append(cell)
         self.feedback |= feedback_of(self._project.store, kept)
         self.notable += map(as_result, kept)
-        self._noted += [(cell.cell.file, cell.cell.index, 0) for cell in kept]
+        self._noted += [(cell.cell.file, cell.cell.number, 0) for cell in kept]
 
     def add_settled(self) -> None:
         """Add the settled parts; call it after the last batch."""

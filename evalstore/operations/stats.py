@@ -16,6 +16,7 @@ from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.measured_results import Calls, ResultMeter, select_results
+from evalstore.operations.part_sums import keys_of
 from evalstore.operations.prompt_names import name_prompts_of_run
 from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.revision_results import find_results, open_revision
@@ -176,7 +177,7 @@ class StatsCollector:
 
     def _groups_of(self, result: Result, case: Case) -> Iterator[GroupTotals]:
         for by, totals in zip(self._groupings, self._sums, strict=True):
-            for key in _keys(by, result, case):
+            for key in keys_of(by, result, case):
                 yield totals.setdefault(key, GroupTotals())
 
     def collect_parts(self) -> bool:
@@ -189,7 +190,7 @@ class StatsCollector:
 
     def keys(self, by: By, result: Result, case: Case) -> Iterator[_Key]:
         """Yield the groups of a result by a grouping."""
-        return _keys(by, result, case)
+        return keys_of(by, result, case)
 
     @property
     def is_plain(self) -> bool:
@@ -316,24 +317,6 @@ def _converter(project: Project, code: str) -> Callable[[float, int], float]:
 
 
 # --- groups
-
-
-def _keys(by: By, result: Result, case: Case) -> Iterator[_Key]:
-    """Yield the groups of a result: several if it has tags."""
-    keys: list[_Key] = [()]
-    for name in by:
-        parts: Sequence[str | None]
-        match name:
-            case "model":
-                parts = (result.model,)
-            case "prompt":
-                parts = (result.prompt,)
-            case "tag":
-                parts = case.tags or (None,)
-            case _:
-                parts = (result.file,)
-        keys = [(*key, part) for key in keys for part in parts]
-    yield from keys
 
 
 def _group_order(

@@ -7,7 +7,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evalstore.operations.measured_results import ResultMeter, select_results
-from evalstore.operations.part_sums import CACHE, By, Key, PartSums, read_sums
+from evalstore.operations.part_sums import (
+    CACHE,
+    By,
+    Key,
+    PartSums,
+    plain_grouping,
+    read_sums,
+    without_file,
+)
 from evalstore.operations.verdict_changes import file_batches
 from evalstore.reports.group_totals import GroupTotals
 from evalstore.store.case_files import long_parts_of
@@ -86,7 +94,7 @@ def collect_parts(collector: SumCollector) -> bool:
     for path, nodes in long.items():
         for node in nodes:
             known = cache.parts.get(node)
-            missing = [by for by in collector.needed if known is None or by not in known.groups]
+            missing = [by for by in collector.needed if known is None or not known.has(by)]
             if missing:
                 cache.put(node, _add_up(collector, path, node, missing))
             found.append((path, node))
@@ -95,16 +103,15 @@ def collect_parts(collector: SumCollector) -> bool:
     if count_distinct(chain.from_iterable(digests)) != sum(map(len, digests)):
         return False
     for path, node in found:
-        for by, groups in cache.parts[node].groups.items():
-            if by in collector.needed:
-                collector.add_sums(path, by, groups)
+        for by in collector.needed:
+            collector.add_sums(path, by, cache.parts[node].of(by))
     return True
 
 
 def _add_up(collector: SumCollector, path: str, node: str, needed: list[By]) -> PartSums:
     """Return the sums of the results of a part by these groupings."""
     sessions: set[int] = set()
-    groups: dict[By, dict[Key, GroupTotals]] = {by: {} for by in needed}
+    groups: dict[By, dict[Key, GroupTotals]] = {plain_grouping(by): {} for by in needed}
     store = collector.project.store
     for batch in select_results(_results_of(store, path, node), collector.keep):
         for measured, case in collector.meter.measure(batch, store):
@@ -124,8 +131,3 @@ def _add_up(collector: SumCollector, path: str, node: str, needed: list[By]) -> 
 def _results_of(store: Store, path: str, node: str) -> Iterator[list[tuple[Result, Case]]]:
     entries: Mapping[str, str] = {path: node}
     return iterate_entries(store, entries)
-
-
-def without_file(by: By, key: Key) -> Key:
-    """Return the key of a group without the path of the file: the same part may be in others."""
-    return tuple("" if name == "file" else part for name, part in zip(by, key, strict=True))

@@ -21,4 +21,4 @@ def status(location: Location, selection: SelectionOptions, *, whole: bool = Tru
         return remembered
     from evalstore.operations.plan_status import compute_status
 
-    return compute_status(location, selection)
+    return compute_status(location, selection, whole=whole)

@@ -249,7 +249,7 @@ class StatusCache:
             self._selection != SelectionOptions()
             or status.untrusted
             or status.refused
-            or (status.items and runs_code)
+            or (status.is_any and runs_code)
             or max(len(status.changes), len(status.skipped), len(status.warnings)) > _MOST_LISTED
             or len(status.other_reasons) > _MOST_LISTED
         ):
@@ -262,7 +262,7 @@ class StatusCache:
         memory = self._memory | {
             "mentioned": sorted(mentioned),
             "digest": digest.hexdigest(),
-            "whole": not status.items,
+            "whole": not status.is_any,
             "status": {
                 "changes": [asdict(change) for change in status.changes],
                 "edits": [asdict(edit) for edit in status.edits],

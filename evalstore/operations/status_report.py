@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from evalstore.errors import Problem
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.plan_item import PlanItem
     from evalstore.reports.version_diff import Difference
 
 

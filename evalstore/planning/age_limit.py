@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from evalstore.results import Vote
+    from evalstore.values import Word
 
 
 class AgeLimit(NamedTuple):
@@ -13,6 +19,24 @@ class AgeLimit(NamedTuple):
     """Microseconds since 1970; with infinity, none of them count."""
     why: str = ""
     """Why an older one is replaced."""
+
+    def why_again(
+        self, place: tuple[str | None, str], stored: Iterable[Vote], again: Collection[Word]
+    ) -> str:
+        """Return why the vote that a judgement replaces does not count; empty if there is none.
+
+        `place` is its evaluation version and evaluator; votes with a verdict of `again` are
+        replaced.
+        """
+        why = ""
+        for vote in stored:
+            if (vote.evaluation, vote.evaluator) != place:
+                continue
+            if vote.verdict in again:
+                why = f"retry of {_article(vote.verdict)}"
+            elif vote.started < self.since:
+                why = self.why
+        return why
 
 
 AT_REQUEST = "again at your request"
@@ -24,3 +48,7 @@ EVER = AgeLimit()
 def with_verb(verb: str, why: str) -> str:
     """Return why an older one is replaced, with what is done again where the text needs it."""
     return f"{verb} {why}" if why == AT_REQUEST else why
+
+
+def _article(verdict: Word) -> str:
+    return "an error of a check" if verdict == "error" else "an undecided judgement"

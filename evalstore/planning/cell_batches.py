@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
 
-from evalstore.planning.cells import Cell, Judge, SkippedPair
-from evalstore.workspace.digest_set import DigestSet
+from evalstore.planning.cells import Cell, Judge, PlacedCase, SkippedPair, cells_of
+from evalstore.values import Case
+from evalstore.workspace.digest_set import DigestSet, digest_of
 
 FEW = 10_000
 """The number of cells that stay in memory, however large their files are."""
@@ -20,7 +22,7 @@ def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cel
     of_file = 0
     for cell in cells:
         is_same = bool(batch) and cell.file == batch[-1].file
-        is_long = of_file >= longest and is_same and cell.index != batch[-1].index
+        is_long = of_file >= longest and is_same and cell.number != batch[-1].number
         if is_long or (len(batch) >= size and not is_same):
             yield batch
             batch, of_file = [], 0
@@ -43,28 +45,47 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
 class StreamedCells(Collection[Cell]):
     """The cells of files with very many cases; unless they are few, each iteration builds them."""
 
-    def __init__(self, generate: Callable[[], Iterator[Cell | SkippedPair]]) -> None:
-        """`generate` returns an iterator over the cells; one is exhausted here for the summary."""
-        self._generate = generate
+    def __init__(
+        self, place_cases: Callable[[], Iterator[PlacedCase]], attempts: int | None = None
+    ) -> None:
+        """`place_cases` returns an iterator over the cases; one is exhausted here for the summary.
+
+        `attempts` overrides those of files and settings.
+        """
+        self._place_cases, self._attempts = place_cases, attempts
         self._few: list[Cell] = []
         """All cells, when they are few."""
         self._count = 0
         self.skipped: list[SkippedPair] = []
         self.summary = Summary()
-        finder = SharedQuestions()
-        for cell in generate():
-            if isinstance(cell, SkippedPair):
-                self.skipped.append(cell)
-            else:
-                self._count += 1
-                if self._count <= FEW:
-                    self._few.append(cell)
-                elif self._few:
-                    self._few.clear()
-                self.summary.add(cell)
-                finder.add(cell)
-        self.shared = finder.shared
-        """Ids of the questions that several cells ask."""
+        self.shared: set[str] = set()
+        """Ids of questions: all that the cells of several cases ask are among them."""
+        tests = DigestSet()
+        candidates: object = None
+        able = 0
+        for placed in place_cases():
+            case = placed.case
+            if placed.candidates is not candidates:  # alike cases share the list
+                candidates = placed.candidates
+                able = sum(1 for _, lacks in candidates if not lacks)
+            if able < len(candidates):
+                pairs = cells_of(placed, attempts)
+                self.skipped += (pair for pair in pairs if isinstance(pair, SkippedPair))
+            if not able or not case.prompts:
+                continue
+            self._count += able * len(case.prompts)
+            if self._count <= FEW:
+                self._few += self._make(placed)
+            elif self._few:
+                self._few.clear()
+            self.summary.add(placed.file, case, placed.judges)
+            asked = case.tests if len(case.tests) == 1 else {*case.tests}
+            if [test for test in asked if not tests.add(digest_of(test))]:
+                self.shared.update(id for cell in self._make(placed) for id in cell.questions)
+
+    def _make(self, placed: PlacedCase) -> Iterator[Cell]:
+        cells = cells_of(placed, self._attempts)
+        return (cell for cell in cells if isinstance(cell, Cell))
 
     def __len__(self) -> int:
         return self._count
@@ -72,7 +93,7 @@ class StreamedCells(Collection[Cell]):
     def __iter__(self) -> Iterator[Cell]:
         if len(self._few) == self._count:
             return iter(self._few)
-        return (cell for cell in self._generate() if isinstance(cell, Cell))
+        return chain.from_iterable(map(self._make, self._place_cases()))
 
     def __contains__(self, cell: object) -> bool:
         return any(own == cell for own in self)
@@ -89,14 +110,14 @@ class Summary:
         self.has_others = False
         """Whether some cell has a judge, or does not need one."""
         for cell in cells:
-            self.add(cell)
+            self.add(cell.file, cell.case, cell.judges)
 
-    def add(self, cell: Cell) -> None:
-        """Add a cell."""
-        self.judges[id(cell.judges)] = cell.judges
-        judged_by = cell.case.judged_by
-        if not cell.judges and cell.case.evaluation and "models" in judged_by:
-            self.unjudged[cell.file] = None
+    def add(self, file: str, case: Case, judges: tuple[Judge, ...]) -> None:
+        """Add the cells of a case of a file."""
+        self.judges[id(judges)] = judges
+        judged_by = case.judged_by
+        if not judges and case.evaluation and "models" in judged_by:
+            self.unjudged[file] = None
             self.has_others = self.has_others or "checks" in judged_by
         else:
             self.has_others = True
@@ -108,7 +129,7 @@ def summarise_cells(cells: Collection[Cell]) -> Summary:
 
 
 def find_shared(cells: Collection[Cell]) -> set[str]:
-    """Return the ids of the questions that several cells ask."""
+    """Return ids of questions: all that the cells of several cases ask are among them."""
     if isinstance(cells, StreamedCells):
         return cells.shared
     finder = SharedQuestions()

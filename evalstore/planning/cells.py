@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from evalstore import hashing
 from evalstore.planning.selection import suits
@@ -59,13 +60,12 @@ class Judge:
     """The id of the model, if it is not called only because its application is not trusted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """One case for one candidate with one system prompt; each cell gets a verdict."""
 
     file: str
-    index: int
-    """The index of the case in its file."""
+    number: int
+    """The number of the case in its file."""
     case: Case
     prompt: str | None
     candidate: Candidate
@@ -91,25 +91,26 @@ class Cell:
         """Return how many answers to one question the cell needs."""
         return self.attempts * self.questions.count(question)
 
-    def distinct_questions(self) -> Iterator[tuple[str, int, int]]:
-        """Yield each question once: its id, the number of its conversation, and of its answers."""
-        if len(self.questions) == 1:
-            yield self.questions[0], 0, self.attempts
-            return
-        counts = Counter(self.questions)
-        first = {id: number for number, id in reversed(list(enumerate(self.questions)))}
-        for id, count in counts.items():
-            yield id, first[id], self.attempts * count
+    def distinct_questions(self) -> Sequence[tuple[str, int, int]]:
+        """Return each question once: its id, the number of its conversation, and of its answers."""
+        questions, attempts = self.questions, self.attempts
+        if len(questions) == 1:
+            return ((questions[0], 0, attempts),)
+        counts = Counter(questions)
+        first = {id: number for number, id in reversed(list(enumerate(questions)))}
+        return [(id, first[id], attempts * count) for id, count in counts.items()]
 
-    def subjects(self, answers: Mapping[str, Sequence[str]]) -> Iterator[Subject]:
-        """Yield the subjects that have all answers: single sessions, or several judged together.
+    def subjects(self, answers: Mapping[str, Sequence[str]]) -> Sequence[Subject]:
+        """Return the subjects that have all answers: single sessions, or several judged together.
 
         `answers` are the ids of sessions by question, those that count first.
         """
         if len(self.questions) == 1:
-            for session in answers.get(self.questions[0], ())[: self.attempts]:
-                yield (session,)
-            return
+            sessions = answers.get(self.questions[0], ())[: self.attempts]
+            return [(session,) for session in sessions]
+        return list(self._subjects_of_several(answers))
+
+    def _subjects_of_several(self, answers: Mapping[str, Sequence[str]]) -> Iterator[Subject]:
         counts = Counter(self.questions)
         for attempt in range(self.attempts):
             taken = {
@@ -119,6 +120,24 @@ class Cell:
             sessions = [next(taken[id], None) for id in self.questions]
             if None not in sessions:
                 yield tuple(id for id in sessions if id is not None)
+
+
+_Choice = tuple[Candidate, tuple[str, ...]]
+"""A candidate, and the capabilities that it lacks: with any it is skipped."""
+
+
+class PlacedCase(NamedTuple):
+    """A case with what its cells are made of."""
+
+    file: str
+    attempts: int | None
+    """Those of the file."""
+    number: int
+    """The number of the case in its file."""
+    case: Case
+    candidates: Sequence[_Choice]
+    """Those that its tags suit."""
+    judges: tuple[Judge, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +158,11 @@ def ask_of(case: Case, prompt: str | None, candidate: Candidate, number: int = 0
 
 def ask_all(case: Case, prompt: str | None, candidate: Candidate) -> tuple[str, ...]:
     """Return the ids of the questions of all conversations of a case."""
+    temperature = candidate.temperature if case.temperature is None else case.temperature
+    shared = (prompt, candidate.model, temperature, case.seed)
     if len(case.tests) == 1:
-        return (hashing.question_id(ask_of(case, prompt, candidate)),)
-    known = {
-        test: hashing.question_id(ask_of(case, prompt, candidate, number))
-        for number, test in enumerate(case.tests)
-    }
+        return (hashing.id_of_question(case.tests[0], *shared),)
+    known = {test: hashing.id_of_question(test, *shared) for test in dict.fromkeys(case.tests)}
     return tuple(known[test] for test in case.tests)
 
 
@@ -180,48 +198,69 @@ def generate_cells(
     *,
     attempts: int | None = None,
     most: int | None = None,
-    settled: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> Iterator[Cell | SkippedPair]:
-    """Iterate over what `build_cells` returns, building each cell when it is needed.
+    """Iterate over what `build_cells` returns, building each cell when it is needed."""
+    taken = 0
+    for placed in place_cases(files, candidates, judges, selected):
+        is_taken = False
+        for cell in cells_of(placed, attempts):
+            is_taken = True
+            yield cell
+        taken += is_taken
+        if taken == most:
+            return
+
+
+def place_cases(
+    files: Mapping[str, CaseFile],
+    candidates: Sequence[Candidate],
+    judges: Sequence[Judge],
+    selected: Callable[[str, Case], bool],
+    *,
+    settled: Mapping[str, Collection[int]] = MappingProxyType({}),
+) -> Iterator[PlacedCase]:
+    """Iterate over every selected case with what its cells are made of.
 
     The parts of long files that begin at the cases with the numbers in `settled` are left out.
     """
-    taken = 0
     shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
     for path, file in files.items():
-        known: dict[tuple[tuple[str, ...], ...], tuple[Judge, ...]] = {}
-        for index, case in _cases_of(file, settled.get(path, ())):
+        known: dict[tuple[object, ...], tuple[list[_Choice], tuple[Judge, ...]]] = {}
+        for number, case in _cases_of(file, settled.get(path, ())):
             if not selected(path, case):
                 continue
-            is_taken = False
-            if (alike := (case.tags, case.judge_prompts)) not in known:
+            alike = (case.tags, case.judge_prompts, case.needs, case.recorded)
+            if alike not in known:
                 case_judges = _judges_of(judges, file, case)
-                known[alike] = shared.setdefault(case_judges, case_judges)
-            case_judges = known[alike]
-            for candidate in [_recorded(case.recorded)] if case.recorded else candidates:
-                if not suits(case, candidate.required_tags, candidate.prohibited_tags):
-                    continue
-                lacks = candidate.lacks(case.needs) if case.needs else ()
-                if lacks:
-                    is_taken = True
-                    yield SkippedPair(path, case.row, candidate.id, tuple(lacks))
-                    continue
-                for number, prompt in enumerate(case.prompts):
-                    is_taken = True
-                    yield Cell(
-                        path,
-                        index,
-                        case,
-                        prompt,
-                        candidate,
-                        ask_all(case, prompt, candidate),
-                        1 if case.recorded else attempts or file.attempts or candidate.attempts,
-                        case_judges,
-                        number,
-                    )
-            taken += is_taken
-            if taken == most:
-                return
+                known[alike] = (
+                    _choose([_recorded(case.recorded)] if case.recorded else candidates, case),
+                    shared.setdefault(case_judges, case_judges),
+                )
+            yield PlacedCase(path, file.attempts, number, case, *known[alike])
+
+
+def cells_of(placed: PlacedCase, attempts: int | None) -> Iterator[Cell | SkippedPair]:
+    """Yield the cells of a case, and the pairs that are skipped; `attempts` overrides others."""
+    path, of_file, number, case, chosen, judges = placed
+    for candidate, lacks in chosen:
+        if lacks:
+            yield SkippedPair(path, case.row, candidate.id, lacks)
+            continue
+        times = 1 if case.recorded else attempts or of_file or candidate.attempts
+        for prompt_number, prompt in enumerate(case.prompts):
+            questions = ask_all(case, prompt, candidate)
+            yield Cell(
+                path, number, case, prompt, candidate, questions, times, judges, prompt_number
+            )
+
+
+def _choose(candidates: Iterable[Candidate], case: Case) -> list[_Choice]:
+    """Return the candidates that the tags of a case suit, each with what it lacks for it."""
+    return [
+        (candidate, tuple(candidate.lacks(case.needs)) if case.needs else ())
+        for candidate in candidates
+        if suits(case, candidate.required_tags, candidate.prohibited_tags)
+    ]
 
 
 def _cases_of(file: CaseFile, settled: Collection[int]) -> Iterator[tuple[int, Case]]:

@@ -125,12 +125,12 @@ class CodeTrust:
         return {
             cell.case.evaluation or ""
             for cell in cells
-            if not all(map(self._may_run, cell.case.code))
+            if cell.case.code and not all(map(self._may_run, cell.case.code))
         }
 
     def note_waiting(self, cells: Iterable[Cell], waiting: Collection[str]) -> None:
         """Note the files that these evaluation versions need and that are not trusted."""
-        for cell in cells:
+        for cell in cells if waiting else ():
             if cell.case.evaluation in waiting:
                 for text in cell.case.code:
                     if not self._may_run(text):

@@ -41,12 +41,39 @@ class Estimate(NamedTuple):
     """USD of one answer for each of the asks; None when its price is not known."""
     judgements: tuple[float | None, ...]
     """The same of one judgement for each of those by models."""
+    total: float = 0.0
+    """The part with known prices, not rounded."""
+    guessed: tuple[int, int] = (0, 0)
+    """The guessed tokens of all answers, and how many answers they are of."""
+
+
+def make_estimate(
+    total: float,
+    guessed: tuple[int, int],
+    unpriced: Iterable[str],
+    answers: Iterable[float | None] = (),
+    judgements: Iterable[float | None] = (),
+) -> Estimate:
+    """Return the estimate of these sums; `guessed` are tokens, and the answers they are of."""
+    known = round(total, 6)
+    tokens, count = guessed
+    names = tuple(dict.fromkeys(unpriced))
+    return Estimate(
+        usd=None if names else known,
+        guess=round(tokens / count) if count else None,
+        known=known,
+        unpriced=names,
+        answers=tuple(answers),
+        judgements=tuple(judgements),
+        total=total,
+        guessed=guessed,
+    )
 
 
 def estimate(
     project: Project,
     asks: list[tuple[PlannedAsk, Reason]],
-    judgements: list[tuple[PlannedJudgement, Reason]],
+    judgements: Iterable[PlannedJudgement],
 ) -> Estimate:
     """Estimate from the usage of the nearest relatives, else from the lengths of texts.
 
@@ -60,7 +87,7 @@ def estimate(
         question: sum_usage(sessions[of_question[0].id].turns)
         for question, of_question in samples.items()
     }
-    by_models = [judgement for judgement, _ in judgements if judgement.judge]
+    by_models = [judgement for judgement in judgements if judgement.judge]
     new = [ask for ask, reason in asks if (reason.relative or "") not in usages]
     lengths = _Lengths(
         project, [*(ask.cell for ask in new), *(by_model.cell for by_model in by_models)]
@@ -123,9 +150,7 @@ def estimate(
             usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), _VERDICT)
         judged.append(price.cost(usage).usd)
         total += judgement.count * price.cost(usage).usd
-    known, guess = round(total, 6), round(guessed / count) if count else None
-    usd = None if unpriced else known
-    return Estimate(usd, guess, known, tuple(unpriced), tuple(answers), tuple(judged))
+    return make_estimate(total, (guessed, count), unpriced, answers, judged)
 
 
 def _find_usual(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import short
@@ -105,7 +104,7 @@ class JudgementReasons:
             if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._earlier.prompts_of(
                 known.case
             ):
-                yield replace(known.case, prompts=cell.case.prompts)
+                yield known.case._replace(prompts=cell.case.prompts)
 
     def _before(self, judgement: PlannedJudgement, judge: Judge | None = None) -> KnownCase | None:
         """Return the case in the newest run with the candidate in which something was different.

@@ -16,11 +16,12 @@ from evalstore.judging.aggregation import wants_models
 from evalstore.planning.age_limit import EVER, AgeLimit
 from evalstore.planning.cells import Cell, Judge, SkippedPair, Subject, ask_of, limit_of
 from evalstore.planning.settled_parts import SettledParts
-from evalstore.results import Sample, Vote
-from evalstore.values import Evaluator, Question, Verdict, Word
+from evalstore.results import KnownCosts, Sample, Vote
+from evalstore.values import Evaluator, Question, Verdict
 
 CHECKS = hashing.evaluator_id(Evaluator(checks=True))
 """The id of the evaluator that stands for the checks."""
+_CHECKS_ALONE = ("checks",)
 UNSETTLED: tuple[Verdict, ...] = ("undecided", "error")
 """Verdicts of a judge that could not be read, and of a check that could not be computed."""
 
@@ -93,6 +94,8 @@ class Plan:
     """Id of a subject -> its stored votes that may count in this command."""
     passed_over: set[str] = field(default_factory=set)
     """Ids of the stored votes that do not count in this command."""
+    costs: KnownCosts = field(default_factory=KnownCosts)
+    """The costs of the stored sessions and votes, if the plan was to have them."""
     oldest: int | None = None
     """When the oldest of the sessions that count started."""
     left_asks: int = 0
@@ -123,6 +126,13 @@ class Plan:
         for cell in self.cells:
             if cell.case.evaluation is not None:
                 yield from map(hashing.subject_of, cell.subjects(self.sessions))
+
+    def only_session(self, cell: Cell) -> str | None:
+        """Return the stored session of a cell that needs no other; None for all other cells."""
+        if cell.attempts > 1 or len(cell.questions) > 1:
+            return None
+        sessions = self.sessions.get(cell.questions[0])
+        return sessions[0] if sessions else None
 
     def todo(self) -> Iterator[object]:
         """Yield the ids of the questions to ask, and the places of the judgements to make."""
@@ -158,20 +168,27 @@ def counts(sample: Sample, limit: int | None) -> bool:
 def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLimit = EVER) -> None:
     """Add to the plan the stored sessions that count and the questions that have too few."""
     most_required: dict[str, tuple[Cell, int, int]] = {}
+    oldest = plan.oldest
     for cell in plan.cells:
         for question, number, count in cell.distinct_questions():
             known = most_required.get(question)
             if known is None or known[2] < count:
                 most_required[question] = (cell, number, count)
     for question, (cell, number, most) in most_required.items():
-        limit = limit_of(cell)
         stored = samples.get(question, ())
+        if most == len(stored) == 1 and stored[0].limit is None:  # the most frequent case
+            ((started, id, _),) = stored
+            if started >= bound.since:
+                plan.sessions[question], plan.newest[question] = [id], started
+                oldest = started if oldest is None or started < oldest else oldest
+                continue
+        limit = limit_of(cell)
         whole = [sample for sample in stored if counts(sample, limit)]
         counted = [sample for sample in whole if sample.started >= bound.since][:most]
         if counted:
             plan.sessions[question] = [sample.id for sample in counted]
-            oldest = min(sample.started for sample in counted)
-            plan.oldest = oldest if plan.oldest is None else min(plan.oldest, oldest)
+            first = min(sample.started for sample in counted)
+            oldest = first if oldest is None or first < oldest else oldest
         if stored:
             plan.newest[question] = max(sample.started for sample in stored)
         missing = most - len(counted)
@@ -188,6 +205,7 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLim
                     cell, missing, max(cut, default=None), bound.why if is_old else "", number
                 )
             )
+    plan.oldest = oldest
 
 
 def plan_judgements(
@@ -207,6 +225,12 @@ def plan_judgements(
     for cell in plan.cells:
         if cell.case.evaluation is None:
             continue
+        session = plan.only_session(cell)
+        if session and session not in plan.votes and not again:
+            stored = votes.get(session, ())
+            if is_checked(cell, stored) and stored[0].started >= bound.since:
+                plan.votes[session] = [*stored]  # the most frequent case
+                continue
         complete = 0
         for sessions in cell.subjects(plan.sessions):
             complete += 1
@@ -223,10 +247,13 @@ def plan_judgements(
                         and not (vote.verdict in again and vote.started < begun)
                     )
                 ]
-                plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
+                if len(counting) < len(stored):
+                    ids = {vote.id for vote in counting}
+                    plan.passed_over |= {vote.id for vote in stored if vote.id not in ids}
             for judge, count in _lacking(cell, counting, before_checks=True):
                 judgement = PlannedJudgement(cell, sessions, judge, count)
-                why = _why_again(judgement, stored, bound, again)
+                place = (cell.case.evaluation, judgement.evaluator)
+                why = bound.why_again(place, stored, again)
                 missing.setdefault(
                     (subject, cell.case.evaluation, judgement.evaluator),
                     replace(judgement, why=why),
@@ -278,25 +305,6 @@ def _coming(cell: Cell, plan: Plan, planned: Mapping[str, int]) -> int:
     )
 
 
-def _why_again(
-    judgement: PlannedJudgement, stored: Iterable[Vote], bound: AgeLimit, again: Collection[Verdict]
-) -> str:
-    """Return why the vote that a judgement replaces does not count; empty if there is none."""
-    why, place = "", (judgement.cell.case.evaluation, judgement.evaluator)
-    for vote in stored:
-        if (vote.evaluation, vote.evaluator) != place:
-            continue
-        if vote.verdict in again:
-            why = f"retry of {_article(vote.verdict)}"
-        elif vote.started < bound.since:
-            why = bound.why
-    return why
-
-
-def _article(verdict: Word) -> str:
-    return "an error of a check" if verdict == "error" else "an undecided judgement"
-
-
 def missing_judgements(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool = False
 ) -> Iterator[tuple[Judge | None, int]]:
@@ -329,6 +337,18 @@ def _lacking(
         have = sum(1 for vote in votes if vote.evaluator == judge.evaluator)
         if have < judge.times:
             yield judge, judge.times - have
+
+
+def is_checked(cell: Cell, stored: Sequence[Vote]) -> bool:
+    """Return whether only the checks judge a case, and their vote is the only one on a subject.
+
+    Then nothing is missing, and that vote counts.
+    """
+    if len(stored) != 1 or cell.case.judged_by != _CHECKS_ALONE:
+        return False
+    vote = stored[0]
+    is_theirs = vote.evaluator == CHECKS and vote.evaluation == cell.case.evaluation
+    return is_theirs and not vote.human
 
 
 def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:
@@ -378,22 +398,3 @@ def _votes_of(cell: Cell, stored: Iterable[Vote]) -> Sequence[Vote]:
 def decided_first(votes: Sequence[Vote]) -> Sequence[Vote]:
     """Return votes, oldest first, in the order in which they count: `pass` and `fail` first."""
     return sorted(votes, key=lambda vote: vote.verdict in UNSETTLED) if len(votes) > 1 else votes
-
-
-@dataclass(frozen=True, slots=True)
-class PlanItem:
-    """An item of a plan, as commands print it."""
-
-    kind: str
-    """`ask`, `record` (take an answer from a test file) or `judge`"""
-    file: str
-    row: str
-    prompt: str | None
-    model: str
-    evaluator: str | None
-    count: int
-    reason: str
-    was: str | None
-    now: str | None
-    also: tuple[str, ...] = field(default=(), metadata={"json_optional": True})
-    """The parts of the case that were edited as well, such as `checks`."""

@@ -18,7 +18,7 @@ from evalstore.planning.cells import (
     Judge,
     SkippedPair,
     build_cells,
-    generate_cells,
+    place_cases,
 )
 from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import files_of
@@ -252,12 +252,15 @@ def plan_scope(project: Project, scope: Scope) -> Plan:
     return plan
 
 
-def plan_cells(project: Project, scope: Scope, cells: Sequence[Cell]) -> Plan:
-    """Return the plan of some cells of a scope."""
+def plan_cells(
+    project: Project, scope: Scope, cells: Sequence[Cell], *, priced: bool = False
+) -> Plan:
+    """Return the plan of some cells of a scope; if `priced`, with what they cost."""
     plan = Plan(cells=[*cells], blocked=project.code.find_blocked(cells))
-    samples = project.store.find_samples(plan.questions)
+    costs = plan.costs if priced else None
+    samples = project.store.find_samples(plan.questions, costs)
     plan_asks(plan, samples, scope.answers)
-    votes = project.store.find_votes(plan.subjects())
+    votes = project.store.find_votes(plan.subjects(), costs)
     plan_judgements(plan, votes, scope.judgements, scope.ignored_verdicts, scope.run_started)
     project.code.note_waiting(cells, plan.waiting)
     project.code.note_models(plan.waiting_models)
@@ -331,9 +334,8 @@ def _make_cells(
     made_of = (files, candidates, judges, selected)
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
     if are_stored and most is None:
-        attempts, left_out = selection.attempts, settled.by_file
         cells = StreamedCells(
-            partial(generate_cells, *made_of, attempts=attempts, settled=left_out)
+            partial(place_cases, *made_of, settled=settled.by_file), selection.attempts
         )
         return cells, cells.skipped
     return build_cells(*made_of, attempts=selection.attempts, most=most)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
 from evalstore.judging.aggregation import JudgedSession, combine_votes, judge_session, wants_models
-from evalstore.planning.plan import CHECKS, Plan, counted_votes
+from evalstore.planning.plan import CHECKS, Plan, counted_votes, is_checked
 from evalstore.results import Result, Sample, Vote
 from evalstore.store.case_chunks import ResultBuilder, collect, is_tree
 from evalstore.store.results import conversations_of, describe_cell
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from evalstore.workspace.reader import Reading
 
 
-@dataclass(frozen=True, slots=True)
-class CellResult:
+class CellResult(NamedTuple):
     """A cell with its verdict, sessions and votes."""
 
     cell: Cell
@@ -61,6 +59,15 @@ def compute_results(
     new_sessions, new_votes = new_sessions or {}, new_votes or {}
     results = []
     for cell in plan.cells:
+        evaluation = cell.case.evaluation
+        session = plan.only_session(cell)
+        if session and cell.questions[0] not in new_sessions and session not in new_votes:
+            cast = plan.votes.get(session, [])
+            if evaluation and is_checked(cell, cast) and cast[0].verdict != "none":
+                only = JudgedSession(cast[0].verdict, cast[0].score)
+                combined = _combine(only, rule=rule)
+                results.append(CellResult(cell, *combined, (session,), (cast[0],)))
+                continue
         answers = {
             question: _answers(question, most, plan, new_sessions)
             for question, _, most in cell.distinct_questions()
@@ -74,10 +81,10 @@ def compute_results(
                 cell, [*plan.votes.get(subject, ()), *new_votes.get(subject, ())]
             )
             votes += counted
-            if cell.case.evaluation and _is_complete(cell, counted):
+            if evaluation and _is_complete(cell, counted):
                 judged.append(judge_session(counted, cell.case.judged_by, CHECKS, rule))
-        if cell.case.evaluation and len(judged) == cell.attempts:
-            verdict, score = combine_votes(judged, rule)
+        if evaluation and len(judged) == cell.attempts:
+            verdict, score = _combine(*judged, rule=rule)
         else:
             verdict, score = None, None
         attempts = tuple(each.verdict for each in judged) if len(judged) > 1 else ()
@@ -85,11 +92,19 @@ def compute_results(
     return results
 
 
+@lru_cache(maxsize=1024)
+def _combine(*judged: JudgedSession, rule: str) -> JudgedSession:
+    """Return what `combine_votes` does; most answers have one of few verdicts and scores."""
+    return combine_votes(judged, rule)
+
+
 def _answers(
     question: str, most: int, plan: Plan, new: Mapping[str, Sequence[Sample]]
 ) -> list[str]:
     """Return the ids of the sessions of a question that count."""
-    stored = plan.sessions.get(question, ())
+    stored = plan.sessions.get(question, [])
+    if question not in new:
+        return stored[:most]
     fresh = sorted(new.get(question, ()), key=lambda sample: sample[:2])
     return [*stored, *(sample.id for sample in fresh)][:most]
 
@@ -146,7 +161,7 @@ class LeafBuilder:
                 self._builder.add(map(_describe, of_file))
                 continue
             for result in of_file:
-                self._add_settled(self._builder, result.cell.index)
+                self._add_settled(self._builder, result.cell.number)
                 self._builder.add([_describe(result)])
 
     def _begin(self, file: str) -> ResultBuilder:
@@ -187,7 +202,7 @@ class LeafBuilder:
 def _describe(result: CellResult) -> Json:
     cell = result.cell
     return describe_cell(
-        cell.index,
+        cell.number,
         cell.prompt_number,
         cell.candidate.id,
         cell.required_answers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
@@ -50,17 +51,19 @@ class Selection:
         """Return a function that returns whether a case is selected."""
         by_name = compile_name(self.name) if self.name else None
         lists = [
-            tag_list
+            frozenset(tag_list)
             for tag_list in (self.tags, self.required_tags1, self.required_tags2)
             if tag_list
         ]
-        prohibited = set(self.exclude_tags)
+        prohibited = frozenset(self.exclude_tags)
+
+        @lru_cache(maxsize=1024)
+        def has_tags(tags: tuple[str, ...]) -> bool:
+            return prohibited.isdisjoint(tags) and all(not each.isdisjoint(tags) for each in lists)
 
         def matches(file: str, case: Case) -> bool:
-            tags = set(case.tags)
             return (
-                all(tags & set(tag_list) for tag_list in lists)
-                and not tags & prohibited
+                has_tags(case.tags)
                 and (by_name is None or by_name(f"{file}::{self.full_row(case)}"))
                 and self._is_target(file, case)
             )

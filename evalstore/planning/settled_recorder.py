@@ -67,10 +67,10 @@ class SettledRecorder:
                 self._file, self._end = cell.file, 0
             if cell.file not in self._parts:
                 continue
-            if cell.index >= self._end:
+            if cell.number >= self._end:
                 self._close()
                 part = next(
-                    part for part in self._parts[cell.file] if cell.index < part.first + part.size
+                    part for part in self._parts[cell.file] if cell.number < part.first + part.size
                 )
                 self._end = part.first + part.size
                 self._sums = _PartSums(SettledPart(self._contexts[cell.file], part.node))
@@ -135,25 +135,32 @@ class _PartSums:
         """Add a result; the part is not settled if something is missing."""
         cell, part = result.cell, self.part
         case = cell.case
-        lacks_judge = case.evaluation and not cell.judges and "models" in case.judged_by
-        if result.pending or lacks_judge:
+        lacks_judge = not cell.judges and case.evaluation and "models" in case.judged_by
+        if lacks_judge or result.pending:
             self.is_settled = False
             return
         self._words[cell.candidate.id, result.verdict] += 1
         self._prompts[cell.prompt, cell.prompt_number] = None
         place = cell.file, case.row
         self._cases[place] = add_verdict(self._cases.get(place, _NONE), result.verdict)
-        self._questions.update(dict.fromkeys(cell.questions))
+        for question in cell.questions:
+            self._questions[question] = None
         part.cells += 1
         part.has_code = part.has_code or bool(case.code)
-        if any(verdict != "pass" for verdict in result.attempts):
+        if result.attempts and any(verdict != "pass" for verdict in result.attempts):
             place_of = case.row, cell.prompt_number, cell.candidate.id
             part.attempts.append((*place_of, list(result.attempts)))
+        if costs:
+            self._add_costs(result, costs)
+        self._sessions.update(result.sessions)
+
+    def _add_costs(self, result: CellResult, costs: Mapping[str, float]) -> None:
+        """Add what the answers and votes of a result have cost, each once."""
         for known, ids in (
             (self._sessions, result.sessions),
             (self._votes, [vote.id for vote in result.votes]),
         ):
-            part.saved += sum(costs[id] for id in ids if id in costs and id not in known)
+            self.part.saved += sum(costs[id] for id in ids if id in costs and id not in known)
             known.update(ids)
 
     def finish(self) -> SettledPart:

@@ -55,4 +55,4 @@ def place_of(other: Cell, cell: Cell) -> str:
 
 
 def _is_same_case(cell: Cell, other: Cell) -> bool:
-    return (cell.file, cell.index) == (other.file, other.index)
+    return (cell.file, cell.number) == (other.file, other.number)

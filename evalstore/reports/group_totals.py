@@ -174,16 +174,28 @@ class GroupTotals:
 
     def add(self, result: MeasuredResult) -> None:
         """Add a result."""
+        self.add_result(result.result.file, result.result.row, *result[1:])
+
+    def add_result(
+        self,
+        file: str,
+        row: str,
+        verdict: Verdict | None,
+        answers: Sequence[CallFacts],
+        judgements: Sequence[CallFacts],
+        attempts: Sequence[Verdict],
+    ) -> None:
+        """Add the result of a row of a file; the others are the fields of `MeasuredResult`."""
         self._results += 1
-        self._files.add(result.result.file)
-        case = result.result.file, result.result.row
-        self._cases[case] = add_verdict(self._cases.get(case, _NONE), result.verdict)
-        self._answers.add(result.answers)
-        self._judgements.add(result.judgements)
-        if len(result.attempts) > 1:
+        self._files.add(file)
+        case = file, row
+        self._cases[case] = add_verdict(self._cases.get(case, _NONE), verdict)
+        self._answers.add(answers)
+        self._judgements.add(judgements)
+        if len(attempts) > 1:
             self._attempted += 1
-            self._flaky += len(set(result.attempts)) > 1
-            self._flips += flip_probability(result.attempts.count("pass"), len(result.attempts))
+            self._flaky += len(set(attempts)) > 1
+            self._flips += flip_probability(attempts.count("pass"), len(attempts))
 
     def sums(self) -> list[Any]:
         """Return the sums of the results of one file as JSON, for `add_sums`."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,17 +48,20 @@ def describe_cell(
     evaluations: Iterable[str],
 ) -> Json:
     """Return the JSON of a cell in a result tree; `case` is the number of its case in the file."""
-    described = {
-        "case": case,
-        "prompt": prompt_number or None,
-        "model": model,
-        "wanted": answer_count if answer_count > 1 else None,
-        "verdict": verdict,
-        "score": score,
-        "sessions": list(sessions),
-        "evaluations": list(evaluations),
-    }
-    return {name: value for name, value in described.items() if value not in (None, [])}
+    described: dict[str, Json] = {"case": case, "model": model}
+    if prompt_number:
+        described["prompt"] = prompt_number
+    if answer_count > 1:
+        described["wanted"] = answer_count
+    if verdict is not None:
+        described["verdict"] = verdict
+    if score is not None:
+        described["score"] = score
+    if answers := list(sessions):
+        described["sessions"] = answers
+    if judgements := list(evaluations):
+        described["evaluations"] = judgements
+    return described
 
 
 def restore_cell(path: str, case: Case, cell: Json) -> Result:
@@ -149,7 +151,7 @@ def _read_cases(store: Store, id: str, shared: Shared) -> list[Case | None]:
         case = restore_case(member, shared)
         # Equal rows are usually neighbours.
         tests = case.tests if case.tests != tests else tests
-        cases.append(replace(case, tests=tests) if case.tests is not tests else case)
+        cases.append(case._replace(tests=tests) if case.tests is not tests else case)
     return cases
 
 

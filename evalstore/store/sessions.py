@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evalstore import deserialize, hashing
-from evalstore.results import Evaluation, Failure, Sample, Session, Vote
+from evalstore.results import Evaluation, Failure, KnownCosts, Sample, Session, Vote
 from evalstore.store.contents import (
     as_count,
     as_time,
@@ -101,12 +101,18 @@ class SessionQueries(NodeQueries):
 
         self.write(write, wait=wait)
 
-    def find_samples(self, questions: Iterable[str]) -> dict[str, list[Sample]]:
-        """Return the sessions of these questions, oldest first."""
-        statement = "SELECT question, started, id, token_limit FROM sessions WHERE question IN"
+    def find_samples(
+        self, questions: Iterable[str], costs: KnownCosts | None = None
+    ) -> dict[str, list[Sample]]:
+        """Return the sessions of these questions, oldest first; adds what is known to `costs`."""
         by_question: dict[str, list[Sample]] = {}
         with self._reading() as connection:
-            for question, started, id, limit in select_each(connection, statement, questions):
+            sql = connection.dialect
+            known = "NULL, NULL" if costs is None else f"{sql.usd}, {sql.seconds}"
+            columns = f"question, started, id, token_limit, {known}"
+            statement = f"SELECT {columns} FROM sessions WHERE question IN"
+            for row in select_each(connection, statement, questions):
+                question, started, id, limit, usd, seconds = row
                 session = as_digits(id)
                 sample = Sample(
                     as_time(started, "sessions", session),
@@ -114,8 +120,12 @@ class SessionQueries(NodeQueries):
                     as_count(limit, "sessions", session),
                 )
                 by_question.setdefault(as_digits(question), []).append(sample)
+                if costs is not None:
+                    _note(costs.usd, session, usd, "sessions")
+                    _note(costs.seconds, session, seconds, "sessions")
         for samples in by_question.values():
-            samples.sort(key=lambda sample: sample[:2])
+            if len(samples) > 1:
+                samples.sort(key=lambda sample: sample[:2])
         return by_question
 
     def find_session_times(self, ids: Iterable[str]) -> dict[str, int]:
@@ -125,32 +135,39 @@ class SessionQueries(NodeQueries):
             rows = [(as_digits(id), at) for id, at in select_each(connection, statement, ids)]
         return {id: as_time(started, "sessions", id) for id, started in rows}
 
-    def find_votes(self, subjects: Iterable[str]) -> dict[str, list[Vote]]:
-        """Return the evaluations of these subjects, oldest first."""
-        statement = (
-            "SELECT subject, started, id, evaluation, evaluator, verdict, score "
-            "FROM evaluations WHERE subject IN"
-        )
+    def find_votes(
+        self, subjects: Iterable[str], costs: KnownCosts | None = None
+    ) -> dict[str, list[Vote]]:
+        """Return the evaluations of these subjects, oldest first; adds what is known to `costs`."""
         by_subject: dict[str, list[Vote]] = {}
         with self._reading() as connection:
             people = {id for (id,) in connection.execute(select_people(connection))}
-            for subject, started, *ids, verdict, score in select_each(
-                connection, statement, subjects
-            ):
-                id, evaluation, evaluator = map(as_digits, ids)
-                human = ids[2] in people
+            usd = "NULL" if costs is None else connection.dialect.usd
+            statement = (
+                f"SELECT subject, started, id, evaluation, evaluator, verdict, score, {usd} "
+                "FROM evaluations WHERE subject IN"
+            )
+            evaluators: dict[bytes, tuple[str, bool]] = {}
+            for row in select_each(connection, statement, subjects):
+                subject, started, id, evaluation, evaluator, verdict, score, usd = row
+                if evaluator not in evaluators:
+                    evaluators[evaluator] = as_digits(evaluator), evaluator in people
+                digits = as_digits(id)
                 vote = Vote(
-                    as_time(started, "evaluations", id),
-                    id,
-                    evaluation,
-                    evaluator,
+                    as_time(started, "evaluations", digits),
+                    digits,
+                    as_digits(evaluation),
+                    evaluators[evaluator][0],
                     as_word(verdict),
-                    require_number(score, "evaluations", id),
-                    human,
+                    require_number(score, "evaluations", digits),
+                    evaluators[evaluator][1],
                 )
                 by_subject.setdefault(as_digits(subject), []).append(vote)
+                if costs is not None:
+                    _note(costs.usd, digits, usd, "evaluations")
         for votes in by_subject.values():
-            votes.sort(key=lambda vote: vote[:2])
+            if len(votes) > 1:
+                votes.sort(key=lambda vote: vote[:2])
         return by_subject
 
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
@@ -252,6 +269,12 @@ class SessionQueries(NodeQueries):
                 for name in (SESSIONS.name, EVALUATIONS.name)
             }
         return max(as_time(time or 0, name) for name, time in times.items())
+
+
+def _note(known: dict[str, float], id: str, value: Any, table: str) -> None:
+    """Note the value of a column by id, if it has one."""
+    if value is not None and (number := require_number(value, table, id)) is not None:
+        known[id] = number
 
 
 def _answer(id: str, content: Json) -> StoredAnswer:

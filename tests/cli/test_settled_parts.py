@@ -13,17 +13,14 @@ from typing import Any
 
 import pytest
 
-from evalstore.operations import run, run_plans, run_record, stats
-from evalstore.planning import cell_batches, settled_parts
+from evalstore.operations import run, run_record
+from evalstore.planning import settled_parts
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.runs import Run
-from evalstore.store import case_chunks, case_files
 from evalstore.values import Json
-from evalstore.workspace import digest_set
-from evalstore.workspace.testfiles import context as kept
-from evalstore.workspace.testfiles import expansion
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
+from tests.cli.long_files import treat_as_long
 from tests.postgresql_server import PostgreSQLServer
 
 pytestmark = pytest.mark.extended
@@ -49,20 +46,7 @@ ROWS = [{"country": f"country {number}", "capital": "Oslo 1"} for number in rang
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with a file of hundreds of rows, which is treated as one of very many."""
-    for module, name, number in (
-        (expansion, "_MOST_AT_ONCE", 50),
-        (kept, "KEPT_AT_ONCE", 50),
-        (case_chunks, "MAX_PART", 8),
-        (case_files, "MAX_PART", 8),
-        (case_files, "_AT_ONCE", 8),
-        (cell_batches, "FEW", 50),
-        (digest_set, "_FEW", 10),
-        (digest_set, "_BUCKET_BITS", 6),
-        (run_plans, "BATCH", 30),
-        (run_plans, "LONGEST", 30),
-        (stats, "_MANY", 0),
-    ):
-        monkeypatch.setattr(module, name, number)
+    treat_as_long(monkeypatch)
     root = tree(tmp_path / "ws", FILES)
     write_rows(root, ROWS)
     monkeypatch.chdir(root)

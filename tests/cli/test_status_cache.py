@@ -34,7 +34,7 @@ def settled(workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPat
 def is_recalled(folder: Path, monkeypatch: pytest.MonkeyPatch, *, whole: bool = True) -> bool:
     """Whether `status` answers without reading anything."""
     with monkeypatch.context() as patch:
-        patch.setattr(plan_status, "compute_status", lambda *_: None)
+        patch.setattr(plan_status, "compute_status", lambda *_, **_options: None)
         return status(Location(folder), SelectionOptions(), whole=whole) is not None
 
 

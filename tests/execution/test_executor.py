@@ -668,7 +668,7 @@ def test_an_evaluator_can_be_meant_for_a_tag(lab: Lab) -> None:
 def test_the_same_judge_under_two_names_judges_once(lab: Lab) -> None:
     lab.add()
     plan = lab.plan()
-    plan.cells = [replace(cell, judges=cell.judges * 2) for cell in plan.cells]
+    plan.cells = [cell._replace(judges=cell.judges * 2) for cell in plan.cells]
     asyncio.run(lab.execute(lab.executor(plan)))
     assert len(lab.judged) == 1
 

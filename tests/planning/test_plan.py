@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 
 import pytest
@@ -12,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore import hashing
+from evalstore.planning import plan as plan_module
+from evalstore.planning import results
 from evalstore.planning.age_limit import EVER, AgeLimit
-from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
+from evalstore.planning.cell_batches import StreamedCells, find_shared, summarise_cells
+from evalstore.planning.cells import Candidate, Cell, Judge, build_cells, place_cases
 from evalstore.planning.failed_work import busy_cells, drop_untried
 from evalstore.planning.plan import (
     CHECKS,
@@ -25,15 +29,17 @@ from evalstore.planning.plan import (
     plan_asks,
     plan_judgements,
 )
+from evalstore.planning.results import CellResult, compute_results
 from evalstore.results import Sample, Vote
-from evalstore.values import Case, CaseFile, Verdict, Word
+from evalstore.values import VERDICTS, Case, CaseFile, Verdict, Word
 
 FIRST = Candidate("first", "m1", 0)
 JUDGE = Judge("judge", "e1", "p1")
 
 
 def case(test: str = "t", evaluation: str | None = "e", **fields: object) -> Case:
-    return Case("", "", (test,), evaluation, (), (None,), **fields)  # type: ignore[arg-type]
+    tags = fields.pop("tags", ())
+    return Case("", "", (test,), evaluation, tags, (None,), **fields)  # type: ignore[arg-type]
 
 
 def cells_of(
@@ -92,7 +98,7 @@ def carried_out(plan: Plan) -> tuple[dict[str, list[Sample]], dict[str, list[Vot
 
 
 def test_every_case_meets_every_candidate_and_prompt() -> None:
-    two = replace(case(), prompts=("p", None))
+    two = case()._replace(prompts=("p", None))
     cells = cells_of(two, candidates=(FIRST, Candidate("second", "m2", 0)))
     assert [(cell.candidate.id, cell.prompt) for cell in cells] == [
         ("first", "p"),
@@ -154,7 +160,7 @@ def test_a_model_with_two_prompts_is_two_judges() -> None:
 
 
 def test_tags_say_whom_a_candidate_and_a_judge_are_meant_for() -> None:
-    tagged = replace(case(), tags=("x",))
+    tagged = case()._replace(tags=("x",))
     only = Candidate("only", "m2", 0, required_tags=("x",))
     never = Candidate("never", "m3", 0, prohibited_tags=("x",))
     picky = Judge("picky", "e2", "p1", prohibited_tags=("x",))
@@ -395,7 +401,7 @@ def test_a_vote_that_decides_counts_before_an_older_one_that_does_not() -> None:
 
 
 def together(*tests: str, **fields: object) -> Case:
-    return replace(case(**fields), tests=tests)  # type: ignore[arg-type]
+    return case(**fields)._replace(tests=tests)  # type: ignore[arg-type]
 
 
 def test_each_conversation_asks_its_own_question() -> None:
@@ -601,7 +607,7 @@ def test_what_is_left_of_all_cells_is_counted_together() -> None:
 
 def test_judgements_by_files_that_are_not_trusted_wait_and_so_do_those_that_follow_them() -> None:
     both = case(judged_by=("checks", "models"))
-    blocked, other = cells_of(both, replace(both, tests=("t2",), evaluation="other"))
+    blocked, other = cells_of(both, both._replace(tests=("t2",), evaluation="other"))
     samples = {blocked.questions[0]: [Sample(1, "s", None)]}
 
     def planned(votes: Mapping[str, Sequence[Vote]]) -> Plan:
@@ -622,7 +628,7 @@ def test_judgements_by_files_that_are_not_trusted_wait_and_so_do_those_that_foll
         (judgement.cell, judgement.evaluator) for judgement in checked.judgements
     ]
     judges = (replace(JUDGE, times=5),)
-    cells = cells_of(both, replace(both, tests=("t2",)), judges=judges)
+    cells = cells_of(both, both._replace(tests=("t2",)), judges=judges)
     twice = Plan(cells=cells, blocked={"e"})
     plan_asks(twice, {})
     plan_judgements(twice, {})
@@ -730,7 +736,7 @@ def test_new_instructions_lead_to_judgements_but_to_no_question(
     edited = [
         (
             tuple(
-                replace(each, evaluation=each.evaluation and f"{each.evaluation}'")
+                each._replace(evaluation=each.evaluation and f"{each.evaluation}'")
                 for each in case_list
             ),
             attempts,
@@ -759,3 +765,82 @@ def test_no_question_and_no_judgement_is_planned_twice(
         for judgement in plan.judgements
     ]
     assert len(set(judged)) == len(judged)
+
+
+# --- what is quick for most cases has the results that it has for all
+
+VOTES = st.builds(
+    Vote,
+    started=st.integers(1, 3),
+    id=st.integers(0, 10**9).map(str),
+    evaluation=st.sampled_from(["e", "e", "e", "old"]),
+    evaluator=st.sampled_from([CHECKS, CHECKS, "e1", "person"]),
+    verdict=st.sampled_from([*VERDICTS]),
+    score=st.none() | st.sampled_from([0.0, 0.25, 1.0]),
+)
+JUDGED_BY = st.sampled_from(
+    [("checks",), ("checks",), ("models",), ("checks", "models"), ("checks", "models", "on_fail")]
+)
+
+
+@given(
+    st.lists(st.tuples(JUDGED_BY, st.lists(VOTES, max_size=3)), min_size=1, max_size=4),
+    st.integers(1, 2),
+    st.sampled_from(["majority", "all", "any", ">= 0.5"]),
+    st.sampled_from([EVER, AgeLimit(2, "old")]),
+    st.sampled_from([(), UNSETTLED]),
+)
+def test_cases_that_only_checks_judge_have_the_plans_and_verdicts_of_all_others(
+    cases: list[tuple[tuple[str, ...], list[Vote]]],
+    attempts: int,
+    rule: str,
+    bound: AgeLimit,
+    again: Sequence[Verdict],
+) -> None:
+    cells = cells_of(
+        *(case(f"t{number}", judged_by=by) for number, (by, _) in enumerate(cases)),
+        attempts=attempts,
+    )
+    samples = {
+        cell.questions[0]: [Sample(1, f"s{number}", None), Sample(2, f"z{number}", 9)][: number + 1]
+        for number, cell in enumerate(cells)
+    }
+    votes = {
+        f"s{number}": sorted(each._replace(human=each.evaluator == "person") for each in some)
+        for number, (_, some) in enumerate(cases)
+    }
+
+    def outcome() -> tuple[Plan, list[CellResult]]:
+        plan = Plan(cells=cells)
+        plan_asks(plan, samples, bound)
+        plan_judgements(plan, votes, bound, again, 3)
+        return plan, compute_results(plan, rule)
+
+    quick = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (plan_module, results):
+            patch.setattr(module, "is_checked", lambda _cell, _votes: False)
+        assert outcome() == quick
+
+
+def test_streamed_cells_are_those_of_all_cases_and_know_what_several_ask() -> None:
+    ids = [hashing.hash_content(str(number)) for number in range(10)]
+    tagged = [case(ids[number % 5], tags=("x",) * (number % 2)) for number in range(12)]
+    needy = [case(ids[number + 5], needs=("image",)) for number in range(3)]
+    candidates = (
+        FIRST,
+        Candidate("second", "m2", 0, required_tags=("x",)),
+        Candidate("blind", "m3", 0, lacks=lambda needs: needs),
+    )
+    files = {
+        "a.md": CaseFile(tuple(tagged)),
+        "b.md": CaseFile((*needy, case(ids[5]), case(ids[9]))),
+    }
+    arguments = (files, candidates, (JUDGE,), lambda _path, _case: True)
+    cells, skipped = build_cells(*arguments)
+    streamed = StreamedCells(partial(place_cases, *arguments))
+    assert ([*streamed], streamed.skipped, len(streamed)) == (cells, skipped, len(cells))
+    judges = [{*summarise_cells(each).judges.values()} for each in (streamed, cells)]
+    assert judges[0] == judges[1]
+    assert find_shared(cells) <= streamed.shared
+    assert streamed.shared.isdisjoint(cells[-1].questions)

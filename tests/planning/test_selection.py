@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -215,7 +213,7 @@ def test_without_a_sample_a_shard_and_a_limit_it_is_all(subset: Subset, is_all: 
 
 
 def test_a_sample_is_drawn_by_the_values_of_rows_and_nothing_else() -> None:
-    cases = [("a.md", replace(case(f"row {n}"), key=str(n % 2))) for n in range(6)]
+    cases = [("a.md", case(f"row {n}")._replace(key=str(n % 2))) for n in range(6)]
     sample = Subset(sample=3).take(cases)
     assert (
         len({drawn.key for _, drawn in sample}) == 1
@@ -228,7 +226,7 @@ def test_a_sample_is_drawn_by_the_values_of_rows_and_nothing_else() -> None:
 
 placed = st.lists(
     st.builds(
-        lambda path, row, test: (path, replace(case(row), key=row, tests=(test,))),
+        lambda path, row, test: (path, case(row)._replace(key=row, tests=(test,))),
         st.sampled_from(["a.md", "b.md"]),
         st.text(max_size=3),
         st.sampled_from(["t1", "t2", "t3"]),
@@ -263,7 +261,7 @@ def test_every_case_is_in_one_shard_beside_its_equals(cases: list[Placed], count
 
 
 def test_the_hashes_behind_samples_and_shards_are_the_same_for_ever() -> None:
-    cases = [(f"{name}.md", replace(case(), tests=(name,))) for name in "abcdefgh"]
+    cases = [(f"{name}.md", case()._replace(tests=(name,))) for name in "abcdefgh"]
     drawn = [path for path, _ in Subset(sample=3, seed=1).take(cases)]
     shard = [path for path, _ in Subset(shard=(1, 3)).take(cases)]
     assert drawn == ["e.md", "f.md", "g.md"]
@@ -271,7 +269,7 @@ def test_the_hashes_behind_samples_and_shards_are_the_same_for_ever() -> None:
 
 
 def test_of_a_shard_of_a_sample_the_first_are_taken() -> None:
-    cases = [(f"{number}.md", replace(case(), tests=(str(number),))) for number in range(40)]
+    cases = [(f"{number}.md", case()._replace(tests=(str(number),))) for number in range(40)]
     sample = Subset(sample=20).take(cases)
     shard = Subset(shard=(2, 2)).take(sample)
     assert Subset(sample=20, shard=(2, 2), limit=3).take(cases) == shard[:3]

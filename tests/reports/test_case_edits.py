@@ -79,14 +79,14 @@ def conversation_differences(was: tuple[str, ...], now: tuple[str, ...]) -> list
 
 
 def test_every_field_of_a_case_and_of_a_file_is_looked_at() -> None:
-    assert {field.name for field in fields(Case)} == EDITS.keys() | LABELS | DERIVED
+    assert {*Case._fields} == EDITS.keys() | LABELS | DERIVED
     assert {field.name for field in fields(CaseFile)} == SETTINGS.keys() | {"cases", "code"}
 
 
 @pytest.mark.parametrize("field", EDITS)
 def test_an_edit_of_a_case_is_named(field: str) -> None:
     value, expected = EDITS[field]
-    assert differences_of(FILE, CaseFile((replace(CASE, **{field: value}),))) == [expected]
+    assert differences_of(FILE, CaseFile((CASE._replace(**{field: value}),))) == [expected]
 
 
 @pytest.mark.parametrize("field", SETTINGS)
@@ -96,17 +96,17 @@ def test_an_edit_of_a_setting_is_named(field: str) -> None:
 
 
 def test_labels_and_plain_tags_are_not_an_edit() -> None:
-    assert differences_of(FILE, CaseFile((replace(CASE, row="b", tags=("other",)),))) == []
+    assert differences_of(FILE, CaseFile((CASE._replace(row="b", tags=("other",)),))) == []
 
 
 def test_rows_that_are_new_or_gone_are_named() -> None:
-    other = replace(CASE, row="b", key="l")
+    other = CASE._replace(row="b", key="l")
     assert differences_of(FILE, CaseFile((CASE, other))) == ["row b is new"]
     assert differences_of(CaseFile((CASE, other)), FILE) == ["row b is gone"]
 
 
 def test_a_row_without_a_label_is_the_only_one() -> None:
-    alone = CaseFile((replace(CASE, row="", key="l"),))
+    alone = CaseFile((CASE._replace(row="", key="l"),))
     assert differences_of(alone, FILE) == ["row a is new", "the only row is gone"]
     assert differences_of(FILE, alone) == ["the only row is new", "row a is gone"]
 
@@ -147,5 +147,5 @@ def test_what_becomes_of_conversations_is_named(
 def test_what_becomes_of_system_prompts_is_named(
     was: tuple[str | None, ...], now: tuple[str | None, ...], expected: list[str]
 ) -> None:
-    files = [CaseFile((replace(CASE, prompts=prompts),)) for prompts in (was, now)]
+    files = [CaseFile((CASE._replace(prompts=prompts),)) for prompts in (was, now)]
     assert differences_of(*files) == expected

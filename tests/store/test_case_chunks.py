@@ -174,7 +174,7 @@ def test_a_very_long_file_is_read_part_by_part() -> None:
 
 
 def test_every_node_is_small() -> None:
-    alike = [replace(case(7), row=f"row {number}") for number in range(3_000)]
+    alike = [case(7)._replace(row=f"row {number}") for number in range(3_000)]
     for file in (file_of(range(8_000)), CaseFile(tuple(alike))):
         root, contents = build(file)
         result, more = results(file, root, Nodes(contents), cells_of(file))

@@ -11,7 +11,7 @@ import pytest
 
 from evalstore import hashing
 from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.results import Cost, Failure, Sample, Session
+from evalstore.results import Cost, Failure, KnownCosts, Sample, Session
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.values import FileVersion, Question, Reply
@@ -131,6 +131,32 @@ def test_answers_have_the_costs_and_times_that_are_found_without_them(
     answers = store.find_answers(ids)
     assert {id: answer.spent for id, answer in answers.items()} == store.find_spent(ids)
     assert [answers[id].reply for id in ids] == [turns[-1]] * 2
+
+
+def test_samples_and_votes_have_the_costs_that_are_found_alone(store: Store) -> None:
+    price = Cost(0.25, {"input": 1})
+    turns = (Reply("a", latency=0.5), Reply("b"))
+    sessions = [
+        session_row(Session(ASKED, turns, 1, "n", price)),
+        session_row(Session(ASKED, (Reply("c"),), 2, "n", Cost(0.0, {}))),
+        session_row(Session(ASKED, (Reply("d"),), 3, "n")),
+    ]
+    judged = [an_evaluation("c" * 32, 1, cost=price), an_evaluation("c" * 32, 2)]
+    store.record(
+        {id: (session, content) for id, session, content in sessions},
+        {id: (evaluation, content) for id, evaluation, content in judged},
+    )
+    costs = KnownCosts()
+    assert store.find_samples([KEY], costs) == store.find_samples([KEY])
+    assert store.find_votes(["c" * 32], costs) == store.find_votes(["c" * 32])
+    spent = store.find_spent([id for id, _, _ in sessions])
+    paid = store.find_judging_costs([id for id, _, _ in judged])
+    usd = {id: each.usd for id, each in spent.items()}
+    usd |= {id: each.usd for id, each in paid.items()}
+    assert costs.usd == {id: cost for id, cost in usd.items() if cost is not None}
+    seconds = {id: each.seconds for id, each in spent.items()}
+    assert costs.seconds == {id: time for id, time in seconds.items() if time is not None}
+    assert (len(costs.usd), len(costs.seconds)) == (3, 1)
 
 
 def test_feedback_is_found_with_the_costs_only_if_it_is_asked_for(store: Store) -> None:

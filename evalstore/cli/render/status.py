@@ -36,7 +36,7 @@ from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 if TYPE_CHECKING:
     from evalstore.operations.status_report import FileChange, OtherReason, Status
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.plan_item import PlanItem
 
 T = TypeVar("T")
 _SHOWN = 20

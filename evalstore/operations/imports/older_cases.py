@@ -40,7 +40,7 @@ class OlderVersions:
             self._test(base.tests[min(number, len(base.tests) - 1)], entry.messages or ())
             for number, entry in enumerate(entries)
         ]
-        return replace(base, tests=tuple(tests))
+        return base._replace(tests=tuple(tests))
 
     def _test(self, now: str, messages: Sequence[ShownMessage]) -> str:
         """Return the id of a test version with these messages, kept in the history."""
@@ -72,7 +72,8 @@ def _base(rows: Rows, answer: JudgedAnswer) -> Case:
     except NotPlacedError:
         texts = {name: as_text(value) for name, value in answer.values.items()}
         label = ", ".join(f"{name}={shorten_value(text)}" for name, text in texts.items())
-        return replace(rows.cases[0], row=label, key=hashing.row_key(dict(answer.values)))
+        key = hashing.row_key(dict(answer.values))
+        return rows.cases[0]._replace(row=label, key=key)
 
 
 def by_age(
@@ -116,5 +117,5 @@ class _Gathered:
             while label in self._labels:
                 label += "'"
             self._labels.add(label)
-            self.cases.append(replace(case, row=label))
+            self.cases.append(case._replace(row=label))
         return place

@@ -275,8 +275,7 @@ def _with_evaluations(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
     return replace(
         file,
         cases=tuple(
-            replace(
-                case,
+            case._replace(
                 evaluation=evaluations[index],
                 judged_by=("models",),
                 judge_prompts=(),

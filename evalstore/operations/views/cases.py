@@ -226,7 +226,7 @@ def _of_workspace(project: Project) -> Cases:
                 yield (
                     cell_result.cell.file,
                     TaggedResult(
-                        cell_result.cell.index,
+                        cell_result.cell.number,
                         result,
                         cell_result.cell.case.tags,
                         cell_result.cell.case.judged_by,

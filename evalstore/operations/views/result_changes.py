@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, short
@@ -105,7 +105,7 @@ def _edits(
 
 def _only_prompt(record: JudgedResult) -> Case:
     """Return the case with no other system prompt than that of the result."""
-    return replace(record.case, prompts=(record.result.prompt,), tags=(), row="", key="")
+    return record.case._replace(prompts=(record.result.prompt,), tags=(), row="", key="")
 
 
 def _candidates(

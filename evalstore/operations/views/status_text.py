@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.status_report import FileChange, OtherReason, RemoteAnswers, Status
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.plan_item import PlanItem
 
 KIND_TITLES = {
     "ask": "Would ask",

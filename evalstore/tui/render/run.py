@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.plan_item import PlanItem
     from evalstore.tui.state.background_run import BackgroundRun
 
 _REASONS = 12

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.operations.status_report import FileChange, Status
-    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.plan_item import PlanItem
 
 _TITLES = ("what", "file", "row", "candidate", "by", "why")
 _LEAST = (0, 10, 16, 9, 9, 10)

@@ -1,0 +1,24 @@
+"""An item of a plan, as commands print it: what is asked or judged, how often, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class PlanItem:
+    """An item of a plan, as commands print it."""
+
+    kind: str
+    """`ask`, `record` (take an answer from a test file) or `judge`"""
+    file: str
+    row: str
+    prompt: str | None
+    model: str
+    evaluator: str | None
+    count: int
+    reason: str
+    was: str | None
+    now: str | None
+    also: tuple[str, ...] = field(default=(), metadata={"json_optional": True})
+    """The parts of the case that were edited as well, such as `checks`."""

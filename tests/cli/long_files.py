@@ -1,0 +1,46 @@
+"""Treats files of some dozen rows as if they had very many, so that tests of these are quick."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evalstore.operations import run_plans, stats
+from evalstore.planning import cell_batches
+from evalstore.store import case_chunks, case_files
+from evalstore.workspace import digest_set
+from evalstore.workspace.testfiles import context as kept
+from evalstore.workspace.testfiles import expansion
+
+HEAD = "---\ndataset: data.jsonl\ntags: [a, b]\n---\n\n"
+CHECKED = f"{HEAD}# 👤\n\nWhere is {{{{country}}}}?\n\n---\n\n"
+CHECK = "~~~checks\n- contains: '{{capital}}'\n~~~\n"
+PRICE = "costs: [{costPerCall: 0.0007}]\n"
+ONE = "id: one\nprovider: scripted\nresponses: [{when: ' 1.?[?]', answer: Rome}, {answer: Oslo}]\n"
+TWO = "id: two\nprovider: scripted\nresponses: [{when: '7', error: 500}, {answer: Oslo}]\n"
+JUDGE = (
+    "id: judge\nprovider: scripted\n"
+    "responses: [{when: '3', answer: {pass: false}}, {answer: {pass: true}}]\n"
+)
+ROWS = "".join(
+    json.dumps({"country": f"land {number}", "capital": "Oslo"}) + "\n" for number in range(150)
+)
+
+
+def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set all numbers from which on a file is long to small ones."""
+    for module, name, number in (
+        (expansion, "_MOST_AT_ONCE", 50),
+        (kept, "KEPT_AT_ONCE", 50),
+        (case_chunks, "MAX_PART", 8),
+        (case_files, "MAX_PART", 8),
+        (case_files, "_AT_ONCE", 8),
+        (cell_batches, "FEW", 50),
+        (digest_set, "_FEW", 10),
+        (digest_set, "_BUCKET_BITS", 6),
+        (run_plans, "BATCH", 30),
+        (run_plans, "LONGEST", 30),
+        (stats, "_MANY", 0),
+    ):
+        monkeypatch.setattr(module, name, number)
