@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,12 +86,12 @@ def test_traits_are_those_of_the_cases(
 ) -> None:
     chance = random.Random(1)
     plain = [
-        replace(case_of(number, chance), temperature=0.5, judged_by=("checks",))
+        case_of(number, chance)._replace(temperature=0.5, judged_by=("checks",))
         for number in range(200)
     ]
     finder = CaseFinder(store)
     assert finder.find_traits(stored(store, CaseFile(tuple(plain)))) == (False, False)
-    plain[170] = replace(plain[170], temperature=temperature, judged_by=judged_by)
+    plain[170] = plain[170]._replace(temperature=temperature, judged_by=judged_by)
     expected = "models" in judged_by, temperature is None
     assert finder.find_traits(CaseFile(tuple(plain))) == expected
     assert finder.find_traits(stored(store, CaseFile(tuple(plain)))) == expected
@@ -102,7 +101,7 @@ def test_few_nodes_are_decoded_to_find_a_case(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = tuple(case_of(number, random.Random(number)) for number in range(300))
-    cases = tuple(replace(case, key=f"{n:016x}", row=f"r{n}") for n, case in enumerate(cases))
+    cases = tuple(case._replace(key=f"{n:016x}", row=f"r{n}") for n, case in enumerate(cases))
     file = stored(store, CaseFile(cases))
     finder = CaseFinder(store)
     assert list(finder.find(file, {"r7"})) == [cases[7]]
@@ -127,7 +126,7 @@ def test_long_files_are_equal_when_all_their_cases_are(store: Store, seed: int) 
     number = chance.randrange(200)
     one = stored(store, CaseFile(tuple(cases)))
     assert one == stored(store, CaseFile(tuple(cases), code=()))
-    other[number] = replace(other[number], seed=7)
+    other[number] = other[number]._replace(seed=7)
     assert one.cases != stored(store, CaseFile(tuple(other))).cases
     other = [*cases]
     other.insert(chance.randrange(200), other.pop(number))
