@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from evalstore.values import Json, Question, Reply, Usage, Verdict, Word
@@ -105,8 +105,7 @@ class Vote(NamedTuple):
     """Whether the vote is a person's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """One cell of a run or of the workspace: a case, a system prompt, a candidate."""
 
     file: str
@@ -124,7 +123,7 @@ class Result:
     score: float | None
     sessions: tuple[str, ...]
     evaluations: tuple[str, ...]
-    required_answers: int = field(default=1, metadata={"json_name": "wanted"})
+    required_answers: int = 1
     """The number of answers required."""
     conversations: tuple[str, ...] = ()
     """The test versions of a case that is not one conversation held once; else empty."""

@@ -111,8 +111,10 @@ class CostReader:
     ) -> None:
         """`convert` makes an amount of the currency of USD at a time."""
         self._convert = convert
-        self._evaluators = store.load_all("evaluator")
-        self._models = store.load_all("model")
+        evaluators, models = store.load_all("evaluator"), store.load_all("model")
+        self._models = {id: content.get("model") for id, content in evaluators.items()}
+        """The models of evaluators; checks and people have none."""
+        self._free = {id for id, content in models.items() if content["provider"] in _FREE}
 
     def cost_of_answer(self, spent: Spent) -> float | None:
         """Return the cost of an answer in the currency; None if it is unknown."""
@@ -120,11 +122,9 @@ class CostReader:
 
     def cost_of_judgement(self, cost: JudgingCost) -> float | None:
         """Return the cost of a judgement in the currency; None if it is unknown."""
-        model = self._evaluators.get(cost.evaluator, {}).get("model")  # checks and people have none
-        return self._cost(cost.usd, cost.started, model)
+        return self._cost(cost.usd, cost.started, self._models.get(cost.evaluator))
 
     def _cost(self, usd: float | None, at: int, model: str | None) -> float | None:
         if usd is not None:
             return self._convert(usd, at)
-        is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
-        return 0.0 if is_free else None
+        return 0.0 if model is None or model in self._free else None
