@@ -103,8 +103,8 @@ class VersionReader:
         contents: dict[str, Json] = {}
         for versions in self._fresh:
             if versions:  # usually all are stored
-                found = (id for id in ids if id in versions and id not in contents)
-                contents |= {id: json.loads(versions[id][1]) for id in found}
+                found = {id: versions[id] for id in ids if id in versions and id not in contents}
+                contents |= {id: json.loads(fresh[1]) for id, fresh in found.items()}
         return contents
 
 
