@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from benches.table import Figure, figure
@@ -85,8 +84,7 @@ def _side(shape: _Shape, source: random.Random) -> list[Result]:
         share = _share(source.gauss(_EASE, _SPREAD))
         for row in range(shape.rows):
             for model in range(shape.models):
-                place = replace(
-                    _RESULT,
+                place = _RESULT._replace(
                     file=f"{file}.md",
                     row=str(row),
                     key=str(row),

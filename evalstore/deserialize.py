@@ -213,11 +213,7 @@ def restore_reply(content: Description) -> Reply:
     """Restore a turn of an answer from its description."""
     return Reply(
         text=content.get("text"),
-        tool_calls=tuple(
-            [ToolCall(call["name"], call["arguments"]) for call in content["toolCalls"]]
-        )
-        if "toolCalls" in content
-        else (),
+        tool_calls=restore_calls(content),
         finish_reason=content.get("finishReason"),
         refusal=content.get("refusal"),
         usage=_restore_usage(content.get("usage")),
@@ -225,6 +221,13 @@ def restore_reply(content: Description) -> Reply:
         request_id=content.get("requestId"),
         latency=content.get("latency", 0.0),
     )
+
+
+def restore_calls(content: Description) -> tuple[ToolCall, ...]:
+    """Restore the tool calls of a turn from its description."""
+    if "toolCalls" not in content:
+        return ()
+    return tuple([ToolCall(call["name"], call["arguments"]) for call in content["toolCalls"]])
 
 
 def _restore_usage(content: Description | None) -> Usage:

@@ -115,8 +115,7 @@ class KnownCosts:
     """By id of a session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """One cell of a run or of the workspace: a case, a system prompt, a candidate."""
 
     file: str
@@ -134,7 +133,7 @@ class Result:
     score: float | None
     sessions: tuple[str, ...]
     evaluations: tuple[str, ...]
-    required_answers: int = field(default=1, metadata={"json_name": "wanted"})
+    required_answers: int = 1
     """The number of answers required."""
     conversations: tuple[str, ...] = ()
     """The test versions of a case that is not one conversation held once; else empty."""

@@ -333,6 +333,10 @@ class Usage:
     """How many of the output tokens were reasoning."""
 
 
+CUT = ("length", "max_tokens")
+"""Why an answer ended, in the words of providers, when a token limit cut it off."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a model answered to one request."""
@@ -356,4 +360,4 @@ class Reply:
     @property
     def is_cut(self) -> bool:
         """Return whether a token limit cut the answer off."""
-        return self.finish_reason in ("length", "max_tokens")
+        return self.finish_reason in CUT

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from evalstore.checks.base import CheckType
@@ -61,5 +60,7 @@ def is_installed(package: str) -> bool:
 
 @cache
 def _plugged_in() -> Mapping[str, CheckType]:
+    from importlib.metadata import entry_points  # with 40 modules, for zip files and mail headers
+
     plugins = {point.name: point.load() for point in entry_points(group=GROUP)}
     return {name: kind for name, kind in plugins.items() if isinstance(kind, CheckType)}

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Protocol
 
-from evalstore.values import FilePart, Json, OutgoingMessage, Reply, Text
+from evalstore.values import CUT, FilePart, Json, OutgoingMessage, Reply, Text, ToolCall
 
 Outgoing = list[Text | FilePart]
+
+
+class ShownAnswer(Protocol):
+    """What people and judges are shown of an answer."""
+
+    @property
+    def text(self) -> str | None:
+        """Return its text."""
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Return its calls of tools."""
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Return why it ended, in the word of its provider."""
+
+    @property
+    def refusal(self) -> str | None:
+        """Return the words in which the candidate refused to answer."""
 
 
 def fill_turns(
@@ -40,7 +61,7 @@ def show_answer(answer: Reply, nonce: str = "") -> str:
     return "\n\n".join([*shown, *remarks_on(answer, nonce)])
 
 
-def remarks_on(answer: Reply, nonce: str = "") -> list[str]:
+def remarks_on(answer: ShownAnswer, nonce: str = "") -> list[str]:
     """Return remarks on an empty or incomplete answer.
 
     With a nonce, each remark contains it.
@@ -57,7 +78,7 @@ def remarks_on(answer: Reply, nonce: str = "") -> list[str]:
             if has_text
             else "There is no answer: the provider's content filter withheld it"
         )
-    if answer.is_cut:
+    if answer.finish_reason in CUT:
         remarks.append(
             "The token limit cut the answer off here"
             if has_text or answer.tool_calls or remarks

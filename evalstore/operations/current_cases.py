@@ -183,7 +183,7 @@ class _Describer:
             tags=cell.case.tags,
             word=word,
             feedback=join_feedback([vote.id for vote in result.votes], self._feedback),
-            answer="" if answer is None else answer_text(answer.reply),
+            answer="" if answer is None else answer_text(answer),
             session=session,
             reason=reason,
             can_run=_place_of(cell) in self._busy,

@@ -128,7 +128,7 @@ def follow_renames(store: Store, folder: str, was: Side, now: Side) -> Side:
     return replace(
         was,
         results=[
-            replace(result, file=names.get(result.file, result.file)) for result in was.results
+            result._replace(file=names.get(result.file, result.file)) for result in was.results
         ],
         nodes={names[path]: node for path, node in was.nodes.items()},
     )
@@ -171,7 +171,7 @@ def case_files(*sides: Side) -> dict[str, CaseFile]:
 def name_gone(comparison: Comparison) -> None:
     """Restore the real paths of files that are gone."""
     gone = (pair.was for pair in comparison.gone if pair.was)
-    comparison.gone = [Pair(replace(was, file=real_path(was.file)), None) for was in gone]
+    comparison.gone = [Pair(was._replace(file=real_path(was.file)), None) for was in gone]
 
 
 def real_path(file: str) -> str:

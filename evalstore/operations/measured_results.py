@@ -119,12 +119,16 @@ class CostReader:
         `contents` are kinds and texts by id that may not be stored yet.
         """
         self._convert = convert
-        self._evaluators = store.load_all("evaluator")
-        self._models = store.load_all("model")
-        by_kind = {"evaluator": self._evaluators, "model": self._models}
+        evaluators, models = store.load_all("evaluator"), store.load_all("model")
+        by_kind = {"evaluator": evaluators, "model": models}
         for id, (kind, text) in contents.items():
             if kind in by_kind:
                 by_kind[kind][id] = json.loads(text)
+        self._models: dict[str, str | None] = {
+            id: content.get("model") for id, content in evaluators.items()
+        }
+        """The models of evaluators; checks and people have none."""
+        self._free = {id for id, content in models.items() if content["provider"] in _FREE}
 
     def cost_of_answer(self, spent: Spent) -> float | None:
         """Return the cost of an answer in the currency; None if it is unknown."""
@@ -136,12 +140,11 @@ class CostReader:
 
     def model_of(self, evaluator: str) -> str | None:
         """Return the model version of an evaluator; None for checks and people."""
-        model: str | None = self._evaluators.get(evaluator, {}).get("model")
-        return model
+        return self._models.get(evaluator)
 
     def is_free(self, model: str | None) -> bool:
         """Return whether calls of a model version without a price cost nothing."""
-        return model is None or self._models.get(model, {}).get("provider") in _FREE
+        return model is None or model in self._free
 
     def _cost(self, usd: float | None, at: int, model: str | None) -> float | None:
         if usd is not None:

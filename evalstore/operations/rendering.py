@@ -13,7 +13,7 @@ from evalstore.judging.transcript import remarks_on
 from evalstore.values import AnswerRef, Json, Message, Part, SampleRef, Text
 
 if TYPE_CHECKING:
-    from evalstore.values import Reply
+    from evalstore.judging.transcript import ShownAnswer
 
 _LARGEST = 200_000
 """The most characters of JSON that are indented."""
@@ -48,11 +48,11 @@ def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Mess
     return (*prompt[:-1], Message("system", parts), *test[1:])
 
 
-def answer_text(reply: Reply) -> str:
+def answer_text(answer: ShownAnswer) -> str:
     """Return an answer as text, with indented JSON and remarks on why it ends."""
-    text = [pretty_json(reply.text)] if reply.text and reply.text.strip() else []
-    calls = [f"call {call.name} {_arguments(call.arguments)}" for call in reply.tool_calls]
-    return "\n\n".join([*text, *calls, *remarks_on(reply)])
+    text = [pretty_json(answer.text)] if answer.text and answer.text.strip() else []
+    calls = [f"call {call.name} {_arguments(call.arguments)}" for call in answer.tool_calls]
+    return "\n\n".join([*text, *calls, *remarks_on(answer)])
 
 
 def _arguments(value: Json) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.clock import now
@@ -173,7 +172,7 @@ def _rename(results: Iterable[Result], history: PathHistory) -> Iterator[Result]
     for result in results:
         path = history.newest_path(result.file)
         if path is not None:
-            yield result if path == result.file else replace(result, file=path)
+            yield result if path == result.file else result._replace(file=path)
 
 
 def _has_failed(result: Result) -> bool:

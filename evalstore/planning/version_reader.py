@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -53,7 +53,7 @@ class VersionReader:
         if self._fallback and not contents.keys() >= set(unique_ids):
             self._fresh = (*self._fresh, self._fallback())
             self._fallback = None
-            contents |= self._load_fresh(id for id in unique_ids if id not in contents)
+            contents |= self._load_fresh([id for id in unique_ids if id not in contents])
         return contents
 
     def require(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
@@ -99,12 +99,13 @@ class VersionReader:
     def _keep(self, kind: str, ids: list[str]) -> None:
         self._read |= dict.fromkeys(ids) | self.load(kind, ids)
 
-    def _load_fresh(self, ids: Iterable[str]) -> dict[str, Json]:
-        listed = (
-            (id, next((versions[id] for versions in self._fresh if id in versions), None))
-            for id in ids
-        )
-        return {id: json.loads(fresh[1]) for id, fresh in listed if fresh}
+    def _load_fresh(self, ids: Collection[str]) -> dict[str, Json]:
+        contents: dict[str, Json] = {}
+        for versions in self._fresh:
+            if versions:  # usually all are stored
+                found = {id: versions[id] for id in ids if id in versions and id not in contents}
+                contents |= {id: json.loads(fresh[1]) for id, fresh in found.items()}
+        return contents
 
 
 def in_batches(items: Iterable[T]) -> Iterator[list[T]]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "evalstore.providers"
 
@@ -12,4 +15,6 @@ GROUP = "evalstore.providers"
 @cache
 def plugged_in() -> Mapping[str, EntryPoint]:
     """Return the entry points by kind, without loading them."""
+    from importlib.metadata import entry_points  # with 40 modules, for zip files and mail headers
+
     return {point.name: point for point in entry_points(group=GROUP)}

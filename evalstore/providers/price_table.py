@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -48,6 +47,8 @@ class TablePrice:
 
 def find_price(kind: str, code: str) -> TablePrice | None:
     """Return the price of a model at this kind of provider; None if it is unknown, not free."""
+    from importlib.metadata import version  # with 40 modules, for zip files and mail headers
+
     entry = _find_entry(kind, code)
     if entry is None:
         return None

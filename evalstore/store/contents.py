@@ -14,9 +14,9 @@ from functools import cache
 from math import isfinite
 from typing import Any, TypeVar
 
-from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.errors import StoreError
+from evalstore.hashing import hash_content
 from evalstore.store.content_schemas import ITEMS, SHAPES, make_validator
 from evalstore.store.ids import as_digits
 from evalstore.store.table_columns import EVENTS, VERSIONS
@@ -95,7 +95,7 @@ def verify(table: str, id: str, text: Any) -> None:
     """Raise `StoreError` unless a text is the one that its id was computed from."""
     if text.__class__ is not str:
         raise damaged(table, id, "its content is not a text")
-    if hashing.hash_content(text) != id:
+    if hash_content(text) != id:
         raise damaged(table, id, "its content does not match its id")
 
 

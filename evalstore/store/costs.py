@@ -110,7 +110,7 @@ class CostQueries(Database):
                 f"{sql.feedback if feedback else 'NULL, NULL'} FROM evaluations WHERE id IN"
             )
             rows = select_each(connection, statement, evaluations)
-            return dict(_judging_cost(as_digits(id), *row) for id, *row in rows)
+            return dict(_judging_cost(*row) for row in rows)
 
     def find_evaluators(self, evaluations: Iterable[str]) -> dict[str, tuple[str, bool]]:
         """Return the evaluator of each of these evaluations, and whether it removes a label."""
@@ -188,13 +188,14 @@ def read_feedback(id: str, text: Any, content: Any) -> str | None:
 
 
 def _judging_cost(
-    id: str, started: Any, evaluator: bytes, usd: Any, *feedback: Any
+    bytes_: Any, started: Any, evaluator: Any, usd: Any, text: Any, content: Any
 ) -> tuple[str, JudgingCost]:
+    id = as_digits(bytes_)
     return id, JudgingCost(
         as_time(started, "evaluations", id),
         as_digits(evaluator),
         require_number(usd, "evaluations", id),
-        read_feedback(id, *feedback),
+        read_feedback(id, text, content),
     )
 
 

@@ -27,9 +27,9 @@ def as_bytes(value: str | None) -> bytes | None:
 
 def as_digits(value: Any) -> str:
     """Return the digits of an id of the database; raises `StoreError` when it is not an id."""
-    if value.__class__ is not bytes or len(value) != _ID_BYTES:
-        raise _no_id()
-    return str(value.hex())
+    if isinstance(value, bytes) and len(value) == _ID_BYTES:
+        return value.hex()
+    raise _no_id()
 
 
 def as_id(value: Any) -> bytes:

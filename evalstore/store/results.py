@@ -246,8 +246,9 @@ def _iterate_cells(
         for parts in store.iterate_results([entries[path] for path in batch], without):
             files = store.load_case_files({part.content["cases"] for part in parts})
             yield [
-                (batch[part.number], case_of(cell, files[part.content["cases"]].cases), cell)
+                (batch[part.number], case_of(cell, cases), cell)
                 for part in parts
+                for cases in (files[part.content["cases"]].cases,)
                 for cell in part.content["cells"]
             ]
 

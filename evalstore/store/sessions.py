@@ -25,7 +25,7 @@ from evalstore.store.leases import delete_leases, take_leases
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
 from evalstore.store.taken_work import delete_work, write_counts
 from evalstore.store.tree_nodes import NodeQueries
-from evalstore.values import Json, Reply
+from evalstore.values import Json, ToolCall
 
 
 class Label(NamedTuple):
@@ -39,9 +39,12 @@ class Label(NamedTuple):
 
 
 class StoredAnswer(NamedTuple):
-    """The last turn of a session, with the cost and the duration of all its turns."""
+    """What is shown of the last turn of a session, with what all its turns have cost."""
 
-    reply: Reply
+    text: str | None
+    tool_calls: tuple[ToolCall, ...]
+    finish_reason: str | None
+    refusal: str | None
     spent: Spent
 
 
@@ -278,7 +281,14 @@ def _note(known: dict[str, float], id: str, value: Any, table: str) -> None:
 
 
 def _answer(id: str, content: Json) -> StoredAnswer:
-    return StoredAnswer(deserialize.restore_reply(content["turns"][-1]), _spent(id, content))
+    turn = content["turns"][-1]
+    return StoredAnswer(
+        turn.get("text"),
+        deserialize.restore_calls(turn),
+        turn.get("finishReason"),
+        turn.get("refusal"),
+        _spent(id, content),
+    )
 
 
 def _spent(id: str, content: Json) -> Spent:

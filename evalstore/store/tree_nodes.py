@@ -122,11 +122,11 @@ class NodeQueries(Database):
         self, table: TableColumns, ids: Iterable[str], kind: str | None = None
     ) -> Iterator[tuple[str, Json]]:
         name = table.name
-        for id, content in self._find(table, ids):
+        for bytes_, content in self._find(table, ids):
+            id = as_digits(bytes_)
             yield id, decode_content(name, id, content, kind)
 
-    def _find(self, table: TableColumns, ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    def _find(self, table: TableColumns, ids: Iterable[str]) -> Iterator[tuple[Any, ...]]:
         statement = f"SELECT id, content FROM {table.name} WHERE id IN"
         with self._reading() as connection:
-            for id, content in select_each(connection, statement, ids):
-                yield as_digits(id), content
+            yield from select_each(connection, statement, ids)

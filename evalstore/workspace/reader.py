@@ -27,7 +27,6 @@ from evalstore.workspace.file_references import References
 from evalstore.workspace.index import INDEX, Index, IndexEntry, Stamp, is_settled
 from evalstore.workspace.model_suggestions import suggest_model
 from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, Sink, keep_after
-from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
 from evalstore.workspace.testfiles.parser import read_test
 
@@ -274,6 +273,8 @@ class _Reader:
 
     @limited_together()
     def _read_test(self, path: str, now: Stamp) -> None:
+        from evalstore.workspace.testfiles.expansion import expand_test  # for changed files alone
+
         reading, load_nodes, keep = self.reading, self._load_nodes, self._keep
         read_at = time.time_ns()
         try:

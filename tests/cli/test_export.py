@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.operations.exports import parquet
 from evalstore.operations.exports.cells import csv_cell
 from evalstore.operations.exports.columns import COLUMNS, NAMES
 from evalstore.operations.exports.formats import FORMATS
@@ -144,14 +145,45 @@ def test_the_workspace_can_be_exported(workspace: Path, evalstore: Evalstore) ->
 
 
 def test_parquet_has_the_declared_types(workspace: Path, evalstore: Evalstore) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra of 170 MB")
+    pyarrow = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra of 170 MB")
     evalstore("run")
     evalstore("export", "-o", "r.jsonl")
     assert evalstore("export", "-o", "r.parquet").exit_code == 0
-    table = parquet.read_table("r.parquet")
+    table = pyarrow.read_table("r.parquet")
     assert table.to_pylist() == rows_of()
     assert table.schema.metadata[b"evalstore.schemaVersion"] == b"1"
     assert str(table.schema.field("cost").type) == "double"
+
+
+@pytest.mark.parametrize(
+    ("limits", "groups"),
+    [
+        ({"_AT_ONCE": 1, "_IN_A_GROUP": 2}, [2, 1]),
+        ({"_AT_ONCE": 2, "_IN_A_GROUP": 1}, [2, 1]),
+        ({"_MOST_BYTES": 0}, [1, 1, 1]),
+        ({}, [3]),
+    ],
+)
+@pytest.mark.usefixtures("echo")
+def test_parquet_has_the_rows_in_groups_of_limited_size(
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+    limits: dict[str, int],
+    groups: list[int],
+) -> None:
+    pyarrow = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra of 170 MB")
+    test = ASKED.replace("Question", "{{question}}")
+    rows = "---\nreplacements: [{question: A}, {question: B}, {question: C}]\n---\n\n"
+    tree(Path(), {"tests/a.md": rows + test})
+    evalstore("run")
+    evalstore("export", "-o", "r.jsonl")
+    for name, value in limits.items():
+        monkeypatch.setattr(parquet, name, value)
+    assert evalstore("export", "-o", "r.parquet").exit_code == 0
+    file = pyarrow.ParquetFile("r.parquet")
+    sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+    assert sizes == groups
+    assert file.read().to_pylist() == rows_of()
 
 
 def test_parquet_without_pyarrow_is_refused_before_anything_is_asked(
@@ -285,6 +317,19 @@ def test_hostile_answers_come_back_as_they_are_from_json(
     data = Path("r.jsonl").read_bytes()
     assert data.count(b"\n") == 1
     assert not set(data) & set(range(0x20)) - {0x0A}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_answers_come_back_as_they_are_from_parquet(
+    echo: Echo, evalstore: Evalstore, kind: str
+) -> None:
+    pyarrow = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra of 170 MB")
+    echo.reply = lambda _text: HOSTILE[kind]
+    tree(Path.cwd(), {"tests/one.md": ASKED})
+    evalstore("run")
+    evalstore("export", "-o", "r.parquet")
+    (row,) = pyarrow.read_table("r.parquet").to_pylist()
+    assert row["answer"] == HOSTILE[kind].strip()
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

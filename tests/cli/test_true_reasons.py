@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +210,7 @@ def test_a_rule_is_not_the_reason_for_a_verdict_of_another_run(
     diff = Workspace(workspace).diff("@", "@work")
     was = diff.comparison.unchanged[0].now
     assert was
-    now = replace(was, verdict="fail" if was.verdict == "pass" else "pass")
+    now = was._replace(verdict="fail" if was.verdict == "pass" else "pass")
     diff.reasons.rules = ("all", "any")
     assert diff.reason(Pair(was, now)) == "verdict: all -> any"
     diff.reasons.earlier = {was: "0" * 64}
@@ -233,7 +232,7 @@ def test_what_waited_for_its_judge_is_judged(workspace: Path, evalstore: Evalsto
     diff = Workspace(workspace).diff("@", "@work")
     result = diff.comparison.unchanged[0].now
     assert result
-    waiting = replace(result, verdict=None, evaluations=())
+    waiting = result._replace(verdict=None, evaluations=())
     assert diff.reason(Pair(waiting, result)) == "judged"
     assert diff.reason(Pair(result, waiting)) == "not judged"
 

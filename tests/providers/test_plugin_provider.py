@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,7 +37,7 @@ class Service:
 def _plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     point = EntryPoint("oracle", f"{__name__}:Service", plugins.GROUP)
     monkeypatch.setattr(EntryPoint, "load", lambda _self: Service)
-    monkeypatch.setattr(plugins, "entry_points", lambda **_group: [point])
+    monkeypatch.setattr(metadata, "entry_points", lambda **_group: [point])
     plugins.plugged_in.cache_clear()
     yield
     plugins.plugged_in.cache_clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -167,7 +166,7 @@ def test_rows_of_a_file_that_is_compared_alone_are_a_sample_of_its_rows() -> Non
 
 def test_results_of_a_row_are_one_cluster_where_rows_are_compared() -> None:
     was = [result(row=str(n), key=str(n), model=model) for n in range(4) for model in "ab"]
-    now = [replace(each, verdict="fail") for each in was]
+    now = [each._replace(verdict="fail") for each in was]
     change = compare(was, now).change()
     assert (change.pairs, change.moved, change.p) == (8, 4, 0.125)
 
@@ -176,14 +175,14 @@ def test_a_file_with_a_single_row_has_no_rows_to_compare() -> None:
     change = compare([result(), result(model="b")], [result("fail"), result(model="b")]).change()
     assert change.finding == "the pass rate of one file changed: too few for a significance test"
     two = [result(row=name, key=name) for name in "ab"]
-    change = compare(two, [replace(two[0], verdict="fail"), two[1]]).change()
+    change = compare(two, [two[0]._replace(verdict="fail"), two[1]]).change()
     assert change.finding == "the pass rate of one row changed: too few for a significance test"
     assert compare(two, two).change().finding == "the pass rate of no row changed: not significant"
 
 
 def test_equal_parts_count_as_rows_of_a_single_file() -> None:
     rows = [result(row=str(n), key=str(n)) for n in range(6)]
-    comparison = compare(rows, [replace(row, verdict="fail") for row in rows])
+    comparison = compare(rows, [row._replace(verdict="fail") for row in rows])
     alone = comparison.change()
     comparison.equal = [EqualPart("a.md", 94, ((Counts(1, 1), 94),))]
     change = comparison.change()

@@ -11,10 +11,11 @@ import pytest
 
 from evalstore import hashing
 from evalstore.errors import STORE_UNUSABLE, StoreError
+from evalstore.operations.rendering import answer_text
 from evalstore.results import Cost, Failure, KnownCosts, Sample, Session
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.values import FileVersion, Question, Reply
+from evalstore.values import FileVersion, Question, Reply, ToolCall, Usage
 from tests.store.sessions import a_run, a_session, a_test, an_evaluation, fill, id_of, session_row
 
 ASKED = Question("a" * 32, None, "b" * 32, 0)
@@ -130,7 +131,26 @@ def test_answers_have_the_costs_and_times_that_are_found_without_them(
     ids = [id for id, _, _ in sessions]
     answers = store.find_answers(ids)
     assert {id: answer.spent for id, answer in answers.items()} == store.find_spent(ids)
-    assert [answers[id].reply for id in ids] == [turns[-1]] * 2
+    assert [answers[id].text for id in ids] == [turns[-1].text] * 2
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply("text", finish_reason="stop", usage=Usage(1, 2), resolved_model="m"),
+        Reply("begun", finish_reason="length"),
+        Reply(None, (ToolCall("call", {"a": [1]}), ToolCall("other", "x")), "tool_calls"),
+        Reply(None, refusal="No."),
+        Reply(""),
+    ],
+)
+def test_an_answer_is_shown_as_the_session_that_has_it(store: Store, reply: Reply) -> None:
+    id, session, content = session_row(Session(ASKED, (Reply("first"), reply), 1, "n"))
+    store.record({id: (session, content)})
+    found = store.find_answers([id])[id]
+    shown = (reply.text, reply.tool_calls, reply.finish_reason, reply.refusal)
+    assert found[:4] == shown
+    assert answer_text(found) == answer_text(reply)
 
 
 def test_samples_and_votes_have_the_costs_that_are_found_alone(store: Store) -> None:

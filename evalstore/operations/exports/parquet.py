@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.exports.columns import COLUMNS, SCHEMA_VERSION, Row
+from evalstore.operations.exports.columns import COLUMNS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from evalstore.operations.exports.rows import Export
     from evalstore.operations.exports.writers import ByteWriter
 
-_AT_ONCE = 5_000
-"""Rows of a group, which are in memory together."""
+_AT_ONCE = 500
+"""Rows that are in memory together before they are encoded."""
+_IN_A_GROUP = 5_000
+"""Rows of a group of the file."""
 _MOST_BYTES = 64 * 2**20
-"""Bytes of text after which a group is written, however few rows it has."""
+"""Bytes of text after which a batch and a group end, however few rows they have."""
 
 
 def require_pyarrow(format: str = "Parquet") -> None:
@@ -36,10 +38,7 @@ def read_table(export: Export) -> Any:
     import pyarrow as arrow
 
     schema = _make_schema()
-    batches = []
-    while rows := _take_group(export):
-        batches.append(_make_batch(rows, schema))
-    return arrow.Table.from_batches(batches, schema)
+    return arrow.Table.from_batches(_read_batches(export, schema), schema)
 
 
 def write_parquet(export: Export, file: ByteWriter) -> None:
@@ -48,8 +47,8 @@ def write_parquet(export: Export, file: ByteWriter) -> None:
 
     schema = _make_schema()
     with parquet.ParquetWriter(file, schema) as writer:
-        while rows := _take_group(export):
-            writer.write_batch(_make_batch(rows, schema))
+        for group in _read_groups(export, schema):
+            writer.write_table(group)
 
 
 def _make_schema() -> Any:
@@ -68,18 +67,32 @@ def _make_schema() -> Any:
     )
 
 
-def _make_batch(rows: Sequence[Row], schema: Any) -> Any:
-    """Return rows as a `pyarrow.RecordBatch`; they have all columns, in their order."""
+def _read_groups(export: Export, schema: Any) -> Iterator[Any]:
+    """Yield the rows as a `pyarrow.Table` for each group of the file."""
     import pyarrow as arrow
 
-    columns = zip(*(row.values() for row in rows), strict=True)
-    return arrow.RecordBatch.from_arrays(
-        [arrow.array(values, field.type) for values, field in zip(columns, schema, strict=True)],
-        schema=schema,
-    )
+    group: list[Any] = []
+    rows = size = 0
+    for batch in _read_batches(export, schema):
+        group.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _IN_A_GROUP or size > _MOST_BYTES:
+            yield arrow.Table.from_batches(group, schema)
+            group, rows, size = [], 0, 0
+    if group:
+        yield arrow.Table.from_batches(group, schema)
 
 
-def _take_group(export: Export) -> list[dict[str, Any]]:
+def _read_batches(export: Export, schema: Any) -> Iterator[Any]:
+    """Yield the rows as `pyarrow.RecordBatch`es."""
+    import pyarrow as arrow
+
+    type = arrow.struct(schema)
+    while rows := _take_rows(export):
+        yield arrow.RecordBatch.from_struct_array(arrow.array(rows, type))
+
+
+def _take_rows(export: Export) -> list[dict[str, Any]]:
     """Return the next rows: many short ones, or few long ones."""
     rows: list[dict[str, Any]] = []
     size = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
+    from evalstore.store.costs import Spent
     from evalstore.values import Case
 
 _AT_ONCE = 500
@@ -65,11 +66,11 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
         questions = read_last_messages(
             project.versions.load("test", [cell.test for cell, _ in batch])
         )
+        costs = {id: prices.cost_of_answer(spending) for id, spending in spent.items()}
+        judging_costs = {id: prices.cost_of_judgement(cost) for id, cost in judgements.items()}
         feedback = {id: cost.feedback for id, cost in judgements.items() if cost.feedback}
         names = name_prompts_of_cases(project, (case for _, case in batch))
         for cell, case in batch:
-            spendings = [spent[id] for id in cell.sessions if id in spent]
-            judged = [judgements[id] for id in cell.evaluations if id in judgements]
             answer = answers.get(cell.sessions[0]) if cell.sessions else None
             yield {
                 "schemaVersion": SCHEMA_VERSION,
@@ -84,13 +85,13 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
                 "verdict": cell.word,
                 "score": cell.score,
                 "feedback": join_feedback(cell.evaluations, feedback),
-                "answer": None if answer is None else answer_text(answer.reply),
+                "answer": None if answer is None else answer_text(answer),
                 "attempts": cell.required_answers,
                 "answers": len(cell.sessions),
                 "judgements": len(cell.evaluations),
-                "cost": _sum_costs([prices.cost_of_answer(spending) for spending in spendings]),
-                "judgingCost": _sum_costs([prices.cost_of_judgement(each) for each in judged]),
-                "latency": _mean([spending.seconds for spending in spendings]),
+                "cost": _sum_costs(cell.sessions, costs),
+                "judgingCost": _sum_costs(cell.evaluations, judging_costs),
+                "latency": _mean_seconds(cell.sessions, spent),
                 "test": cell.test,
                 "evaluation": cell.evaluation,
                 "sessions": list(cell.sessions),
@@ -99,17 +100,19 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
             }
 
 
-def _sum_costs(costs: Iterable[float | None]) -> float | None:
-    """Return the cost of calls; None if the price of one is not known."""
+def _sum_costs(ids: Iterable[str], costs: Mapping[str, float | None]) -> float | None:
+    """Return the cost of those of these calls that are stored; None if one is not known."""
     total = 0.0
-    for cost in costs:
+    for id in ids:
+        cost = costs.get(id, 0.0)
         if cost is None:
             return None
         total += cost
     return round(total, 8) if total else 0.0
 
 
-def _mean(durations: Iterable[float | None]) -> float | None:
-    """Return the mean duration of calls; None if no duration is known."""
+def _mean_seconds(ids: Iterable[str], spent: Mapping[str, Spent]) -> float | None:
+    """Return the mean duration of those of these sessions that is known; None if none is."""
+    durations = [spent[id].seconds for id in ids if id in spent]
     known = [seconds for seconds in durations if seconds is not None]
     return round(sum(known) / len(known), 6) if known else None

@@ -159,7 +159,7 @@ def _find_broken(
 
 def _newest_cell(history: PathHistory, result: Result) -> CellKey:
     """Return the place of a result under the newest path of its file."""
-    return cell_of(replace(result, file=history.newest_path(result.file) or result.file))
+    return cell_of(result._replace(file=history.newest_path(result.file) or result.file))
 
 
 def _has_several_prompts(store: Store, run: Run, file: str) -> bool:

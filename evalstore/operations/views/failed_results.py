@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
@@ -55,7 +54,7 @@ def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> s
 
 def mark_failed(result: Result, failed: Collection[Place]) -> Result:
     """Return the result, with a mark if a call for it failed."""
-    return replace(result, has_failed=True) if failed and place_of(result) in failed else result
+    return result._replace(has_failed=True) if failed and place_of(result) in failed else result
 
 
 def find_failed(store: Store, run: Run) -> set[Place]:

@@ -32,6 +32,11 @@ def read_last_messages(contents: Mapping[str, Json]) -> dict[str, str]:
     for id, content in contents.items():
         for message in reversed(content.get("messages", ())):
             if message["role"] == "user" and not message.get("filled"):
-                messages[id] = text_of(deserialize.restore_parts(message.get("content", ())))
+                messages[id] = _text_of(message.get("content", ""))
                 break
     return messages
+
+
+def _text_of(content: Json) -> str:
+    """Return a stored message as text; most are one text."""
+    return content if isinstance(content, str) else text_of(deserialize.restore_parts(content))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -160,7 +160,7 @@ class _Search:
                     self.is_cut = True
                     return
                 cells[leaf] = self._read(path, leaf, result)
-            index = CellIndex((replace(cell, file=result.file), case) for cell, case in cells[leaf])
+            index = CellIndex((cell._replace(file=result.file), case) for cell, case in cells[leaf])
             match = index.find(result, prompts)
             if match is None:
                 continue
