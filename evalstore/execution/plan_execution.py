@@ -146,13 +146,15 @@ class PlanExecution:
 
     async def _claim(self, items: Sequence[Item]) -> list[Job]:
         """Claim items; returns jobs for those that are open and that no other run works on."""
+        # While the answer of the store is on its way, the process may sleep and lose the items.
+        sleeps = self._leases.count_sleeps()
         claimed = await self._resources.sharing.claim(items)
         self._resources.contents.add(claimed.contents)
         self._read_evaluations(item for item in claimed.items if isinstance(item, PlannedAsk))
         jobs: list[Job] = []
         for item in claimed.items:
             self._progress.begin(lease_key_of(item), item.count)
-            jobs += [self._leases.job(item)] * item.count
+            jobs += [self._leases.job(item, sleeps=sleeps)] * item.count
             if isinstance(item, PlannedJudgement):
                 self._judgements.add(item)
         for key in claimed.done:

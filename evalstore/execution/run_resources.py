@@ -75,9 +75,13 @@ class JobLeases:
         self._asked_at = 0
         """The number of sleeps when it was last called."""
 
-    def job(self, item: Item, session: Session | None = None) -> Job:
-        """Return a job for an item that has just been claimed."""
-        return Job(item, self._sharing.presence.count_sleeps(), session)
+    def count_sleeps(self) -> int:
+        """Return how often this process has slept; call it before items are claimed."""
+        return self._sharing.presence.count_sleeps()
+
+    def job(self, item: Item, session: Session | None = None, sleeps: int | None = None) -> Job:
+        """Return a job for an item, which was claimed after so many sleeps, or just now."""
+        return Job(item, self.count_sleeps() if sleeps is None else sleeps, session)
 
     def enter(self, job: Job) -> None:
         """Set the job of the current task."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,7 +13,9 @@ from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Limits
 from evalstore.execution.run_share import ENDED, ShareWriter
 from evalstore.execution.shared_work import SharedWork
+from evalstore.execution.work_sharing import Claim, Item, WorkSharing
 from evalstore.store import Store
+from evalstore.store.leases import remove_runner
 from evalstore.store.shared_runs import ABANDONED_SECONDS
 from evalstore.values import Reply, Request
 from tests.execution.test_executor import Lab
@@ -92,3 +96,29 @@ def test_what_others_do_is_progress_but_not_what_they_had_done_before(
     asyncio.run(take_part())
     others = 7 - before
     assert lab.seen == [("asked", 1), ("asked", others), ("judged", 2 * others)]
+
+
+def test_what_was_lost_while_the_answer_of_the_store_was_on_its_way_is_not_asked(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Lab(store)
+    lab.add()
+    others = Lab(store, files=lab.files)
+    claim = WorkSharing.claim
+
+    async def claim_slowly(sharing: WorkSharing, items: Sequence[Item]) -> Claim:
+        claimed = await claim(sharing, items)
+        if not lab.suspended:
+            lab.suspended = 100.0
+            with store.writing() as connection:
+                remove_runner(connection, sharing.runner)
+            other = threading.Thread(target=others.run)
+            other.start()
+            other.join()
+        return claimed
+
+    monkeypatch.setattr(WorkSharing, "claim", claim_slowly)
+    lab.run()
+    assert (len(others.asked), len(others.judged)) == (1, 1)
+    assert (lab.asked, lab.judged) == ([], [])
+    assert lab.is_done()
