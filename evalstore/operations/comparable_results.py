@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from evalstore.operations.diff_sides import Side
     from evalstore.planning.selection import Selection
     from evalstore.results import Result
     from evalstore.store.case_finder import CaseFinder
-    from evalstore.values import Case
+    from evalstore.values import Case, CaseFile
 
 
-def comparable(side: Side, other: Side, selection: Selection, finder: CaseFinder) -> list[Result]:
+class ComparedSide(Protocol):
+    """What is looked at of a side of a comparison; `diff_sides.Side` says what it means."""
+
+    results: list[Result]
+    nodes: dict[str, str]
+    files: dict[str, CaseFile]
+    models: set[str] | None
+
+
+def comparable(
+    side: ComparedSide, other: ComparedSide, selection: Selection, finder: CaseFinder
+) -> list[Result]:
     """Return the selected results of a side, without cases that the other side did not run.
 
     Results with a system prompt that the case had not on the other side stay: it is new or gone.
