@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 
 from evalstore.display import safe
+from evalstore.operations.views.case_window import place_window
 from evalstore.operations.views.styled_text import StyledLine, text_lines
 from evalstore.results import Result
 from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts, head_lines
@@ -157,7 +158,8 @@ class AnswerPage(DatedPage):
         """Read again; the case may have other labels, and in the workspace answers, by now."""
         cases = self.navigator.cases
         if cases.run is None:
-            self.fetch(lambda: self.source.cases(None), self._show_cases, group="cases")
+            window = place_window({(row.file, row.row) for row in self.navigator.listed})
+            self.fetch(lambda: self.source.cases(None, window), self._show_cases, group="cases")
         else:
             show = partial(self._show_labels, cases)
             self.fetch(self.source.labels, show, group="cases")
@@ -201,7 +203,8 @@ class AnswerPage(DatedPage):
     def open_newer(self, newer: NewerRun) -> None:
         """Show the answer in a newer run."""
         show = partial(_show_newer_cases, self)
-        self.fetch(lambda: self.source.cases(newer.run), show, group="cases")
+        window = place_window({(row.file, row.row) for row in self.navigator.listed})
+        self.fetch(lambda: self.source.cases(newer.run, window), show, group="cases")
 
     def _show_explained(self, texts: AnswerTexts) -> None:
         self._texts = texts

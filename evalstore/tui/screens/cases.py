@@ -48,6 +48,7 @@ where there is room, the oldest first (✓ pass, ✗ fail), of files with up to 
 table, or at its right in a wide terminal, is the case under the cursor: the last message of the
 user, the answer of the candidate in the selected column, the verdicts on it with their feedback,
 then those on the other candidates. {panel.next} moves the focus between both.
+Of more than 200,000 results the first 10,000 cases are listed; a filter looks at all of them.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.
 
@@ -81,7 +82,6 @@ _FOOTER = (
     FooterHint("", "page.run"),
     FooterHint("", "page.save"),
 )
-
 _BINDINGS: list[BindingType] = [
     Binding("slash", "filter", "Filter", id="cases.filter"),
     Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
@@ -156,7 +156,7 @@ class CasesPage(DatedPage):
         query = self.filter.query
 
         def read() -> tuple[Cases, FilteredCases, FoundWords]:
-            cases = self.source.cases(self.revision)
+            cases = self.source.cases(self.revision, self.filter.window(query))
             filtered = FilteredCases(cases)
             return cases, filtered, self.filter.find(query, filtered.look_up)
 
@@ -165,6 +165,7 @@ class CasesPage(DatedPage):
     def show_cases(self, cases: Cases, filtered: FilteredCases, words: FoundWords) -> None:
         """Show cases that were read; say how many of those listed no longer match the filter."""
         self.listing.load(cases, filtered)
+        self.filter.read_wanted = self.reload if self.listing.is_limited else None
         self.filter.renew(filtered.look_up, words)
         self.figures.renew(cases)
         _pick(self, self._first_model)

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 
 from evalstore.operations.side_names import side_name
+from evalstore.operations.views.case_window import place_window
 from evalstore.operations.views.labels import LabelIndex
 from evalstore.tui.render.comparison import (
     ListedPair,
@@ -275,10 +276,14 @@ class ComparePage(DatedPage):
         if revision in self._cases:
             self._show_answer(self._cases[revision])
         else:
-            self.fetch(lambda: self.source.cases(revision), self._show_answer, group="cases")
+            window = place_window({listed.place[:2] for listed in self._pairs})
+            self.fetch(
+                lambda: self.source.cases(revision, window), self._show_answer, group="cases"
+            )
 
     def _show_answer(self, cases: Cases) -> None:
-        self._cases[cases.run] = cases
+        if cases.total is None:
+            self._cases[cases.run] = cases
         if self.highlighted is None:
             return
         rows = _rows_by_place(cases)

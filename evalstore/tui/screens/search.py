@@ -13,6 +13,7 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.display import plural
+from evalstore.operations.views.case_window import place_window
 from evalstore.tui.render.search import (
     HEAD_LINES,
     MATCH,
@@ -242,7 +243,11 @@ Old runs and removed cases are searched too. At most 200 texts are listed, answe
             self.notify("no recent run has this text", markup=False)
             return
         self.fetch(
-            lambda: self.source.cases(found.run), partial(self._show_answer, found), group="cases"
+            lambda: self.source.cases(
+                found.run, place_window({(found.hit.file or "", found.hit.row)})
+            ),
+            partial(self._show_answer, found),
+            group="cases",
         )
 
     def _show_answer(self, found: FoundText, cases: Cases) -> None:

@@ -70,12 +70,17 @@ class CaseListing:
     def load(self, cases: Cases, filtered: FilteredCases) -> None:
         """Take cases that were read again."""
         self.cases, self.filtered = cases, filtered
-        self.total = count_cases(cases.rows)
+        self.total = count_cases(cases.rows) if cases.total is None else cases.total
         self._matched = self.matching
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether only some of very many cases were read."""
+        return self.cases is not None and self.cases.total is not None
 
     def count_lost(self) -> int:
         """Return how many cases no longer match the filter, though they are still there."""
-        rows = self.cases.rows if self.cases else ()
+        rows = self.cases.rows if self.cases and not self.is_limited else ()
         matching = set(map(line_key, self.matching))
         return len(set(map(line_key, self._matched)) & set(map(line_key, rows)) - matching)
 
@@ -130,8 +135,11 @@ class CaseListing:
         if cursor is None:
             cursor = 1 if self.grouping and len(self.lines) > 1 else 0
         self.case_count = count_cases(rows)
-        self.only_file = only_file(row.file for row in rows)
+        is_cut = self.cases is not None and self.cases.is_cut
+        self.only_file = "" if is_cut else only_file(row.file for row in rows)
         self.verdicts = self.filtered.count(numbers, query)
+        if self.is_limited and query.is_empty and self.cases:
+            self.verdicts = self.cases.verdicts
         self.answered = self.filtered.answered(numbers)
         return cursor
 

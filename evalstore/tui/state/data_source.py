@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import CellKey, VerdictChanges
     from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.case_window import CaseWindow
     from evalstore.operations.views.cases import CaseRow, Cases, RunLine
     from evalstore.operations.views.dashboard import Dashboard
     from evalstore.operations.views.edit_place import EditPlace
@@ -93,14 +94,17 @@ class WorkspaceSource(StoredTextSource):
 
         return cases.list_runs(self.location)
 
-    def cases(self, revision: str | None) -> Cases:
-        """Return the cases of a run, or of the workspace as it is now."""
+    def cases(self, revision: str | None, window: CaseWindow | None = None) -> Cases:
+        """Return the cases of a run, or of the workspace as it is now.
+
+        With a window, only the first of very many that it wants.
+        """
         from evalstore.operations.views import cases
 
         if revision is not None:
-            return cases.cases(self.location, revision)
+            return cases.cases(self.location, revision, window)
         with self._reading_tests():
-            return cases.cases(self.location, None)
+            return cases.cases(self.location, None, window)
 
     def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
         """Return the state of the workspace; reading ends early once `go_on` returns False."""
