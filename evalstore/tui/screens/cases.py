@@ -167,6 +167,8 @@ class CasesPage(DatedPage):
         self.listing.load(cases, filtered)
         self.filter.read_wanted = self.reload if self.listing.is_limited else None
         self.filter.renew(filtered.look_up, words)
+        if typed := self.listing.filter_for_start():
+            self.filter.set(typed)
         self.figures.renew(cases)
         _pick(self, self._first_model)
         self._first_model = ""

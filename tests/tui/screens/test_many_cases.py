@@ -15,6 +15,7 @@ from evalstore.operations.views import case_window, cases
 from evalstore.tui.app import Browser
 from evalstore.tui.render.case_table import case_title
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.state.case_listing import CasePlace
 from evalstore.tui.widgets.grid import Grid
 from tests.builders import tree
 from tests.tui.driving import drive, press, screen, settled
@@ -132,3 +133,18 @@ def test_an_answer_is_opened_and_its_neighbours() -> None:
         assert "Where is the zoo?" in screen(pilot)
 
     drive(scenario, revision="@")
+
+
+@pytest.mark.parametrize(
+    "row", ["country=country 7", "country=country 77", "country=country 250", "gone"]
+)
+def test_a_case_that_is_not_among_the_first_is_looked_for(row: str) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        cast(Browser, pilot.app).show_cases("@", place=CasePlace("tests/rows.md", row))
+        await settled(pilot)
+        case = page_of(pilot).case
+        assert (case.row if case else "gone") == row
+        await filtered(pilot, "")
+        assert rows_of(pilot) == FIRST
+
+    drive(scenario)
