@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from evalstore.operations import run, run_plans, run_record, stats
+from evalstore.operations.views.dashboard import read_dashboard
 from evalstore.planning import cell_batches, settled_parts
+from evalstore.planning.options import Location
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.runs import Run
 from evalstore.store import Store, case_chunks, case_files
@@ -129,8 +131,22 @@ COMMANDS = (
 )
 
 
+def dashboard_of(root: Path) -> tuple[object, ...]:
+    """What the first screen of the browser says, which adds up all cases."""
+    seen = read_dashboard(Location(root, store=os.environ.get(STORE)))
+    assert seen.problem is None
+    return seen.rate, dict(seen.verdicts), seen.broken
+
+
 def compare(evalstore: Evalstore, root: Path) -> None:
     """Compare what commands print with the caches and without them."""
+    shown = dashboard_of(root)
+    known = root / ".evalstore/settled"
+    if known.exists():
+        known.rename(known.with_suffix(".hidden"))
+        whole = dashboard_of(root)
+        known.with_suffix(".hidden").rename(known)
+        assert shown == whole
     for command in COMMANDS:
         (root / ".evalstore/quiet.json").unlink(missing_ok=True)
         first = evalstore(*command)
@@ -140,15 +156,15 @@ def compare(evalstore: Evalstore, root: Path) -> None:
         for path in hidden:
             if path.exists():
                 path.rename(path.with_suffix(".hidden"))
-        whole = evalstore(*command)
+        uncached = evalstore(*command)
         for path in hidden:
             path.unlink(missing_ok=True)
             if path.with_suffix(".hidden").exists():
                 path.with_suffix(".hidden").rename(path)
         assert (first.exit_code, first.stdout, first.stderr) == (
-            whole.exit_code,
-            whole.stdout,
-            whole.stderr,
+            uncached.exit_code,
+            uncached.stdout,
+            uncached.stderr,
         )
         assert again.stdout == first.stdout
 
