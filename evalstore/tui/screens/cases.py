@@ -48,7 +48,6 @@ where there is room, the oldest first (✓ pass, ✗ fail), of files with up to 
 table, or at its right in a wide terminal, is the case under the cursor: the last message of the
 user, the answer of the candidate in the selected column, the verdicts on it with their feedback,
 then those on the other candidates. {panel.next} moves the focus between both.
-Of more than 200,000 results the first 10,000 cases are listed; a filter looks at all of them.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.
 
@@ -165,10 +164,7 @@ class CasesPage(DatedPage):
     def show_cases(self, cases: Cases, filtered: FilteredCases, words: FoundWords) -> None:
         """Show cases that were read; say how many of those listed no longer match the filter."""
         self.listing.load(cases, filtered)
-        self.filter.read_wanted = self.reload if self.listing.is_limited else None
-        self.filter.renew(filtered.look_up, words)
-        if typed := self.listing.filter_for_start():
-            self.filter.set(typed)
+        self.filter.load(self.listing, filtered, words, self.reload)
         self.figures.renew(cases)
         _pick(self, self._first_model)
         self._first_model = ""

@@ -13,7 +13,6 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.display import plural
-from evalstore.operations.views.case_window import place_window
 from evalstore.tui.render.search import (
     HEAD_LINES,
     MATCH,
@@ -243,9 +242,7 @@ Old runs and removed cases are searched too. At most 200 texts are listed, answe
             self.notify("no recent run has this text", markup=False)
             return
         self.fetch(
-            lambda: self.source.cases(
-                found.run, place_window({(found.hit.file or "", found.hit.row)})
-            ),
+            lambda: self.source.cases_at(found.run, {(found.hit.file or "", found.hit.row)}),
             partial(self._show_answer, found),
             group="cases",
         )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.case_window import CaseWindow
     from evalstore.tui.screens.base import Page
     from evalstore.tui.state.case_filter import FilteredCases
+    from evalstore.tui.state.case_listing import CaseListing
     from evalstore.tui.state.case_query import Query
 
 LookUp = Callable[["Query", StoreLookup], LookedUp]
@@ -178,6 +179,19 @@ class TextFilter:
             answers=lambda word: source.search_answers(word, report),
             broken=lambda: source.broken(run, lambda: report(0, 0)),
         )
+
+    def load(
+        self,
+        listing: CaseListing,
+        filtered: FilteredCases,
+        words: FoundWords,
+        read: Callable[[], None],
+    ) -> None:
+        """Take cases that were read; of very many, `read` reads those that match."""
+        self.read_wanted = read if listing.is_limited else None
+        self.renew(filtered.look_up, words)
+        if typed := listing.filter_for_start():
+            self.set(typed)
 
     def renew(self, look_up: LookUp, words: FoundWords) -> None:
         """Take what was found in cases that were read again, unless something else was typed."""

@@ -106,6 +106,12 @@ class WorkspaceSource(StoredTextSource):
         with self._reading_tests():
             return cases.cases(self.location, None, window)
 
+    def cases_at(self, revision: str | None, places: Collection[tuple[str, str]]) -> Cases:
+        """Return the same; of very many, only those at these places: files with their rows."""
+        from evalstore.operations.views.case_window import place_window
+
+        return self.cases(revision, place_window(places))
+
     def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
         """Return the state of the workspace; reading ends early once `go_on` returns False."""
         from evalstore.operations.views.dashboard import read_dashboard
