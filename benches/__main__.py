@@ -22,6 +22,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small workspaces, few runs")
     parser.add_argument("--rows", type=int, help="rows of the bench 'million'")
     parser.add_argument("--attempts", type=int, help="answers to each of these rows")
+    parser.add_argument(
+        "--server", action="store_true", help="the store of 'million' is in PostgreSQL"
+    )
     arguments = parser.parse_args()
     for name in arguments.names:
         if name not in BENCHES:
@@ -49,6 +52,7 @@ def main() -> int:
             )
         setting.many_rows = arguments.rows or setting.many_rows
         setting.many_attempts = arguments.attempts or setting.many_attempts
+        setting.on_server = arguments.server
         for name in arguments.names or [name for name in BENCHES if name not in LONG]:
             print(f"measuring {name} ...", file=sys.stderr)
             figures += BENCHES[name](setting)

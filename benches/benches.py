@@ -75,6 +75,8 @@ class Setting:
     """Rows of data with stored answers."""
     many_attempts: int = 1
     """Stored answers to each of them."""
+    on_server: bool = False
+    """Whether they are in PostgreSQL, and not in a SQLite file."""
     browsed: tuple[int, ...] = (1_000, 100_000)
     """Cases that are browsed."""
     reported: int = 10_000

@@ -22,6 +22,7 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from evalstore.operations.views.case_window import CaseWindow
     from evalstore.tui.widgets.grid import Grid
 
 _SIZE = (120, 40)
@@ -135,9 +136,9 @@ async def browse(root: Path, started: float) -> dict[str, float]:
             finally:
                 read["runs"] = time.perf_counter()
 
-        def cases(self, revision: str | None) -> Any:
+        def cases(self, revision: str | None, window: CaseWindow | None = None) -> Any:
             try:
-                return super().cases(revision)
+                return super().cases(revision, window)
             finally:
                 read["cases"] = time.perf_counter()
 

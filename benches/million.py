@@ -1,14 +1,20 @@
-"""Measures the commands in a workspace with a million rows of data, each with stored answers."""
+"""Measures the commands in a workspace with a million rows of data, each with stored answers.
+
+The store is a SQLite file, and with `--server` in PostgreSQL.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benches import rows, workspaces
 from benches.measure import KIB, Cost, program, run
 from benches.table import Figure, figure
+from tests.postgresql_server import PostgreSQLServer, running_server, why_not
 
 if TYPE_CHECKING:
     from benches.benches import Setting
@@ -28,22 +34,40 @@ _MOST_EDITED = 100_000
 
 def million(setting: Setting) -> Iterator[Figure]:
     """Each command once; several take a minute with a million rows."""
+    if not setting.on_server:
+        yield from _measure(setting, None)
+    elif reason := why_not():
+        setting.notes.append(f"million: {reason}")
+    else:
+        with running_server(fsync=True) as server:
+            yield from _measure(setting, server)
+
+
+def _measure(setting: Setting, server: PostgreSQLServer | None) -> Iterator[Figure]:
     root = setting.folder / "million"
     count, attempts = setting.many_rows, setting.many_attempts
     title = f"{count:,} rows" + (f" x {attempts}" if attempts > 1 else "")
+    title += ", PostgreSQL" if server else ""
+    url = server.url() if server else ""
+    store = ("--store", url) if url else ()
 
     def measure(
         name: str, *arguments: str, most: tuple[int | None, int | None] = _ANY
     ) -> Iterator[Figure]:
-        cost = run(program(root, *arguments))
-        print(f"  {name}: {_words(cost)}", file=sys.stderr, flush=True)
+        before = _server_seconds(server)
+        cost = run(program(root, *store, *arguments))
+        served = _server_seconds(server) - before
+        words = f"{_words(cost)}, the server {served:.1f} s CPU" if server else _words(cost)
+        print(f"  {name}: {words}", file=sys.stderr, flush=True)
+        if server:
+            yield figure("million", f"{title}: {name}: the server", served, "s")
         yield figure("million", f"{title}: {name}", cost.cpu, "s", most=most[0])
         yield figure(
             "million", f"{title}: {name}: memory", cost.memory / KIB**2, "MiB", most=most[1]
         )
 
     filling = run(
-        [sys.executable, "-m", "benches.million_store", str(root), str(count), str(attempts)]
+        [sys.executable, "-m", "benches.million_store", str(root), str(count), str(attempts), url]
     )
     setting.notes.append(f"million: the store was filled in {_words(filling)}")
     print(f"  filled: {_words(filling)}", file=sys.stderr, flush=True)
@@ -81,6 +105,15 @@ def million(setting: Setting) -> Iterator[Figure]:
     workspaces.settle()
     yield from measure("check, the instruction of all rows edited", "check")
     yield from measure("status, the instruction of all rows edited", "status")
+
+
+def _server_seconds(server: PostgreSQLServer | None) -> float:
+    """Return the CPU time of a server for connections that have ended, as Linux counts it."""
+    if server is None:
+        return 0.0
+    pid = (server.folder / "data/postmaster.pid").read_text(encoding="utf-8").split()[0]
+    values = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return sum(map(int, values[13:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _words(cost: Cost) -> str:

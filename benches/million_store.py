@@ -1,4 +1,4 @@
-"""`python -m benches.million_store ROOT ROWS ATTEMPTS`: fills a workspace and its store.
+"""`python -m benches.million_store ROOT ROWS ATTEMPTS [STORE]`: fills a workspace and its store.
 
 The workspace has one test file with so many rows of data, and each row has so many answers in the
 store, each with its judgement by the checks. They are written as a run writes them, through the
@@ -28,22 +28,22 @@ _FAILING = 50
 """One in so many answers fails."""
 
 
-def main(root: str, count: str, attempts: str) -> None:
+def main(root: str, count: str, attempts: str, store: str = "") -> None:
     """Write the workspace, read it, and store the answers."""
     folder = Path(root)
     rows.make_rows(folder, int(count))
     rows.write_question(folder)
     rows.write_settings(folder, int(attempts))
-    store_answers(folder)
+    store_answers(folder, store or None)
 
 
-def store_answers(root: Path) -> None:
+def store_answers(root: Path, store: str | None = None) -> None:
     """Store the missing answers of all cases of a workspace, and their judgements."""
     from evalstore.planning.open_project import open_project
     from evalstore.planning.options import Location, SelectionOptions
     from evalstore.planning.planner import resolve_scope
 
-    with open_project(Location(root), create=True, keep=True) as project:
+    with open_project(Location(root, store=store), create=True, keep=True) as project:
         project.store_versions()
         project.reading.save_index(project.workspace)
         cells = enumerate(resolve_scope(project, SelectionOptions()).cells)

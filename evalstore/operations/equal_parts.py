@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.store.case_finder import CaseFinder
     from evalstore.values import CaseFile
+    from evalstore.workspace.folder import WorkspaceFolder
 
 
 def find_equal_parts(
@@ -150,7 +151,11 @@ def find_parts(store: Store, leaves: Collection[str]) -> set[str]:
 
 def known_parts(project: Project) -> dict[str, SettledPart]:
     """Return the settled parts that are cached, by the node of their results."""
-    workspace = project.workspace
+    return known_parts_in(project.workspace)
+
+
+def known_parts_in(workspace: WorkspaceFolder) -> dict[str, SettledPart]:
+    """Return those that are cached in a workspace."""
     cache = read_settled_cache(workspace.private / CACHE, workspace.boundary)
     return {part.results: part for part in cache.parts.values()} if cache else {}
 

@@ -36,7 +36,7 @@ from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.planner import plan_scope, require_sound, resolve_scope
 from evalstore.planning.settled_parts import SettledParts, find_settled, long_files
-from evalstore.planning.settled_recorder import SettledRecorder
+from evalstore.planning.settled_recorder import SettledRecorder, measure_extent
 from evalstore.store.results import find_decisive, read_lines
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def run(
         clock = Clock(_latest_time(project, selection))
         started = clock()
         is_whole = only is None and not options.judge_only
-        extent = project.store.measure_extent()
+        extent = measure_extent(project, selection) if is_whole else None
         settled = find_settled(project, selection) if is_whole else SettledParts()
         scope = resolve_scope(
             project, selection, judge_only=options.judge_only, begun=started, settled=settled
@@ -149,7 +149,7 @@ def run(
         totals.add_settled()
         finished = FinishedRun(about, options, totals, outcome, origin, clock())
         recorded = record(project, finished, shared, listener.note)
-        if recorder and extent and not shared:
+        if recorder and extent:
             save_settled(recorder, extent, outcome)
         if sums and not shared:
             sums.save()

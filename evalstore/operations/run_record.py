@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import RunOptions, SelectionOptions
     from evalstore.planning.project import Project
     from evalstore.planning.settled_recorder import SettledRecorder
-    from evalstore.store.growth import Extent
+    from evalstore.store.driver import Extent
 
 
 def carry_out(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evalstore.planning.plan import Plan
+    from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.values import Case
@@ -25,12 +26,14 @@ _CELLS_AT_ONCE = 5_000
 """The number of cells that are planned together."""
 
 
-def compute_workspace(project: Project) -> Iterator[tuple[Plan, list[CellResult]]]:
-    """Yield the results of all cases in batches with their plans, by file and row.
+def compute_workspace(
+    project: Project, scope: Scope | None = None
+) -> Iterator[tuple[Plan, list[CellResult]]]:
+    """Yield the results of all cases, or of a scope, in batches with their plans, by file and row.
 
     The plan of a batch is dropped before the next is made, so that many cases need little memory.
     """
-    scope = resolve_scope(project, SelectionOptions())
+    scope = scope or resolve_scope(project, SelectionOptions())
     cells = take_out(scope.cells)
     while batch := list(islice(cells, _CELLS_AT_ONCE)):
         plan = plan_cells(project, scope, batch)

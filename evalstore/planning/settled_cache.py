@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
 from evalstore.files.digest_file import DigestFile, read_digest_file
-from evalstore.store.growth import Extent
 from evalstore.values import Verdict
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.files.access import Boundary
+    from evalstore.store.driver import Extent
 
 CACHE = "settled"
 """The name of its file."""
@@ -74,7 +74,7 @@ class SettledCache:
     """The settled parts, and how far the store reached when they were."""
 
     identity: Sequence[Any]
-    """Names the file of the store, as `Database.file` does."""
+    """Names the file of the store, as `Database.file` does; empty for one on a server."""
     extent: Extent
     parts: dict[tuple[str, str], SettledPart]
 
@@ -102,7 +102,7 @@ def read_settled_cache(path: Path, boundary: Boundary) -> SettledCache | None:
             SettledPart(**dict(zip(_FIELDS, values, strict=True)), questions=questions)
             for values, questions in zip(header["parts"], file.digests, strict=True)
         ]
-        extent = Extent(*header["extent"])
+        extent = tuple(header["extent"])
         return SettledCache(header["store"], extent, {part.key: part for part in parts})
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -94,10 +94,9 @@ class SettledParts:
 def can_settle(project: Project, selection: SelectionOptions) -> bool:
     """Return whether parts of files are settled for a command.
 
-    Its plan is that of all cases, whatever the time is, and the store tells what is new in it.
+    Its plan is that of all cases, whatever the time is.
     """
-    is_of_all = selection == SelectionOptions() and project.settings.max_age is None
-    return is_of_all and project.store.file is not None
+    return selection == SelectionOptions() and project.settings.max_age is None
 
 
 def long_files(project: Project) -> dict[str, CaseFile]:

@@ -19,10 +19,20 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.planning.results import CellResult
     from evalstore.store.case_files import CasePart
-    from evalstore.store.growth import Extent
+    from evalstore.store.driver import Extent
     from evalstore.values import Verdict
 
 _NONE = Counts()
+
+
+def measure_extent(project: Project, selection: SelectionOptions) -> Extent | None:
+    """Return how far the store reaches before a command is planned.
+
+    None where no parts are recorded, and for a store that cannot tell what is new in it.
+    """
+    if can_settle(project, selection) and long_files(project):
+        return project.store.measure_extent()
+    return None
 
 
 class SettledRecorder:
@@ -107,15 +117,15 @@ class SettledRecorder:
             return
         store, workspace = self._project.store, self._project.workspace
         after = store.measure_extent()
-        if after is None or store.file is None:
+        if after is None:
             return
-        grown = (after.sessions - before.sessions, after.evaluations - before.evaluations)
-        extent = after if grown == self._stored else before
-        parts = {part.key: part for part in (*self._settled, *self._finished)}
+        grown = store.count_added(before, after)
         path = workspace.private / CACHE
-        if not self._finished and extent == before and path.exists():
+        if not self._finished and grown == (0, 0) and path.exists():
             return
-        SettledCache(store.file, extent, parts).write(path)
+        parts = {part.key: part for part in (*self._settled, *self._finished)}
+        extent = after if grown == self._stored else before
+        SettledCache(store.file or (), extent, parts).write(path)
 
 
 class _PartSums:

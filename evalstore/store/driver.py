@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from evalstore.store.table_columns import TableColumns
 
 T = TypeVar("T")
+Extent = tuple[int | str, ...]
+"""How far a store reached at a moment, as its database says it; only `Growth` reads it."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Dialect:
     """The feedback of a judgement as two columns: itself, or the content that has it."""
     newest_first: str
     """The order in which the rows of a table were stored, newest first."""
-    commit_number: str | None
-    """The number of a row, larger than those of all rows committed before; None if it has none."""
+    growth: Growth
+    """Finds the rows that are new."""
     for_update: str
     """The end of a query whose rows others cannot change until the transaction ends."""
     skip_locked: str
@@ -52,6 +54,22 @@ class Dialect:
     """The time by the clock of the database, in microseconds since 1970."""
     joined_ids: str
     """The columns of a query for `as_joined`: the number of the ids, and the ids as one text."""
+
+
+class Growth(Protocol):
+    """What a database knows of the rows that were added to a table after a moment."""
+
+    def measure(self, connection: Connection) -> Extent | None:
+        """Return how far a store reaches, in a transaction that writes; None if it cannot tell."""
+
+    def has_had(self, connection: Connection, extent: Extent) -> bool:
+        """Return whether the store of a connection, and none but it, has reached this far."""
+
+    def count(self, connection: Connection, table: str, before: Extent, after: Extent) -> int:
+        """Return how many rows were added to a table from one moment to a later one, at least."""
+
+    def condition(self, table: str, since: Extent) -> tuple[str, tuple[int | str, ...]]:
+        """Return the condition for the rows that were added since, and its parameters."""
 
 
 class ResultRows(Protocol):

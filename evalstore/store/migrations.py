@@ -18,9 +18,9 @@ from evalstore.store.table_columns import MIGRATION, STATEMENTS
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest migration; a test compares it with the folder of migrations."""
-KNOWN = ("0001", "0002", "0003", "0004")
+KNOWN = ("0001", "0002", "0003", "0004", "0005")
 """All migrations of this program, oldest first."""
 
 

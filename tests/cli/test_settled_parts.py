@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
-import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalstore.operations import run, run_record
+from evalstore.operations.views.dashboard import read_dashboard
 from evalstore.planning import settled_parts
+from evalstore.planning.options import Location
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.runs import Run
+from evalstore.store import Store
+from evalstore.store.location import read_location
 from evalstore.values import Json
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.long_files import treat_as_long
-from tests.postgresql_server import PostgreSQLServer
 
 pytestmark = pytest.mark.extended
 
@@ -43,11 +47,27 @@ FILES = {
 ROWS = [{"country": f"country {number}", "capital": "Oslo 1"} for number in range(200)]
 
 
+STORE = "EVALSTORE_STORE"
+"""The variable with the address of a store on a server."""
+_copies = count()
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with a file of hundreds of rows, which is treated as one of very many."""
+    return make_place(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def any_place(place: Path, store_url: str | None) -> Path:
+    """The same with a store in a file, and with one in PostgreSQL."""
+    del store_url  # commands take it from the environment
+    return place
+
+
+def make_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     treat_as_long(monkeypatch)
-    root = tree(tmp_path / "ws", FILES)
+    root = tree(folder / "ws", FILES)
     write_rows(root, ROWS)
     monkeypatch.chdir(root)
     return root
@@ -79,9 +99,9 @@ def forget(root: Path) -> None:
 
 def results_of(root: Path) -> list[str]:
     """The roots of the results of all runs, the newest first."""
-    with closing(sqlite3.connect(root / ".evalstore/store.db")) as raw:
-        rows = raw.execute("SELECT content FROM runs ORDER BY started DESC").fetchall()
-    return [json.loads(content)["results"] for (content,) in rows]
+    place = os.environ.get(STORE) or str(root / ".evalstore/store.db")
+    with closing(Store.open(read_location(place))) as store:
+        return [run.results for run in store.find_runs()]
 
 
 COMMANDS = (
@@ -96,8 +116,22 @@ COMMANDS = (
 )
 
 
+def dashboard_of(root: Path) -> tuple[object, ...]:
+    """What the first screen of the browser says, which adds up all cases."""
+    seen = read_dashboard(Location(root, store=os.environ.get(STORE)))
+    assert seen.problem is None
+    return seen.rate, dict(seen.verdicts), seen.broken
+
+
 def compare(evalstore: Evalstore, root: Path) -> None:
     """Compare what commands print with the caches and without them."""
+    shown = dashboard_of(root)
+    known = root / ".evalstore/settled"
+    if known.exists():
+        known.rename(known.with_suffix(".hidden"))
+        whole = dashboard_of(root)
+        known.with_suffix(".hidden").rename(known)
+        assert shown == whole
     for command in COMMANDS:
         (root / ".evalstore/quiet.json").unlink(missing_ok=True)
         first = evalstore(*command)
@@ -107,15 +141,15 @@ def compare(evalstore: Evalstore, root: Path) -> None:
         for path in hidden:
             if path.exists():
                 path.rename(path.with_suffix(".hidden"))
-        whole = evalstore(*command)
+        uncached = evalstore(*command)
         for path in hidden:
             path.unlink(missing_ok=True)
             if path.with_suffix(".hidden").exists():
                 path.with_suffix(".hidden").rename(path)
         assert (first.exit_code, first.stdout, first.stderr) == (
-            whole.exit_code,
-            whole.stdout,
-            whole.stderr,
+            uncached.exit_code,
+            uncached.stdout,
+            uncached.stderr,
         )
         assert again.stdout == first.stdout
 
@@ -126,16 +160,21 @@ def run_both(evalstore: Evalstore, root: Path, monkeypatch: pytest.MonkeyPatch) 
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(root, copy)
     forget(copy)
-    monkeypatch.chdir(copy)
-    whole = evalstore("run", "--yes", "--json", "--fail-on", "none")
-    monkeypatch.chdir(root)
+    with monkeypatch.context() as there:
+        there.chdir(copy)
+        if url := os.environ.get(STORE):
+            there.setenv(STORE, f"{url}_{next(_copies)}")
+            merged = evalstore("merge", url)
+            assert merged.exit_code == 0, merged
+        whole = evalstore("run", "--yes", "--json", "--fail-on", "none")
+        same = results_of(copy)[0]
     ran = evalstore("run", "--yes", "--json", "--fail-on", "none")
     assert (ran.exit_code, whole.exit_code) == (0, 0), whole
     reports = [json.loads(each.stdout) for each in (ran, whole)]
     actual, expected = map(without_ids, reports)
     assert actual == expected
     if not (expected["asked"] or expected["judged"]):
-        assert results_of(root)[0] == results_of(copy)[0]
+        assert results_of(root)[0] == same
     return actual, results_of(root)[0]
 
 
@@ -147,22 +186,22 @@ def without_ids(report: Json) -> Json:
 
 
 def test_a_run_after_a_run_plans_no_settled_part(
-    place: Path, evalstore: Evalstore, found: list[int], monkeypatch: pytest.MonkeyPatch
+    any_place: Path, evalstore: Evalstore, found: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (
         json.loads(evalstore("run", "--yes", "--json", "--fail-on", "none").stdout)["asked"] == 201
     )
     for _ in range(2):
         found.clear()
-        report, _ = run_both(evalstore, place, monkeypatch)
+        report, _ = run_both(evalstore, any_place, monkeypatch)
         assert (report["asked"], report["judged"], report["reused"]) == (0, 0, 201)
         assert found[-1] > 2
-    assert len(set(results_of(place))) == 1
-    compare(evalstore, place)
+    assert len(set(results_of(any_place))) == 1
+    compare(evalstore, any_place)
 
 
 def test_a_settled_part_is_planned_again_when_an_answer_of_it_is_new(
-    place: Path, evalstore: Evalstore, found: list[int], monkeypatch: pytest.MonkeyPatch
+    any_place: Path, evalstore: Evalstore, found: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evalstore("run", "--yes", "--fail-on", "none")
     evalstore("status")
@@ -170,14 +209,14 @@ def test_a_settled_part_is_planned_again_when_an_answer_of_it_is_new(
     row = "tests/rows.md::country=country 7"
     again = evalstore("run", row, "--yes", "--fail-on", "none", "--refresh")
     assert "1 new answer" in again.stdout, again
-    report, _ = run_both(evalstore, place, monkeypatch)
+    report, _ = run_both(evalstore, any_place, monkeypatch)
     assert report["reused"] == 201
     assert 0 < found[-1] < before
     labelled = evalstore("label", row, "fail")
     assert labelled.exit_code == 0, labelled
-    compare(evalstore, place)
-    run_both(evalstore, place, monkeypatch)
-    compare(evalstore, place)
+    compare(evalstore, any_place)
+    run_both(evalstore, any_place, monkeypatch)
+    compare(evalstore, any_place)
 
 
 @pytest.mark.parametrize(
@@ -202,29 +241,29 @@ def test_settled_parts_follow_settings(
 
 
 def test_rows_that_share_a_question_are_planned(
-    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+    any_place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two files ask the same questions, and judge the answers differently."""
     evalstore("run", "--yes", "--fail-on", "none")
-    tree(place, {"tests/same.md": TEST.replace("contains", "startsWith")})
+    tree(any_place, {"tests/same.md": TEST.replace("contains", "startsWith")})
     for _ in range(3):
-        run_both(evalstore, place, monkeypatch)
-        compare(evalstore, place)
+        run_both(evalstore, any_place, monkeypatch)
+        compare(evalstore, any_place)
 
 
 @pytest.mark.parametrize("options", [("--attempts", "1"), ("--refresh",), ("-k", "country_7")])
 def test_status_tells_outcomes_as_it_does_without_settled_parts(
-    place: Path, evalstore: Evalstore, options: tuple[str, ...]
+    any_place: Path, evalstore: Evalstore, options: tuple[str, ...]
 ) -> None:
     """A run that counts other answers has other verdicts than what is settled."""
-    tree(place, {"evalstore.yaml": "candidates: [one]\nattempts: 2\nverdict: all\n"})
+    tree(any_place, {"evalstore.yaml": "candidates: [one]\nattempts: 2\nverdict: all\n"})
     evalstore("run", "--yes", "--fail-on", "none")
     evalstore("label", "tests/rows.md::country=country 7", "pass")
-    compare(evalstore, place)
+    compare(evalstore, any_place)
     evalstore("run", "--yes", "--fail-on", "none", *options)
-    compare(evalstore, place)
+    compare(evalstore, any_place)
     evalstore("label", "tests/rows.md::country=country 7", "fail")
-    compare(evalstore, place)
+    compare(evalstore, any_place)
 
 
 def test_outcomes_are_told_when_a_newer_run_has_other_verdicts(
@@ -246,11 +285,11 @@ def test_outcomes_are_told_when_a_newer_run_has_other_verdicts(
 
 
 def test_a_label_that_another_program_gives_during_a_run_is_seen(
-    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+    any_place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = "tests/rows.md::country=country 7"
     evalstore("run", "--yes", "--fail-on", "none")
-    write_rows(place, [*ROWS[:-1], {"country": "new", "capital": "Oslo"}])
+    write_rows(any_place, [*ROWS[:-1], {"country": "new", "capital": "Oslo"}])
     record = run_record.record
 
     def label_first(*arguments: Any) -> Run:
@@ -263,31 +302,15 @@ def test_a_label_that_another_program_gives_during_a_run_is_seen(
     monkeypatch.setattr(run, "record", label_first)
     assert "1 new answer" in evalstore("run", "--yes", "--fail-on", "none").stdout
     assert failing(evalstore, row) == ["pass"]
-    run_both(evalstore, place, monkeypatch)
+    run_both(evalstore, any_place, monkeypatch)
     assert failing(evalstore, row) == ["fail"]
-    compare(evalstore, place)
+    compare(evalstore, any_place)
 
 
 def failing(evalstore: Evalstore, row: str) -> list[str]:
     """The verdicts of a row in the newest run."""
     lines = map(json.loads, evalstore("export", "@", "--format", "jsonl").stdout.splitlines())
     return [line["verdict"] for line in lines if f"{line['file']}::{line['row']}" == row]
-
-
-def test_a_store_on_a_server_has_no_settled_parts(
-    place: Path, evalstore: Evalstore, found: list[int], postgresql_server: PostgreSQLServer
-) -> None:
-    store = ("--store", postgresql_server.url())
-    row = "tests/rows.md::country=country 7"
-    first = evalstore("run", "--yes", "--fail-on", "none", *store)
-    assert "201 new answers" in first.stdout, first
-    assert evalstore("label", row, "fail", *store).exit_code == 0
-    again = json.loads(evalstore("run", "--json", "--fail-on", "none", *store).stdout)
-    assert (again["asked"], again["reused"]) == (0, 201)
-    changed = json.loads(evalstore("diff", "@~1", "@", "--json", *store).stdout)
-    assert len(changed["broke"]) == 1
-    assert not any(found)
-    assert not (place / ".evalstore/settled").exists()
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", None])
@@ -344,6 +367,19 @@ EDITS: tuple[Callable[[list[Json], random.Random], None], ...] = (
 
 @pytest.mark.parametrize("seed", range(4))
 def test_edits_of_rows_have_the_plans_they_have_without_settled_parts(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    edit_and_compare(place, evalstore, monkeypatch, seed)
+
+
+@pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
+def test_edits_of_rows_have_these_plans_on_a_server(
+    any_place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit_and_compare(any_place, evalstore, monkeypatch, 4)
+
+
+def edit_and_compare(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     chance = random.Random(seed)

@@ -1,15 +1,18 @@
-"""What a store has got since it was looked at: SQLite tells, a server does not."""
+"""What a store has got since it was looked at."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from evalstore import hashing
 from evalstore.results import Evaluation, Session
 from evalstore.store import Store
-from evalstore.store.growth import Extent
-from evalstore.store.location import read_address
+from evalstore.store.driver import Extent
+from evalstore.store.location import StoreLocation, read_address
 from evalstore.values import Question
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import a_session, an_evaluation
@@ -34,46 +37,77 @@ def extent_of(store: Store) -> Extent:
     return extent
 
 
-def test_what_is_added_is_found_by_its_question(file_store: Store, path: Path) -> None:
-    empty = extent_of(file_store)
+@pytest.fixture
+def other(store: Store, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
+    """Another store in a database of the same kind."""
+    location: StoreLocation = tmp_path / "other.db"
+    if store.is_remote:
+        server: PostgreSQLServer = request.getfixturevalue("postgresql_server")
+        location = read_address(server.url())
+    with closing(Store.open(location, create=True)) as opened:
+        yield opened
+
+
+def test_what_is_added_is_found_by_its_question(store: Store, location: StoreLocation) -> None:
+    empty = extent_of(store)
     oslo, rome = a_session(OSLO), a_session(ROME)
-    record(file_store, oslo, rome)
-    both = extent_of(file_store)
-    assert file_store.find_new_questions(empty, 10) == {id_of(OSLO), id_of(ROME)}
-    assert file_store.find_new_questions(both, 10) == set()
-    with closing(Store.open(path)) as other:
+    record(store, oslo, rome)
+    both = extent_of(store)
+    assert store.count_added(empty, both) == (2, 0)
+    assert store.find_new_questions(empty, 10) == {id_of(OSLO), id_of(ROME)}
+    assert store.find_new_questions(both, 10) == set()
+    with closing(Store.open(location)) as other:
         record(other, an_evaluation(rome[0], nonce="a label"))
-    assert file_store.find_new_questions(both, 10) == {id_of(ROME)}
-    record(file_store, a_session(PARIS))
-    assert file_store.find_new_questions(both, 10) == {id_of(ROME), id_of(PARIS)}
-    assert file_store.find_new_questions(both, 1) is None
-    assert file_store.find_new_questions(extent_of(file_store), 0) == set()
+    assert store.count_added(both, extent_of(store)) == (0, 1)
+    assert store.find_new_questions(both, 10) == {id_of(ROME)}
+    record(store, a_session(PARIS))
+    assert store.find_new_questions(both, 10) == {id_of(ROME), id_of(PARIS)}
+    assert store.find_new_questions(both, 1) is None
+    assert store.find_new_questions(extent_of(store), 0) == set()
 
 
-def test_a_judgement_of_several_answers_concerns_all_their_questions(file_store: Store) -> None:
+def test_what_is_there_already_is_not_new(store: Store) -> None:
+    record(store, a_session(OSLO))
+    before = extent_of(store)
+    record(store, a_session(OSLO))
+    assert store.count_added(before, extent_of(store)) == (0, 0)
+    assert store.find_new_questions(before, 0) == set()
+
+
+def test_a_judgement_of_several_answers_concerns_all_their_questions(store: Store) -> None:
     oslo, rome = a_session(OSLO), a_session(ROME)
-    record(file_store, oslo, rome)
-    before = extent_of(file_store)
+    record(store, oslo, rome)
+    before = extent_of(store)
     judged = Evaluation((oslo[0], rome[0]), "0" * 32, "1" * 32, "pass", 1, "n")
     id, content = hashing.identify(hashing.describe_evaluation_result(judged))
-    record(file_store, (id, judged, content))
-    assert file_store.find_new_questions(before, 10) == {id_of(OSLO), id_of(ROME)}
+    record(store, (id, judged, content))
+    assert store.find_new_questions(before, 10) == {id_of(OSLO), id_of(ROME)}
 
 
-def test_an_extent_of_another_file_tells_nothing(file_store: Store, tmp_path: Path) -> None:
-    record(file_store, a_session(OSLO))
-    with closing(Store.open(tmp_path / "other.db", create=True)) as other:
-        record(other, a_session(ROME), a_session(PARIS))
-        assert other.file != file_store.file
-        assert file_store.find_new_questions(extent_of(other), 10) is None
-        assert other.find_new_questions(extent_of(file_store), 10) is None
+def test_an_extent_of_another_store_tells_nothing(store: Store, other: Store) -> None:
+    record(store, a_session(OSLO))
+    record(other, a_session(ROME), a_session(PARIS))
+    assert store.find_new_questions(extent_of(other), 10) is None
+    assert other.find_new_questions(extent_of(store), 10) is None
 
 
-def test_a_server_does_not_tell_what_is_new(postgresql_server: PostgreSQLServer) -> None:
-    """Its transactions are committed in any order, so no number of a row tells."""
-    address = read_address(postgresql_server.url())
-    with closing(Store.open(address, create=True)) as store:
-        record(store, a_session(OSLO))
-        assert store.file is None
-        assert store.measure_extent() is None
-        assert store.find_new_questions(Extent(0, "", 0, ""), 10) is None
+@pytest.mark.parametrize(
+    "extent",
+    [(), ("x",), ("x", "y"), (1, 2), ("0" * 36, "1:1:", 0, ""), ("0" * 36, "2:1:"), (0, "", 0)],
+)
+def test_what_is_no_extent_tells_nothing(store: Store, extent: Extent) -> None:
+    assert store.find_new_questions(extent, 10) is None
+
+
+def test_an_extent_of_a_database_of_another_kind_tells_nothing(
+    store: Store, file_store: Store, pg_store: Store
+) -> None:
+    for extent in (extent_of(file_store), extent_of(pg_store)):
+        assert store.find_new_questions(extent, 10) is None
+
+
+@pytest.fixture
+def pg_store(postgresql_server: PostgreSQLServer) -> Iterator[Store]:
+    """A new store in PostgreSQL."""
+    with closing(Store.open(read_address(postgresql_server.url()), create=True)) as store:
+        yield store

@@ -66,11 +66,18 @@ def live(store: Store, leases: Leases) -> None:
     leases.leave()
 
 
+def look(store: Store, _leases: Leases) -> None:
+    extent = store.measure_extent()
+    assert extent is not None
+    assert store.find_new_questions(extent, ROWS) == set()
+    assert store.count_added(extent, extent) == (0, 0)
+
+
 def a_failure(question: str) -> Failure:
     return Failure(question, None, None, "status", "no", 1, "n")
 
 
-@pytest.mark.parametrize("work", [ask, answer, live])
+@pytest.mark.parametrize("work", [ask, answer, live, look])
 def test_a_run_reads_no_large_table_from_end_to_end(
     postgresql_server: PostgreSQLServer, work: Callable[[Store, Leases], None]
 ) -> None:

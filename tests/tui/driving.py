@@ -226,6 +226,7 @@ def drive(
             mock.patch("evalstore.tui.app._CHECK_SECONDS", _NEVER),
             mock.patch("evalstore.operations.file_watcher._REST", 0),
             mock.patch("evalstore.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.tui.screens.text_filter._LONG_PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.search._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._REST", 0),

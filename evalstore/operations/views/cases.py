@@ -1,6 +1,7 @@
 """Builds the tables of the browser: runs, and their cases with results.
 
-Everything is read at once and kept in memory while it is shown. No model is called.
+Everything is read at once and kept in memory while it is shown, but of very many cases only a part.
+No model is called.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.display import cost_text
-from evalstore.operations.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.operations.cost_text import shared_cost_text
 from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.run_edits import find_run_edits
 from evalstore.operations.status_cache import see
+from evalstore.operations.views.case_window import AT_ONCE, MANY, CaseWindow, KeptRows
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
+from evalstore.operations.views.mixed_attempts import MixReader
 from evalstore.operations.views.run_text import commit_text
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import (
@@ -40,15 +42,15 @@ from evalstore.store.table_columns import RUNS
 from evalstore.values import order_counts
 
 if TYPE_CHECKING:
+    from evalstore.operations.attempts import MixedAttempts
     from evalstore.operations.views.failed_results import Place
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
-    from evalstore.store import Store
 
-_AT_ONCE = 4_000
-"""Results whose attempts are read together."""
+_Cells = tuple[list["Result | None"], tuple[str, ...]]
+"""The results of a case by number of the candidate, and its tags."""
 _EDITS = 200
 """Runs, the newest, whose edits are found."""
 
@@ -138,6 +140,12 @@ class Cases:
     """The candidates that have such results."""
     prompts: Mapping[str | None, str] = field(default_factory=dict)
     """The names of all system prompts by id; an id stands for a prompt without a name."""
+    total: int | None = None
+    """How many cases there are, where only some are listed; None: all are."""
+    is_cut: bool = False
+    """Whether some are left out that were wanted."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """How many results of all cases have each verdict, where only some are listed."""
 
     def shown_attempt(self, result: Result) -> int:
         """Return which answer stands for a result, from 0: the first that does not pass."""
@@ -190,17 +198,25 @@ def _line(run: Run, push: FirstPush | None, edits: tuple[str, ...]) -> RunLine:
     )
 
 
-def cases(location: Location, revision: str | None) -> Cases:
-    """Return the cases of a run; without a revision, those of the workspace."""
+def cases(location: Location, revision: str | None, window: CaseWindow | None = None) -> Cases:
+    """Return the cases of a run; without a revision, those of the workspace.
+
+    With a window, only the first of very many that it wants.
+    """
     if revision is None:
         from evalstore.planning.planner import require_sound
 
         with open_project(location) as project:
             require_sound(project, SelectionOptions())
-            return _of_workspace(project)
+            return _of_workspace(project, window)
     with open_catalogue(location) as project:
         run = resolve_run(project.store, revision)
-        arranged = _arranged(project, run.id, run.verdict_rule, iterate_leaves(project.store, run))
+        counts = order_counts(run.verdicts)
+        selected = run.cases.selected if run.cases else sum(counts.values())
+        kept = _keep(window, sum(counts.values()), selected)
+        leaves = iterate_leaves(project.store, run)
+        arranged = _arranged(project, run.id, run.verdict_rule, leaves, kept)
+        arranged = _limited(arranged, kept, counts)
         if run.failed:
             missing = [
                 result
@@ -212,7 +228,18 @@ def cases(location: Location, revision: str | None) -> Cases:
         return arranged
 
 
-def _of_workspace(project: Project) -> Cases:
+def _keep(window: CaseWindow | None, results: int, total: int) -> KeptRows:
+    return KeptRows(window if results > MANY else None, total)
+
+
+def _limited(cases: Cases, kept: KeptRows, verdicts: Mapping[str, int]) -> Cases:
+    """Return the cases with what there is in all, unless all are kept."""
+    if kept.is_whole:
+        return cases
+    return replace(cases, total=kept.total, is_cut=kept.is_cut, verdicts=verdicts)
+
+
+def _of_workspace(project: Project, window: CaseWindow | None) -> Cases:
     """Return the cases of the workspace, planned in batches to keep only one plan in memory."""
     from evalstore.operations.workspace_results import compute_workspace
 
@@ -235,7 +262,9 @@ def _of_workspace(project: Project) -> Cases:
 
     by_file = groupby(settled(), key=itemgetter(0))
     files = ((path, (item for _, item in items)) for path, items in by_file)
-    return _arranged(project, None, project.settings.verdict, files)
+    total = sum(len(file.cases) for file in project.reading.files.values())
+    kept = _keep(window, total * len(project.candidates(SelectionOptions())), total)
+    return _limited(_arranged(project, None, project.settings.verdict, files, kept), kept, {})
 
 
 def _arranged(
@@ -243,41 +272,61 @@ def _arranged(
     run: str | None,
     rule: str,
     files: Iterable[tuple[str, Iterable[TaggedResult]]],
+    kept: KeptRows,
 ) -> Cases:
     """Return the results side by side, in a row for each case and system prompt."""
-    mixes = _MixReader(project.store, rule)
+    mixes = MixReader(project.store, rule)
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     named: dict[str | None, int] = {}
     all_prompts: dict[str | None, None] = {}
-    rows: list[CaseRow] = []
     labels = read_labels(project.store)
     labelled: set[str] = set()
+
+    def keep(path: str, places: dict[int, _Cells], prompts: dict[str | None, int]) -> bool:
+        """Keep the cases of a file that are complete; returns whether more are needed."""
+        nonlocal names, named, all_prompts
+        several = any(prompts.values())
+        all_prompts |= dict.fromkeys(prompts)
+        if several and prompts != named:
+            names, named = label_prompts(project, prompts), {**prompts}
+        rows = []
+        for results, tagged in places.values():
+            result = next(other for other in results if other)
+            prompt = names[result.prompt] if several else ""
+            rows.append(CaseRow(path, result.row, prompt, tagged, tuple(results)))
+        if not kept.is_whole:
+            order = range(len(numbers))
+            rows = [replace(row, results=_in_order(row.results, order)) for row in rows]
+        return kept.add(Cases(run, tuple(numbers), rows, labels))
+
     for path, cells in files:
-        places: dict[int, list[Result | None]] = {}
-        tags: list[tuple[str, ...]] = []
+        places: dict[int, _Cells] = {}
         prompts: dict[str | None, int] = {}
+        goes_on = True
         for case, result_cell, tagged, judged_by in cells:
+            if len(places) >= 2 * AT_ONCE and not kept.is_whole:
+                # A case of a part that was read before is complete, and parts are smaller.
+                first = case - AT_ONCE << 16
+                complete = {place: each for place, each in places.items() if place < first}
+                places = {place: each for place, each in places.items() if place >= first}
+                goes_on = keep(path, complete, prompts)
+                if not goes_on:
+                    break
             mixes.add(result_cell, judged_by)
             place = case << 16 | result_cell.prompt_number
             if place not in places:
-                places[place] = []
-                tags.append(tagged)
-            listed = places[place]
+                places[place] = ([], tagged)
+            listed = places[place][0]
             number = numbers.setdefault(result_cell.model, len(numbers))
             listed += [None] * (number + 1 - len(listed))
             listed[number] = result_cell
             prompts[result_cell.prompt] = result_cell.prompt_number
             if result_cell.model not in labelled and labels.of(result_cell):
                 labelled.add(result_cell.model)
-        several = any(prompts.values())
-        all_prompts |= dict.fromkeys(prompts)
-        if several and prompts != named:
-            names, named = label_prompts(project, prompts), prompts
-        for results, tagged in zip(places.values(), tags, strict=True):
-            result = next(other for other in results if other)
-            prompt = names[result.prompt] if several else ""
-            rows.append(CaseRow(path, result.row, prompt, tagged, tuple(results)))
+        if not (goes_on and keep(path, places, prompts)):
+            break
+    rows = kept.rows
     models = tuple(sorted(numbers, key=candidate_order(project.settings)))
     if len(models) > 1:
         order = [numbers[model] for model in models]
@@ -287,37 +336,6 @@ def _arranged(
         *(run, models, rows, labels, frozenset(labelled), mixed, mixed_models),
         prompts=label_prompts(project, all_prompts),
     )
-
-
-class _MixReader:
-    """Finds the results whose attempts differ, some thousands at once."""
-
-    def __init__(self, store: Store, rule: str) -> None:
-        self._store, self._rule = store, rule
-        self._waiting: list[CellToJudge] = []
-        self._mixed: dict[tuple[str, ...], MixedAttempts] = {}
-        self._models: set[str] = set()
-
-    def add(self, result: Result, judged_by: Collection[str]) -> None:
-        """Take a result; one that is pending, or has a single attempt, cannot be mixed."""
-        if result.required_answers > 1 and result.verdict:
-            self._waiting.append(CellToJudge(result, judged_by, self._rule))
-            if len(self._waiting) >= _AT_ONCE:
-                self._read()
-
-    def finish(self) -> tuple[Mapping[tuple[str, ...], MixedAttempts], frozenset[str]]:
-        """Return what was found, and the candidates of these results."""
-        self._read()
-        return self._mixed, frozenset(self._models)
-
-    def _read(self) -> None:
-        attempts = read_attempts(self._store, self._waiting)
-        for result, _, _ in self._waiting:
-            mixed = mix_of(result, attempts.get(result.evaluations, ()))
-            if mixed:
-                self._mixed[result.evaluations] = mixed
-                self._models.add(result.model)
-        self._waiting = []
 
 
 def _with_failed(arranged: Cases, failed: Collection[Place]) -> Cases:

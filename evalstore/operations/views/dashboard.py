@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
+from evalstore.operations.equal_parts import known_parts_in
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.status import status as read_status
 from evalstore.operations.verdict_changes import cell_of, find_verdict_changes
@@ -20,7 +21,14 @@ from evalstore.operations.views.labels import read_labels
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import PathHistory
-from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
+from evalstore.reports.statistics import (
+    Counts,
+    Questions,
+    Rate,
+    add_verdict,
+    count_by_file,
+    rate_of_files,
+)
 from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import resolve_run
 from evalstore.values import order_counts
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case
+    from evalstore.workspace.folder import WorkspaceFolder
 
 _RUNS = 10
 """Runs that are searched for cases that broke."""
@@ -49,12 +58,13 @@ def find_broken_results(
 
     Of these, labels of people are not looked at. None once `go_on` returns False.
     """
-    folder = open_workspace(location).settings.paths["tests"]
+    workspace = open_workspace(location)
     if revision is None:
-        broken = frozenset(_find_broken(location, folder, go_on))
+        broken = frozenset(_find_broken(location, workspace, go_on))
         return broken if go_on() else None
+    folder, known = workspace.settings.paths["tests"], known_parts_in(workspace)
     with open_store(location) as store:
-        changes = find_verdict_changes(store, folder, resolve_run(store, revision))
+        changes = find_verdict_changes(store, folder, resolve_run(store, revision), known)
     return frozenset(map(cell_of, changes.broke)) if changes else frozenset()
 
 
@@ -91,10 +101,10 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
     store that cannot be read.
     """
     try:
-        folder = open_workspace(location).settings.paths["tests"]
+        workspace = open_workspace(location)
     except EvalstoreError as problem:
         return Dashboard(broken=None, problem=problem)
-    broken = _find_broken(location, folder, go_on)
+    broken = _find_broken(location, workspace, go_on)
     dashboard = Dashboard(broken=tuple(broken.values()))
     try:
         if go_on():
@@ -111,7 +121,7 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
 
 
 def _find_broken(
-    location: Location, folder: str, go_on: Callable[[], bool]
+    location: Location, workspace: WorkspaceFolder, go_on: Callable[[], bool]
 ) -> dict[CellKey, BrokenCase]:
     """Return the cases that broke in the newest runs and that no later run has passed.
 
@@ -121,6 +131,7 @@ def _find_broken(
     newest: dict[CellKey, Result] = {}
     """The results that did not pass, in the newest run that had them."""
     fixed: set[CellKey] = set()
+    folder, known = workspace.settings.paths["tests"], known_parts_in(workspace)
     with open_store(location) as store:
         history: PathHistory | None = None
         labels: LabelIndex | None = None
@@ -129,7 +140,7 @@ def _find_broken(
                 break
             history = history or PathHistory(store, folder, run.snapshot, {})
             history.step(run.snapshot)
-            changes = find_verdict_changes(store, folder, run)
+            changes = find_verdict_changes(store, folder, run, known)
             if changes is None:
                 continue
             for result in (*changes.broke, *changes.failed_again):
@@ -183,8 +194,9 @@ def _read_workspace(
     """Compute the verdicts of the workspace, and which of the cells that broke a label passes."""
     from evalstore.operations.workspace_results import compute_workspace
     from evalstore.planning.open_project import open_project
-    from evalstore.planning.planner import require_sound
+    from evalstore.planning.planner import require_sound, resolve_scope
     from evalstore.planning.results import as_result
+    from evalstore.planning.settled_parts import find_settled
 
     questions: Questions = {}
     verdicts: Counter[str] = Counter()
@@ -192,7 +204,17 @@ def _read_workspace(
     files = {file for file, *_ in broken}
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
-        for _, results in compute_workspace(project):
+        every, since = (
+            SelectionOptions(),
+            min((each.started for each in broken.values()), default=0),
+        )
+        settled = find_settled(project, every)
+        if files and any(label.at > since for label in project.store.find_labels()):
+            # Sums do not tell which cases pass by a label.
+            places = [(path, first) for path, first, _ in settled.places() if path not in files]
+            settled = settled.only(places)
+        scope = resolve_scope(project, every, settled=settled)
+        for _, results in compute_workspace(project, scope):
             if not go_on():
                 break
             for result in results:
@@ -204,6 +226,13 @@ def _read_workspace(
                 if result.verdict == "pass" and result.cell.file in files:
                     cell = cell_of(as_result(result))
                     passed_by[cell] = [vote.id for vote in result.votes if vote.human]
+        by_file = count_by_file(questions)
+        for path, _, part in scope.settled.places():
+            for *sums, times in part.clusters:
+                by_file.setdefault(path, Counter())[Counts(*sums)] += times
+            for _, verdict, count in part.words:
+                if verdict:
+                    verdicts[verdict] += count
         ids = {id for cell in passed_by.keys() & broken.keys() for id in passed_by[cell]}
         at = {label.id: label.at for label in project.store.find_labels()} if ids else {}
     labelled = frozenset(
@@ -211,4 +240,4 @@ def _read_workspace(
         for cell, case in broken.items()
         if any(at[id] > case.started for id in passed_by.get(cell, ()))
     )
-    return _Workspace(rate_of(questions), verdicts, labelled)
+    return _Workspace(rate_of_files(by_file.values()), verdicts, labelled)

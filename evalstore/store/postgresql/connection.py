@@ -18,6 +18,7 @@ from evalstore.store.driver import Dialect
 from evalstore.store.postgresql.arrays import ARRAYS, accept_arrays, array_of
 from evalstore.store.postgresql.error_messages import is_lost
 from evalstore.store.postgresql.schema import value_type
+from evalstore.store.postgresql.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
@@ -65,7 +66,7 @@ POSTGRESQL = Dialect(
         "CASE WHEN strpos(content, '\\u0000') > 0 THEN content END"
     ),
     newest_first="started DESC",
-    commit_number=None,  # transactions are committed in any order
+    growth=Snapshots(),
     for_update="FOR UPDATE",
     skip_locked="FOR UPDATE SKIP LOCKED",
     clock="(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint",

@@ -13,7 +13,7 @@ from psycopg import errors, sql
 from evalstore.errors import StoreError
 from evalstore.store import migrations
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
-from evalstore.store.postgresql.schema import COMPUTED, FUNCTIONS, statements
+from evalstore.store.postgresql.schema import COMPUTED, FUNCTIONS, GROWTH_MARKS, statements
 from evalstore.store.schema_objects import UnexpectedObject
 from evalstore.store.table_columns import COORDINATION, TABLES
 
@@ -129,7 +129,7 @@ def find_unexpected(
 ) -> list[UnexpectedObject]:
     """Return the differences of a schema from that of the newest migration."""
     unexpected: list[UnexpectedObject] = []
-    tables = {table.name: table for table in (*TABLES.values(), *COORDINATION)}
+    tables = {table.name: table for table in (*TABLES.values(), *COORDINATION, GROWTH_MARKS)}
     missing = set(tables)
     for name, kind, columns, triggers, rules, is_filtered in connection.execute(
         _OBJECTS, (address.schema,)

@@ -1,7 +1,8 @@
 """The tables of a store in PostgreSQL: those of SQLite, in a schema of their own.
 
 Costs and durations are computed from `content` when a row is written. In SQLite queries compute
-them, because there a field of a JSON text is read faster than it is fetched.
+them, because there a field of a JSON text is read faster than it is fetched. The number of the
+transaction that writes a row is computed in the same way.
 """
 
 from __future__ import annotations
@@ -35,7 +36,20 @@ FUNCTIONS = (
         FROM json_array_elements(content -> 'turns') AS turns (turn)
     $$
     """,
+    # These two are said to depend on a row alone, which is not true: only so may they compute a
+    # column. They are called once, when the row is inserted, in a dump that is restored, too.
+    """
+    CREATE FUNCTION inserting_transaction(id bytea) RETURNS xid8
+    LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN pg_catalog.pg_current_xact_id(); END $$
+    """,
+    """
+    CREATE FUNCTION new_token(made bigint) RETURNS uuid
+    LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN pg_catalog.gen_random_uuid(); END $$
+    """,
 )
+TRANSACTION = "inserted_by"
+"""The column with the number of the transaction that has inserted a row."""
+_INSERTED_BY = "xid8 GENERATED ALWAYS AS (inserting_transaction(id)) STORED"
 _COST = "((content_json(content) #>> '{cost,usd}')::double precision)"
 COMPUTED: dict[str, dict[str, str]] = {
     SESSIONS.name: {
@@ -43,12 +57,31 @@ COMPUTED: dict[str, dict[str, str]] = {
         "usd": f"double precision GENERATED ALWAYS AS {_COST} STORED",
         "seconds": "double precision GENERATED ALWAYS AS "
         "(content_seconds(content_json(content))) STORED",
+        TRANSACTION: _INSERTED_BY,
     },
-    EVALUATIONS.name: {"usd": f"double precision GENERATED ALWAYS AS {_COST} STORED"},
+    EVALUATIONS.name: {
+        "usd": f"double precision GENERATED ALWAYS AS {_COST} STORED",
+        TRANSACTION: _INSERTED_BY,
+    },
 }
 """The columns that the database computes, by table, with their definitions."""
-NEWEST = {table: f"CREATE INDEX ix_{table}_started ON {table} (started)" for table in COMPUTED}
+NEWEST = {
+    table: [
+        f"CREATE INDEX ix_{table}_{column} ON {table} ({column})"
+        for column in ("started", TRANSACTION)
+    ]
+    for table in COMPUTED
+}
 """The indexes for the newest rows; SQLite has the order in which rows were stored."""
+GROWTH_MARKS = TableColumns(
+    "growth_marks", {"made": "BIGINT NOT NULL"}, frozenset(), indexed=("made",)
+)
+"""Marks that were stored with a snapshot; `made` is when, in microseconds since 1970."""
+_MARK_STATEMENTS = (
+    f"CREATE TABLE {GROWTH_MARKS.name} ( made bigint NOT NULL, "
+    "token uuid GENERATED ALWAYS AS (new_token(made)) STORED, PRIMARY KEY (token) )",
+    f"CREATE INDEX ix_{GROWTH_MARKS.name}_made ON {GROWTH_MARKS.name} (made)",
+)
 _VERSION = (
     "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
@@ -74,9 +107,7 @@ def table_statements(table: TableColumns) -> list[str]:
         f"CREATE INDEX ix_{table.name}_{column} ON {table.name} ({column})"
         for column in table.indexed
     ]
-    if table.name in NEWEST:
-        statements.append(NEWEST[table.name])
-    return statements
+    return statements + NEWEST.get(table.name, [])
 
 
 def statements() -> list[str]:
@@ -88,6 +119,7 @@ def statements() -> list[str]:
             for table in (*TABLES.values(), *COORDINATION)
             for statement in table_statements(table)
         ),
+        *_MARK_STATEMENTS,
         *search_statements(),
         _VERSION,
         f"INSERT INTO alembic_version VALUES ('{MIGRATION}')",

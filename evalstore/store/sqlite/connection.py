@@ -13,6 +13,7 @@ from typing import Any
 
 from evalstore.store.driver import Dialect
 from evalstore.store.ids import JOINED_IDS
+from evalstore.store.sqlite.row_numbers import RowNumbers
 from evalstore.store.table_columns import TableColumns
 
 LARGEST_VALUE = 256 * 2**20
@@ -48,7 +49,7 @@ SQLITE = Dialect(
         "CASE WHEN instr(content, '\\u0000') > 0 THEN content END"
     ),
     newest_first="rowid DESC",
-    commit_number="rowid",
+    growth=RowNumbers(),
     for_update="",
     skip_locked="",  # there is one writer at a time
     clock="CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER)",

@@ -56,8 +56,10 @@ def case_title(
     if listing.cases is None or listing.filtered is None:
         yield READING
         return
-    is_filtered = len(listing.matching) < len(listing.cases.rows)
+    is_filtered = len(listing.matching) < len(listing.cases.rows) or listing.is_limited
     part = f"{listing.case_count:,} of " if is_filtered else ""
+    if listing.cases.is_cut:
+        part = "the first " + (part if query.is_empty else part.replace("of", "that match, of"))
     count = f"{part}{plural(listing.total, 'case')}"
     lines = len(listing.matching)
     yield (f"{count} in {plural(lines, 'line')}" if lines != listing.case_count else count), count

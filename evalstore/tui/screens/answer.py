@@ -157,7 +157,7 @@ class AnswerPage(DatedPage):
         """Read again; the case may have other labels, and in the workspace answers, by now."""
         cases = self.navigator.cases
         if cases.run is None:
-            self.fetch(lambda: self.source.cases(None), self._show_cases, group="cases")
+            self.fetch(lambda: _read_listed(self, None), self._show_cases, group="cases")
         else:
             show = partial(self._show_labels, cases)
             self.fetch(self.source.labels, show, group="cases")
@@ -201,7 +201,7 @@ class AnswerPage(DatedPage):
     def open_newer(self, newer: NewerRun) -> None:
         """Show the answer in a newer run."""
         show = partial(_show_newer_cases, self)
-        self.fetch(lambda: self.source.cases(newer.run), show, group="cases")
+        self.fetch(lambda: _read_listed(self, newer.run), show, group="cases")
 
     def _show_explained(self, texts: AnswerTexts) -> None:
         self._texts = texts
@@ -339,6 +339,11 @@ def _reading_of(page: AnswerPage) -> Callable[[], AnswerTexts]:
         return compared_texts(position, (result, beside), (view, other))
 
     return read
+
+
+def _read_listed(page: AnswerPage, run: str | None) -> Cases:
+    """Return the cases of a run; of very many only those that the reader can go to."""
+    return page.source.cases_at(run, {(row.file, row.row) for row in page.navigator.listed})
 
 
 def _show_newer_cases(page: AnswerPage, cases: Cases) -> None:

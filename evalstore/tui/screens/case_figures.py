@@ -61,6 +61,9 @@ class CaseFigures:
         self._rated = now
         if self._pause:
             self._pause.stop()
+        if listing.cases.is_cut:  # the rates of some would be taken for those of all
+            self._show_rates(())
+            return
         if len(listing.matching) > _MANY:
             self._pause = self._page.set_timer(_PAUSE_SECONDS, self._read_rates)
         else:

@@ -81,7 +81,6 @@ _FOOTER = (
     FooterHint("", "page.run"),
     FooterHint("", "page.save"),
 )
-
 _BINDINGS: list[BindingType] = [
     Binding("slash", "filter", "Filter", id="cases.filter"),
     Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
@@ -156,7 +155,7 @@ class CasesPage(DatedPage):
         query = self.filter.query
 
         def read() -> tuple[Cases, FilteredCases, FoundWords]:
-            cases = self.source.cases(self.revision)
+            cases = self.source.cases(self.revision, self.filter.window(query))
             filtered = FilteredCases(cases)
             return cases, filtered, self.filter.find(query, filtered.look_up)
 
@@ -165,7 +164,7 @@ class CasesPage(DatedPage):
     def show_cases(self, cases: Cases, filtered: FilteredCases, words: FoundWords) -> None:
         """Show cases that were read; say how many of those listed no longer match the filter."""
         self.listing.load(cases, filtered)
-        self.filter.renew(filtered.look_up, words)
+        self.filter.load(self.listing, filtered, words, self.reload)
         self.figures.renew(cases)
         _pick(self, self._first_model)
         self._first_model = ""

@@ -275,10 +275,10 @@ class ComparePage(DatedPage):
         if revision in self._cases:
             self._show_answer(self._cases[revision])
         else:
-            self.fetch(lambda: self.source.cases(revision), self._show_answer, group="cases")
+            self.fetch(lambda: _read_side(self, revision), self._show_answer, group="cases")
 
     def _show_answer(self, cases: Cases) -> None:
-        self._cases[cases.run] = cases
+        self._cases |= {cases.run: cases} if cases.total is None else {}
         if self.highlighted is None:
             return
         rows = _rows_by_place(cases)
@@ -353,6 +353,11 @@ def _show_panels(
     elif was_alone or page.focused is None:
         grid.focus()
     page.refresh_bindings()
+
+
+def _read_side(page: ComparePage, run: str | None) -> Cases:
+    """Return the cases of a side; of very many only those that are compared."""
+    return page.source.cases_at(run, {listed.place[:2] for listed in page._pairs})
 
 
 def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:

@@ -28,6 +28,7 @@ from textual.theme import BUILTIN_THEMES
 from evalstore.display import clip, safe
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.case_window import CaseWindow
 from evalstore.tui.keys.registry import own_actions, owners_of
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.answer import AnswerPage
@@ -204,7 +205,7 @@ class PlaceCommands(_ListedCommands):
 
     def _cases(self) -> list[Command]:
         """Return the cases of the page, else those of the workspace, with their models and tags."""
-        cases = _cases_of(self.screen) or self.browser.source.cases(None)
+        cases = _cases_of(self.screen) or self.browser.source.cases(None, CaseWindow())
         tags = dict.fromkeys(tag for case in cases.rows for tag in case.tags)
         return [
             *(self._filter("Model", "model", model) for model in cases.models),

@@ -242,7 +242,9 @@ Old runs and removed cases are searched too. At most 200 texts are listed, answe
             self.notify("no recent run has this text", markup=False)
             return
         self.fetch(
-            lambda: self.source.cases(found.run), partial(self._show_answer, found), group="cases"
+            lambda: self.source.cases_at(found.run, {(found.hit.file or "", found.hit.row)}),
+            partial(self._show_answer, found),
+            group="cases",
         )
 
     def _show_answer(self, found: FoundText, cases: Cases) -> None:

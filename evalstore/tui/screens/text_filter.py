@@ -13,19 +13,25 @@ from evalstore.errors import EvalstoreError
 from evalstore.tui.state.case_filter import NO_MATCH
 from evalstore.tui.state.case_query import FIELDS, read_query
 from evalstore.tui.state.text_matches import LookedUp, StoreLookup
+from evalstore.tui.state.wanted_cases import wanted_by
 from evalstore.tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
+    from evalstore.operations.views.case_window import CaseWindow
     from evalstore.tui.screens.base import Page
     from evalstore.tui.state.case_filter import FilteredCases
+    from evalstore.tui.state.case_listing import CaseListing
     from evalstore.tui.state.case_query import Query
 
 LookUp = Callable[["Query", StoreLookup], LookedUp]
 
 _PAUSE_SECONDS = 0.15
 """A search begins when nothing has been typed for so long."""
+_LONG_PAUSE_SECONDS = 0.4
+"""The same, where very many cases are looked at."""
+_LOOKING = "looking at all cases …"
 _ELSEWHERE = "\n{page.search} searches the texts of all runs."
 
 
@@ -70,6 +76,8 @@ class TextFilter:
         self.progress = ""
         """A text while texts are searched."""
         self._pause: Timer | None = None
+        self.read_wanted: Callable[[], None] | None = None
+        """Reads the cases that match, where only some of very many are there."""
 
     @staticmethod
     def input_line() -> Input:
@@ -101,7 +109,12 @@ class TextFilter:
         self.query, self.is_changed = read_query(typed), True
         words = (f'"{word}"' if " " in word else word for word in self.query.words)
         self._page.search_words = " ".join(words)
-        self.search()
+        if self.read_wanted:
+            self._stop_search()
+            self.progress = _LOOKING
+            self._pause = self._page.set_timer(_LONG_PAUSE_SECONDS, self.read_wanted)
+        else:
+            self.search()
         self._show_matches()
 
     def leave_line(self) -> None:
@@ -139,6 +152,15 @@ class TextFilter:
 
     # --- searching
 
+    def window(self, query: Query) -> CaseWindow:
+        """Return which cases a query wants, for the thread that reads them."""
+        worker = get_current_worker()
+
+        def go_on() -> bool:
+            return not worker.is_cancelled
+
+        return wanted_by(query, self._store(lambda _done, _total: go_on()), go_on)
+
     def find(self, query: Query, look_up: LookUp) -> FoundWords:
         """Search the words of a query in this thread."""
         if not query.needs_store:
@@ -158,28 +180,44 @@ class TextFilter:
             broken=lambda: source.broken(run, lambda: report(0, 0)),
         )
 
+    def load(
+        self,
+        listing: CaseListing,
+        filtered: FilteredCases,
+        words: FoundWords,
+        read: Callable[[], None],
+    ) -> None:
+        """Take cases that were read; of very many, `read` reads those that match."""
+        self.read_wanted = read if listing.is_limited else None
+        self.renew(filtered.look_up, words)
+        if typed := listing.filter_for_start():
+            self.set(typed)
+
     def renew(self, look_up: LookUp, words: FoundWords) -> None:
         """Take what was found in cases that were read again, unless something else was typed."""
         self.look_up = look_up
+        if self.read_wanted and words.query is not self.query:
+            return
         if words.matches is None or words.query is not self.query:
             self.search()
             return
-        if self._pause:
-            self._pause.stop()
-        self._page.workers.cancel_group(self._page, "search")
+        self._stop_search()
         self.progress, self.matches = "", words.matches
 
     def search(self) -> None:
         """Search the words in answers, feedback and tests; the last request wins."""
         if self.look_up is None:
             return
-        if self._pause:
-            self._pause.stop()
-        self._page.workers.cancel_group(self._page, "search")
+        self._stop_search()
         query = self.query
         self.progress = "searching …" if query.needs_store else ""
         if self.progress:
             self._pause = self._page.set_timer(_PAUSE_SECONDS, lambda: self._search(query))
+
+    def _stop_search(self) -> None:
+        if self._pause:
+            self._pause.stop()
+        self._page.workers.cancel_group(self._page, "search")
 
     def _search(self, query: Query) -> None:
         page, look_up = self._page, self.look_up

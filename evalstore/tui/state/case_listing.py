@@ -57,6 +57,8 @@ class CaseListing:
         self.answered: Collection[int] | None = None
         """The candidates that have results in these cases, by number; None: all."""
         self._start = start
+        self._was_sought = False
+        """Whether the row for the cursor was looked for in all cases."""
         self._folded: set[str] = set()
         self.matching: list[CaseRow] = []
         """The cases that match the filter, also those of folded groups."""
@@ -70,12 +72,29 @@ class CaseListing:
     def load(self, cases: Cases, filtered: FilteredCases) -> None:
         """Take cases that were read again."""
         self.cases, self.filtered = cases, filtered
-        self.total = count_cases(cases.rows)
+        self.total = count_cases(cases.rows) if cases.total is None else cases.total
         self._matched = self.matching
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether only some of very many cases were read."""
+        return self.cases is not None and self.cases.total is not None
+
+    def filter_for_start(self) -> str:
+        """Return the filter that finds the row for the cursor where it was not read, once."""
+        start, rows = self._start, self.cases.rows if self.cases else ()
+        if start is None or not self.is_limited or any(map(start.is_of, rows)):
+            return ""
+        if self._was_sought:
+            self._start = None
+            return ""
+        self._was_sought = True
+        words = " ".join(f'"{part}"' for part in start.row.split('"') if part.strip())
+        return f'file:"{start.file}" {words}'.strip()
 
     def count_lost(self) -> int:
         """Return how many cases no longer match the filter, though they are still there."""
-        rows = self.cases.rows if self.cases else ()
+        rows = self.cases.rows if self.cases and not self.is_limited else ()
         matching = set(map(line_key, self.matching))
         return len(set(map(line_key, self._matched)) & set(map(line_key, rows)) - matching)
 
@@ -125,13 +144,17 @@ class CaseListing:
             )
         cursor = find_line(self.lines, before, cursor, or_next=is_same)
         if self._start:
-            start, self._start = self._start, None
-            cursor = next((n for n, row in enumerate(rows) if start.is_of(row)), None)
+            cursor = next((n for n, row in enumerate(rows) if self._start.is_of(row)), None)
+            if cursor is not None or not self._was_sought:
+                self._start = None
         if cursor is None:
             cursor = 1 if self.grouping and len(self.lines) > 1 else 0
         self.case_count = count_cases(rows)
-        self.only_file = only_file(row.file for row in rows)
+        is_cut = self.cases is not None and self.cases.is_cut
+        self.only_file = "" if is_cut else only_file(row.file for row in rows)
         self.verdicts = self.filtered.count(numbers, query)
+        if self.is_limited and query.is_empty and self.cases:
+            self.verdicts = self.cases.verdicts
         self.answered = self.filtered.answered(numbers)
         return cursor
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import CellKey, VerdictChanges
     from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.case_window import CaseWindow
     from evalstore.operations.views.cases import CaseRow, Cases, RunLine
     from evalstore.operations.views.dashboard import Dashboard
     from evalstore.operations.views.edit_place import EditPlace
@@ -93,14 +94,23 @@ class WorkspaceSource(StoredTextSource):
 
         return cases.list_runs(self.location)
 
-    def cases(self, revision: str | None) -> Cases:
-        """Return the cases of a run, or of the workspace as it is now."""
+    def cases(self, revision: str | None, window: CaseWindow | None = None) -> Cases:
+        """Return the cases of a run, or of the workspace as it is now.
+
+        With a window, only the first of very many that it wants.
+        """
         from evalstore.operations.views import cases
 
         if revision is not None:
-            return cases.cases(self.location, revision)
+            return cases.cases(self.location, revision, window)
         with self._reading_tests():
-            return cases.cases(self.location, None)
+            return cases.cases(self.location, None, window)
+
+    def cases_at(self, revision: str | None, places: Collection[tuple[str, str]]) -> Cases:
+        """Return the same; of very many, only those at these places: files with their rows."""
+        from evalstore.operations.views.case_window import place_window
+
+        return self.cases(revision, place_window(places))
 
     def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
         """Return the state of the workspace; reading ends early once `go_on` returns False."""

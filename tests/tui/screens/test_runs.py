@@ -12,6 +12,7 @@ from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.operations.file_watcher import ChangeNotifier
+from evalstore.operations.views.case_window import CaseWindow
 from evalstore.operations.views.cases import Cases
 from evalstore.planning.options import Location
 from evalstore.tui.app import Browser, refresh_ages
@@ -489,8 +490,8 @@ def test_candidates_that_share_cases_are_offered_first(workspace: Path) -> None:
 class Many(WorkspaceSource):
     """Has each case twenty times."""
 
-    def cases(self, revision: str | None) -> Cases:
-        listed = super().cases(revision)
+    def cases(self, revision: str | None, window: CaseWindow | None = None) -> Cases:
+        listed = super().cases(revision, window)
         return replace(listed, rows=[replace(row) for row in listed.rows for _ in range(20)])
 
 

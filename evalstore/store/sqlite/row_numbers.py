@@ -1,0 +1,55 @@
+"""Tells what is new in a SQLite file by the numbers of its rows.
+
+SQLite has one writer at a time, and numbers the rows of a table in the order in which they are
+committed.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from evalstore.store.driver import Connection, Extent
+from evalstore.store.ids import as_digits
+from evalstore.store.table_columns import EVALUATIONS, SESSIONS
+
+_GROWING = (SESSIONS.name, EVALUATIONS.name)
+"""The tables in the order in which an extent has them: the number and the id of the last row."""
+
+
+class RowNumbers:
+    """The extents of SQLite files: the last rows, which must still have their numbers."""
+
+    def measure(self, connection: Connection) -> Extent:
+        """Return the number and the id of the last rows; 0 and an empty id without rows."""
+        extent: list[int | str] = []
+        for table in _GROWING:
+            query = f"SELECT rowid, id FROM {table} ORDER BY rowid DESC LIMIT 1"
+            row = connection.execute(query).fetchone()
+            extent += (row[0], as_digits(row[1])) if row else (0, "")
+        return tuple(extent)
+
+    def has_had(self, connection: Connection, extent: Extent) -> bool:
+        """Return whether the last rows of an extent still have their numbers."""
+        if list(map(type, extent)) != [int, str] * len(_GROWING):
+            return False
+        for table in _GROWING:
+            number, id = _last(table, extent)
+            query = f"SELECT id FROM {table} WHERE rowid = ?"
+            row = connection.execute(query, (number,)).fetchone()
+            if (as_digits(row[0]) if row else "") != id:
+                return False
+        return True
+
+    def count(self, connection: Connection, table: str, before: Extent, after: Extent) -> int:
+        """Return how many rows were added, without reading them."""
+        return _last(table, after)[0] - _last(table, before)[0]
+
+    def condition(self, table: str, since: Extent) -> tuple[str, tuple[int | str, ...]]:
+        """Return that the number of a row is larger than that of the last one."""
+        return "rowid > ?", (_last(table, since)[0],)
+
+
+def _last(table: str, extent: Extent) -> tuple[int, str]:
+    """Return the number and the id of the last row of a table."""
+    at = 2 * _GROWING.index(table)
+    return cast("tuple[int, str]", extent[at : at + 2])
