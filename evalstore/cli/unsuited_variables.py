@@ -73,7 +73,10 @@ RULES: Mapping[str, Rules] = {
         "dry_run": _is_not("action", "unbundle"),
     },
     "check": {"format": _has("json"), "json": lambda values: values["format"] != "text"},
-    "diff": {"versus": lambda values: len(values["models"] or ()) != 1},
+    "diff": {
+        "versus": lambda values: values["prompt"] is None and len(values["models"] or ()) != 1,
+        "prompt": _lacks("versus"),
+    },
     "judge": _RUN,
     "label": {"remove": _has("verdict")},
     "log": {"graph": _has("file", "failures")},

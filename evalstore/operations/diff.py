@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.operations.diff_attempts import read_side_attempts
 from evalstore.operations.diff_causes import find_causes
-from evalstore.operations.diff_notes import question_changes, selection_notes
+from evalstore.operations.diff_notes import (
+    alone_notes,
+    evaluator_notes,
+    question_changes,
+    selection_notes,
+)
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_selection import select_cases
@@ -33,7 +38,9 @@ from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.prompt_names import (
     PromptNames,
+    find_prompt,
     name_prompts,
+    name_prompts_of_run,
     prompt_labels,
     prompts_of,
     settled_places,
@@ -44,7 +51,7 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
-from evalstore.reports.comparison import compare_models
+from evalstore.reports.comparison import compare_models, compare_prompts
 from evalstore.store.revisions import WORK, resolve_run
 
 if TYPE_CHECKING:
@@ -52,6 +59,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.diff_sides import Side
     from evalstore.planning.project import Project
+    from evalstore.reports.comparison import Comparison
     from evalstore.runs import Run
 
 
@@ -116,6 +124,11 @@ def diff(
         names.expect(prompts_of(file for pair in edited.values() for file in pair))
         edits = find_edits(project.versions, edited, names)
         results = comparison.differing
+        judgements = judgement_changes(
+            project.store,
+            project.versions,
+            [side for pair in comparison.on_both_sides for side in (pair, pair.swapped())],
+        )
         attempts = (
             read_side_attempts(
                 project.store, filled, (pair.was for pair in comparison.differing_pairs)
@@ -133,14 +146,13 @@ def diff(
             prompts=prompt_labels(
                 project, chain(filled.results, now.results, settled_places(equal))
             ),
-            notes=list(selection_notes(was, filled, now)),
+            notes=[
+                *selection_notes(was, filled, now),
+                *evaluator_notes(project, runs, selection, chain(*judgements.values())),
+            ],
             reasons=PairReasons(
                 question_changes(project, comparison.on_both_sides, sessions),
-                judgement_changes(
-                    project.store,
-                    project.versions,
-                    [side for pair in comparison.on_both_sides for side in (pair, pair.swapped())],
-                ),
+                judgements,
                 same,
                 (was.rule, now.rule),
                 filled.earlier,
@@ -193,7 +205,8 @@ def diff_models(
     with open_sides(location, selection, needs_files=revision is None) as project:
         side = side_of_candidates(project, revision)
         for model in models:
-            require_candidate(model, side, hint=_run_both(models))
+            if not any(result.model == model for result in side.results):
+                require_candidate(model, side, hint=_run_both(project, side, models))
         selected = select_cases(project, selection.paths, side)
         was, now = (
             [
@@ -203,24 +216,68 @@ def diff_models(
             ]
             for model in models
         )
-        comparison = compare_models(was, now)
-        results = comparison.differing
-        attempts = read_side_attempts(project.store, side, results)
-        found = Diff(
-            side.name,
-            side.name,
-            comparison,
-            {},
-            project.store.find_feedback(id for result in results for id in result.evaluations),
-            prompts=prompt_labels(project, side.results),
-            notes=list(selection_notes(side, side, side)),
-            reasons=PairReasons(of_candidates=True),
-            models=models,
-            is_now_partial=bool(side.selection),
-            labels=find_labels(project, results),
-            attempts=(attempts, attempts),
-        )
+        found = _within(project, side, compare_models(was, now), models)
+        found.prompts = prompt_labels(project, side.results)
         return _with_answers(project, found) if answers else found
+
+
+def diff_prompts(
+    location: Location,
+    revision: str | None,
+    prompts: tuple[str, str],
+    *,
+    selection: SelectionOptions | None = None,
+    answers: bool = False,
+) -> Diff:
+    """Compare two system prompts of one run, or of the workspace without a revision.
+
+    Each answer is compared with that of the same candidate in the same case. The prompts are given
+    by their names, or the first digits of their ids. Raises `EvalstoreError` for an unknown one.
+    """
+    selection = selection or SelectionOptions()
+    revision = None if revision == WORK else revision
+    with open_sides(location, selection, needs_files=revision is None) as project:
+        side = side_of_candidates(project, revision)
+        for model in selection.models:
+            require_candidate(model, side)
+        names = name_prompts_of_run(project, (result.prompt for result in side.results))
+        ids = [find_prompt(names, name) for name in prompts]
+        selected = select_cases(project, selection.paths, side)
+        results = [
+            result
+            for result in only_models(side, selection.models).results
+            if selected.covers_file(result.file) and result.prompt in ids
+        ]
+        asked: dict[tuple[str, str], set[str | None]] = {}
+        for result in results:
+            asked.setdefault((result.file, result.row), set()).add(result.prompt)
+        both = [each for each in results if len(asked[each.file, each.row]) == len({*ids})]
+        was, now = ([result for result in both if result.prompt == id] for id in ids)
+        order = candidate_order(project.settings)
+        shown = names[ids[0]], names[ids[1]]
+        found = _within(project, side, compare_prompts(was, now, order), shown)
+        found.is_of_prompts = True
+        found.notes += alone_notes(len(results) - len(both))
+        return _with_answers(project, found) if answers else found
+
+
+def _within(project: Project, side: Side, comparison: Comparison, names: tuple[str, str]) -> Diff:
+    """Return a comparison of two candidates, or system prompts, of one side."""
+    results = comparison.differing
+    attempts = read_side_attempts(project.store, side, results)
+    return Diff(
+        side.name,
+        side.name,
+        comparison,
+        {},
+        project.store.find_feedback(id for result in results for id in result.evaluations),
+        notes=list(selection_notes(side, side, side)),
+        reasons=PairReasons(is_within_run=True),
+        models=names,
+        is_now_partial=bool(side.selection),
+        labels=find_labels(project, results),
+        attempts=(attempts, attempts),
+    )
 
 
 def with_prompt_names(location: Location, diff: Diff) -> Diff:
@@ -236,7 +293,11 @@ def _with_answers(project: Project, diff: Diff) -> Diff:
     return replace(diff, answers=read_answers(project, ids))
 
 
-def _run_both(models: tuple[str, str]) -> str:
-    """Return the hint how a run of both candidates is made."""
+def _run_both(project: Project, side: Side, models: tuple[str, str]) -> str:
+    """Return the hint how a run of both candidates is made, or how prompts are compared."""
+    named = prompt_labels(project, side.results).values()
+    if any(set(models) <= set(names.values()) for names in named):
+        options = shlex.join(["--prompt", models[0], "--vs", models[1]])
+        return f"'evalstore diff {options}' compares these system prompts"
     options = " ".join(f"-m {shlex.quote(model)}" for model in models)
     return f"'evalstore run {options}' makes a run with both"

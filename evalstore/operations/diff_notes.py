@@ -1,21 +1,25 @@
-"""Explains a comparison: how questions differ, and which cases a run was restricted to."""
+"""Explains a comparison: how questions and evaluators differ, and which cases runs are about."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.operations.judgement_changes import differ_evaluators
+from evalstore.operations.side_names import side_name
 from evalstore.reports.answer_pairs import OLDER, counts_older, has_other_answers
 from evalstore.reports.version_diff import CODE_CHANGED, differ_models
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evalstore.operations.diff_sides import Side
     from evalstore.operations.same_answers import Sessions
+    from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
     from evalstore.reports.comparison import Pair
     from evalstore.results import Session
+    from evalstore.runs import Run
 
 
 def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
@@ -39,6 +43,36 @@ def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
 def _scope(side: Side) -> str:
     """Return the selection of a run, with the number of its results."""
     return f"{side.selection} ({plural(len(side.results), 'result')})"
+
+
+def evaluator_notes(
+    project: Project, runs: Sequence[Run], selection: SelectionOptions, said: Iterable[str]
+) -> Iterator[str]:
+    """Yield how evaluators differ between a run and the second one, or the workspace.
+
+    What is `said` of pairs is left out. The direction is in the words, as a comparison can be
+    turned around. Imported verdicts have no evaluators of the workspace.
+    """
+    was, *rest = runs
+    if rest:
+        now = rest[0]
+    else:
+        from evalstore.operations.workspace_results import workspace_as_run  # it plans
+
+        now = workspace_as_run(project, selection)
+    if was.origin is None and now.origin is None:
+        known, find = frozenset(said), project.versions.find
+        edits = [change.text for change in differ_evaluators(was, now, find)]
+        if edits := [edit for edit in edits if edit not in known]:
+            yield f"from {side_name(was.id)} to {side_name(now.id)}: {'; '.join(edits)}"
+
+
+def alone_notes(count: int) -> list[str]:
+    """Return the note on results of cases that have only one of two system prompts, if any."""
+    if not count:
+        return []
+    verb = "is" if count == 1 else "are"
+    return [f"{plural(count, 'result')} of cases with only one of both prompts {verb} left out"]
 
 
 def question_changes(

@@ -58,7 +58,9 @@ class Diff:
     reasons: PairReasons = field(default_factory=PairReasons)
     """What explains the pairs, and which runs have the results that the first side lacks."""
     models: tuple[str, str] | None = None
-    """The candidates that are compared, when both sides are those of one run."""
+    """The candidates, or the system prompts, that are compared, when both are of one run."""
+    is_of_prompts: bool = False
+    """Whether `models` are the names of system prompts: the pairs may be of several candidates."""
     labels: frozenset[str] = frozenset()
     """The ids of the judgements that are labels of people."""
     has_edited_rows: bool = False
@@ -218,10 +220,11 @@ class Diff:
     def document(self) -> Json:
         """Return the comparison as JSON."""
         was, now = self.rates
+        kind = "prompts" if self.is_of_prompts else "models"
         return {
             "from": self.was,
             "to": self.now,
-            **({"models": list(self.models)} if self.models else {}),
+            **({kind: list(self.models)} if self.models else {}),
             **{
                 name: [self._pair(pair) for pair in getattr(self, name)]
                 for name in ("broke", "fixed", "changed", "new", "gone")

@@ -13,6 +13,18 @@ from tests.cli.conftest import ONE, Evalstore, Ran
 from tests.cli.test_documents import schema_of
 from tests.cli.test_run import edit
 
+STRICT = """\
+---
+id: strict
+tags: [_evaluator]
+---
+
+Judge strictly. {{_evaluationInstructions}}
+
+# 👤
+
+{{_actualResponse}}
+"""
 BOTH = "[scripted/one, scripted/two]"
 
 
@@ -140,7 +152,10 @@ def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
     [
         (["--vs", "b"], "'--vs' needs one '--model'"),
         (["--model", "a", "--model", "c", "--vs", "b"], "'--vs' needs one '--model'"),
-        (["@", "@", "--model", "a", "--vs", "b"], "'--vs' compares two candidates of one run"),
+        (
+            ["@", "@", "--model", "a", "--vs", "b"],
+            "'--vs' compares two candidates, or system prompts, of one run",
+        ),
         (["--model", "a", "--vs", "scripted/two"], "'a' is not a candidate of run <short>"),
         (["--model", "scripted/one", "--vs", "b"], "'b' is not a candidate of run <short>"),
     ],
@@ -224,3 +239,95 @@ def test_feedback_that_is_the_same_on_both_sides_is_printed_once(
     shown = evalstore("diff", "@~1", "@", "-v", "--", "tests/animals.md").stdout
     assert "was and now: 'zebra' is not in 'Warm.'\n" in shown
     assert shown.count("'zebra' is not in") == 1
+
+
+def test_other_evaluators_are_named_also_where_no_verdict_differs(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"prompts/strict.md": STRICT})
+    edit(workspace / "evalstore.yaml", "[scripted/judge]", "[{id: scripted/judge, prompt: strict}]")
+    assert "evaluator prompt changed" in evalstore("diff").stdout, "of the workspace"
+    evalstore("run", "-q")
+    edit(workspace / "evalstore.yaml", "[{id: scripted/judge, prompt: strict}]", "[scripted/judge]")
+    for sides in (("@~1", "@"), ("@", "@~1")):
+        said = evalstore("diff", *sides).stdout
+        assert "note: from run <short> to run <short>: evaluator prompt changed: " in said
+        assert "2 unchanged" in said
+    assert "to the workspace: evaluator prompt changed: " in documents("diff", "@")["notes"][0]
+
+
+@pytest.fixture
+def prompts(two: Path, evalstore: Evalstore) -> Path:
+    """Two candidates with two system prompts; asked kindly, the first one passes Oslo, too."""
+    kind = 'responses:\n  - {when: "kind.*Oslo", answer: Not warm.}\n'
+    edit(two / "models/one.yaml", "responses:\n", kind)
+    tree(two, {"prompts/brief.md": "Be brief.", "prompts/kind.md": "Be kind."})
+    edit(two / "tests/weather.md", "tags:", "systemPrompts: [brief, kind]\ntags:")
+    assert evalstore("run", "-q").exit_code == 1
+    return two
+
+
+def test_two_system_prompts_of_the_last_run_are_compared(
+    prompts: Path, evalstore: Evalstore
+) -> None:
+    expected = (
+        "brief -> kind in run <short>\n"
+        "Better (1):\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  fail -> pass  <short> -> <short>\n"
+        "        brief: It is cold there.\n"
+        "kind: 1 better, 3 equal\n"
+        "pass rate 75.0% -> 100.0% (4 results in 1 file, judged on both sides)\n"
+        "kind against brief: +25.0 points; "
+        "the pass rate of one file changed: too few for a significance test\n"
+    )
+    hint = '(use "evalstore show ID" to read an answer)\n'
+    assert evalstore("diff", "--prompt", "brief", "--vs", "kind") == Ran(0, expected, hint)
+    back = evalstore("diff", "--prompt", "kind", "--vs", "brief", "@work").stdout
+    assert "tests/weather.md [city=Oslo]  scripted/one  pass -> fail" in back
+    assert "brief: 1 worse, 3 equal" in back
+    of_one = evalstore("diff", "--prompt", "brief", "--vs", "kind", "-m", "scripted/two", "--stat")
+    assert "kind: 2 equal" in of_one.stdout
+
+
+def test_the_document_names_both_prompts(prompts: Path, documents: Any) -> None:
+    document = documents("diff", "--prompt", "brief", "--vs", "kind")
+    jsonschema.validate(document, schema_of(["diff"]))
+    assert document["prompts"] == ["brief", "kind"]
+    assert "models" not in document
+    assert [(pair["model"], pair["reason"]) for pair in document["fixed"]] == [("scripted/one", "")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("--prompt", "brief", "--vs", "curt"),
+            "error: no system prompt is called 'curt'\nhint: name one with --prompt: brief, kind\n",
+        ),
+        (("--prompt", "brief"), "error: '--prompt' needs '--vs'\n"),
+        (
+            ("--model", "brief", "--vs", "kind"),
+            "'evalstore diff --prompt brief --vs kind' compares",
+        ),
+        (("@", "@", "--prompt", "brief", "--vs", "kind"), "or system prompts, of one run"),
+        (("--prompt", "brief", "--vs", "kind", "-m", "six"), "'six' is not a candidate of run"),
+    ],
+)
+def test_what_is_wrong_with_a_comparison_of_prompts_is_said(
+    prompts: Path, evalstore: Evalstore, arguments: tuple[str, ...], said: str
+) -> None:
+    ran = evalstore("diff", *arguments)
+    assert ran.exit_code == 2
+    assert said in ran.stderr
+
+
+def test_cases_with_only_one_of_the_prompts_are_left_out(
+    prompts: Path, evalstore: Evalstore
+) -> None:
+    alone = "---\nsystemPrompts: [kind]\n---\n\n# 👤\n\nSky?\n\n---\n\nE.\n"
+    tree(prompts, {"tests/sky.md": alone})
+    evalstore("run", "-q")
+    said = evalstore("diff", "--prompt", "brief", "--vs", "kind").stdout
+    assert said.startswith("note: 2 results of cases with only one of both prompts are left out\n")
+    assert "kind: 1 better, 3 equal\n" in said

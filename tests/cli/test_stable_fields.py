@@ -21,7 +21,7 @@ from tests.importers.lve.repository import definition, instance
 
 OPTIONAL = {
     *("side.attempts", "side.run", "status.changes[].also", "status.items[].also"),
-    *("diff.models", "log.runs[].edits", "log.runs[].push", "log --failures.file"),
+    *("diff.models", "diff.prompts", "log.runs[].edits", "log.runs[].push", "log --failures.file"),
     *(f"diff.{group}[].answers" for group in ("broke", "fixed", "changed", "new", "gone")),
     *(f"diff.{group}[].promptName" for group in ("broke", "fixed", "changed", "new", "gone")),
     *(f"{name}.cases[].promptName" for name in ("run", "judge")),
@@ -244,6 +244,7 @@ def test_every_field_is_printed(
     for sides in (("@~1", "@"), ("@", "@~1"), ("@~3", "@"), ("@", "@~3")):
         show("diff", *sides, "--answers")
     show("diff", "--model", "scripted/one", "--vs", "scripted/one")
+    show("diff", "--prompt", "brief", "--vs", "no prompt")
     oslo = ("tests/weather.md::city=Oslo", "--prompt", "brief")
     show("label", *oslo, "fail", "--as", "Ada")
     show("ls", "labels")

@@ -44,8 +44,14 @@ def diff(
         typer.Option(
             "--vs",
             metavar="ID",
-            help="Compare --model with this one in the same run.",
+            help="Compare --model, or --prompt, with this one in the same run.",
             autocompletion=completions.models,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt", metavar="NAME", help="With --vs: the system prompt that is compared."
         ),
     ] = None,
     answers: Annotated[
@@ -68,6 +74,7 @@ def diff(
     Cases that were asked anew and have the same verdict and, word for word, the same answer are
     counted apart; -v lists them.
     With --model X --vs Y: what Y does worse and better than X in one run, by default the last.
+    With --prompt X --vs Y the same of two system prompts, with each candidate.
     """
     from evalstore.cli.render.history import print_diff
     from evalstore.operations import diff as operations
@@ -75,8 +82,18 @@ def diff(
     sides, paths = _sides(list(revisions or ()))
     try:
         first, second = _require_two(sides)
-        if versus is None:
-            selection = replace(selection, paths=tuple(paths))
+        if versus is None and prompt is not None:
+            raise EvalstoreError("'--prompt' needs '--vs'", hint="write '--prompt X --vs Y'")
+        selection = replace(selection, paths=tuple(paths))
+        if versus is not None and prompt is not None:
+            compared = operations.diff_prompts(
+                here(),
+                _require_single_run(first, second),
+                (prompt, versus),
+                selection=selection,
+                answers=answers,
+            )
+        elif versus is None:
             compared = operations.diff(here(), first, second, selection=selection, answers=answers)
         else:
             compared = operations.diff_models(
@@ -89,7 +106,7 @@ def diff(
     except EvalstoreError as problem:
         from evalstore.operations.candidate_arguments import explain_candidates
 
-        models = (*selection.models, *([versus] if versus else []))
+        models = (*selection.models, *([versus] if versus and prompt is None else []))
         raise explain_candidates(here(), sides, models) or problem from None
     ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)
@@ -112,14 +129,17 @@ def diff(
 def _require_single_run(first: str | None, second: str | None) -> str:
     if second:
         raise EvalstoreError(
-            "'--vs' compares two candidates of one run", hint="name one revision, or none"
+            "'--vs' compares two candidates, or system prompts, of one run",
+            hint="name one revision, or none",
         )
     return first or "@"
 
 
 def _require_single_model(models: tuple[str, ...]) -> str:
     if len(models) != 1:
-        raise EvalstoreError("'--vs' needs one '--model'", hint="write '--model X --vs Y'")
+        raise EvalstoreError(
+            "'--vs' needs one '--model'", hint="write '--model X --vs Y', or '--prompt X --vs Y'"
+        )
     return models[0]
 
 

@@ -91,9 +91,8 @@ def _whole_command(diff: Diff) -> str:
     """Return the command that compares all cases of the workspace in place of a partial run."""
     if diff.models is None:
         return f"evalstore diff {output.short(diff.was)}"
-    return shlex.join(
-        ["evalstore", "diff", WORK, "--model", diff.models[0], "--vs", diff.models[1]]
-    )
+    kind = "--prompt" if diff.is_of_prompts else "--model"
+    return shlex.join([*("evalstore", "diff", WORK, kind, diff.models[0], "--vs", diff.models[1])])
 
 
 def _print_edits(diff: Diff) -> None:
