@@ -149,6 +149,30 @@ class ResultReader(OpenedWorkspace):
         with self._use() as location:
             return diff_models(location, revision, (was, now), selection=selection, answers=answers)
 
+    def diff_prompts(
+        self,
+        was: str,
+        now: str,
+        *,
+        run: Run | str | None = "@",
+        models: Iterable[str] = (),
+        paths: Iterable[StrPath] = (),
+        answers: bool = False,
+    ) -> Diff:
+        """Compare two system prompts of one run: what `now` does worse and better than `was`.
+
+        The answers of each candidate are compared, or those of some `models`. `run=None` compares
+        the prompts in the workspace as it is.
+        """
+        from evalstore.operations.diff_within import diff_prompts
+
+        selection = SelectionOptions(paths=texts("paths", paths), models=texts("models", models))
+        revision = None if run is None else run_revision(run)
+        with self._use() as location:
+            return diff_prompts(
+                location, revision, (was, now), selection=selection, answers=answers
+            )
+
     def stats(
         self,
         run: Run | str = "@",

@@ -245,7 +245,7 @@ def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) 
     if run.id != WORKSPACE:
         calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new judgement')}"
         yield Fact("Cost of this run", cost_text(run.cost, run.spending), calls)
-    if saved:
+    if saved and run.id != WORKSPACE:  # the workspace has reused nothing: a run does
         yield Fact("Saved by reuse", money(saved), f"{run.reused:,} answers reused")
     if total and total.cost:
         yield Fact("Cost of all results", total_cost(total), "whichever run has paid")

@@ -123,6 +123,11 @@ def diff(
         names.expect(prompts_of(file for pair in edited.values() for file in pair))
         edits = find_edits(project.versions, edited, finder, names)
         results = comparison.differing
+        judgements = judgement_changes(
+            project.store,
+            project.versions,
+            [side for pair in comparison.on_both_sides for side in (pair, pair.swapped())],
+        )
         attempts = (
             read_side_attempts(
                 project.store, filled, (pair.was for pair in comparison.differing_pairs)
@@ -144,11 +149,7 @@ def diff(
             notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
             reasons=PairReasons(
                 question_changes(project, comparison.on_both_sides, sessions),
-                judgement_changes(
-                    project.store,
-                    project.versions,
-                    [side for pair in comparison.on_both_sides for side in (pair, pair.swapped())],
-                ),
+                judgements,
                 same,
                 (was.rule, now.rule),
                 filled.earlier,

@@ -1,4 +1,4 @@
-"""Explains a comparison: how questions differ, and which cases a run was restricted to."""
+"""Explains a comparison: how questions and evaluators differ, and which cases runs are about."""
 
 from __future__ import annotations
 
@@ -65,6 +65,14 @@ def _attempts(result: Result) -> int:
 def _scope(side: Side) -> str:
     """Return the selection of a run, with the number of its results."""
     return f"{side.selection} ({plural(len(side.results), 'result')})"
+
+
+def alone_notes(count: int) -> list[str]:
+    """Return the note on results of cases that have only one of two system prompts, if any."""
+    if not count:
+        return []
+    verb = "is" if count == 1 else "are"
+    return [f"{plural(count, 'result')} of cases with only one of both prompts {verb} left out"]
 
 
 def question_changes(

@@ -35,10 +35,9 @@ class PairReasons:
     """The rules by which several votes make a verdict, on both sides."""
     earlier: Mapping[Result, str] = field(default_factory=dict)
     """Results of the first side that its run lacks -> the id of the earlier run that has them."""
-    of_candidates: bool = False
-    """Whether the sides are two candidates: only definitions explain their pairs."""
-    of_prompts: bool = False
-    """Whether the sides are two system prompts, which explain their pairs."""
+    is_within_run: bool = False
+    """Whether the sides are two candidates, or system prompts, of one run: then only other
+    definitions explain their pairs."""
 
     def swapped(self) -> PairReasons:
         """Return what explains the same pairs with the sides exchanged."""
@@ -49,14 +48,13 @@ class PairReasons:
         was, now = pair.was, pair.now
         if was is None or now is None:
             return "new" if was is None else "gone"
-        if self.of_prompts:
-            return ""
+        is_other_prompt = was.prompt != now.prompt and not self.is_within_run
         changes = [
             *change_of_tests(was, now),
-            *(["system prompt changed"] if was.prompt != now.prompt else []),
+            *(["system prompt changed"] if is_other_prompt else []),
             *(["evaluation changed"] if was.evaluation != now.evaluation else []),
         ]
-        if self.of_candidates:
+        if self.is_within_run:
             return ", ".join(changes)
         if not changes:
             changes = self._other_answer(was, now)

@@ -60,9 +60,9 @@ class Diff:
     reasons: PairReasons = field(default_factory=PairReasons)
     """What explains the pairs, and which runs have the results that the first side lacks."""
     models: tuple[str, str] | None = None
-    """The candidates, or system prompts, that are compared, when both sides are of one run."""
-    are_prompts: bool = False
-    """Whether these are the names of system prompts."""
+    """The candidates, or the system prompts, that are compared, when both are of one run."""
+    is_of_prompts: bool = False
+    """Whether `models` are the names of system prompts: the pairs may be of several candidates."""
     labels: frozenset[str] = frozenset()
     """The ids of the judgements that are labels of people."""
     has_edited_rows: bool = False
@@ -221,17 +221,14 @@ class Diff:
         """Return the first equal results of two candidates; none of two runs."""
         return self.comparison.unchanged[:_MOST_EQUAL] if self.models else []
 
-    @property
-    def _kind(self) -> str:
-        return "prompts" if self.are_prompts else "models"
-
     def document(self) -> Json:
         """Return the comparison as JSON."""
         was, now = self.rates
+        kind = "prompts" if self.is_of_prompts else "models"
         return {
             "from": self.was,
             "to": self.now,
-            **({self._kind: list(self.models)} if self.models else {}),
+            **({kind: list(self.models)} if self.models else {}),
             **{
                 name: [self._pair(pair) for pair in getattr(self, name)]
                 for name in ("broke", "fixed", "changed", "new", "gone")

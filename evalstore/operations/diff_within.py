@@ -6,21 +6,21 @@ import shlex
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.files.fields import suggest
 from evalstore.operations.diff import add_answers
 from evalstore.operations.diff_attempts import read_side_attempts
-from evalstore.operations.diff_notes import selection_notes
+from evalstore.operations.diff_notes import alone_notes, selection_notes
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_selection import select_cases
 from evalstore.operations.diff_sides import (
     find_labels,
+    only_models,
     open_sides,
     require_candidate,
     side_of_candidates,
 )
-from evalstore.operations.prompt_names import prompt_labels
-from evalstore.operations.side_names import side_name
+from evalstore.operations.prompt_names import find_prompt, name_prompts_of_run, prompt_labels
+from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.reports.comparison import compare_models, compare_prompts
 from evalstore.store.revisions import WORK
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from evalstore.operations.compared_side import Side
     from evalstore.planning.project import Project
     from evalstore.reports.comparison import Comparison
-
-_Labels = dict[str, dict[str | None, str]]
 
 
 def diff_models(
@@ -50,7 +48,8 @@ def diff_models(
     with open_sides(location, selection, needs_files=revision is None) as project:
         side = side_of_candidates(project, revision)
         for model in models:
-            require_candidate(model, side, hint=_run_both(models))
+            if not any(result.model == model for result in side.results):
+                require_candidate(model, side, hint=_run_both(project, side, models))
         selected = select_cases(project, selection.paths, side)
         was, now = (
             [
@@ -60,8 +59,8 @@ def diff_models(
             ]
             for model in models
         )
-        labels = prompt_labels(project, side.results)
-        found = _describe(project, side, models, compare_models(was, now), labels)
+        found = _within(project, side, compare_models(was, now), models)
+        found.prompts = prompt_labels(project, side.results)
         return add_answers(project, found) if answers else found
 
 
@@ -73,9 +72,10 @@ def diff_prompts(
     selection: SelectionOptions | None = None,
     answers: bool = False,
 ) -> Diff:
-    """Compare two system prompts in one run, or in the workspace without a revision.
+    """Compare two system prompts of one run, or of the workspace without a revision.
 
-    The cases are those that were asked with both. Raises `EvalstoreError` for an unknown name.
+    Each answer is compared with that of the same candidate in the same case. The prompts are given
+    by their names, or the first digits of their ids. Raises `EvalstoreError` for an unknown one.
     """
     selection = selection or SelectionOptions()
     revision = None if revision == WORK else revision
@@ -83,35 +83,34 @@ def diff_prompts(
         side = side_of_candidates(project, revision)
         for model in selection.models:
             require_candidate(model, side)
-        labels = prompt_labels(project, side.results)
-        _require_both(prompts, labels, side)
+        names = name_prompts_of_run(project, (result.prompt for result in side.results))
+        ids = [find_prompt(names, name) for name in prompts]
         selected = select_cases(project, selection.paths, side)
-        both = {file for file, names in labels.items() if {*prompts} <= {*names.values()}}
         results = [
             result
-            for result in side.results
-            if result.file in both
-            and selected.covers_file(result.file)
-            and (not selection.models or result.model in selection.models)
+            for result in only_models(side, selection.models).results
+            if selected.covers_file(result.file) and result.prompt in ids
         ]
-        was, now = (
-            [result for result in results if labels[result.file][result.prompt] == name]
-            for name in prompts
-        )
-        compared = compare_prompts(was, now)
-        found = _describe(project, side, prompts, compared, labels, are_prompts=True)
+        asked: dict[tuple[str, str], set[str | None]] = {}
+        for result in results:
+            asked.setdefault((result.file, result.row), set()).add(result.prompt)
+        both = [each for each in results if len(asked[each.file, each.row]) == len({*ids})]
+        if not both:
+            raise EvalstoreError(
+                f"no case was asked with both '{prompts[0]}' and '{prompts[1]}'",
+                hint="list both under 'systemPrompts' in its frontmatter",
+            )
+        was, now = ([result for result in both if result.prompt == id] for id in ids)
+        order = candidate_order(project.settings)
+        shown = names[ids[0]], names[ids[1]]
+        found = _within(project, side, compare_prompts(was, now, order), shown)
+        found.is_of_prompts = True
+        found.notes += alone_notes(len(results) - len(both))
         return add_answers(project, found) if answers else found
 
 
-def _describe(
-    project: Project,
-    side: Side,
-    names: tuple[str, str],
-    comparison: Comparison,
-    labels: _Labels,
-    *,
-    are_prompts: bool = False,
-) -> Diff:
+def _within(project: Project, side: Side, comparison: Comparison, names: tuple[str, str]) -> Diff:
+    """Return a comparison of two candidates, or system prompts, of one side."""
     results = comparison.differing
     attempts = read_side_attempts(project.store, side, results)
     return Diff(
@@ -120,34 +119,20 @@ def _describe(
         comparison,
         {},
         project.store.find_feedback(id for result in results for id in result.evaluations),
-        prompts=labels,
         notes=list(selection_notes(side, side, side)),
-        reasons=PairReasons(of_candidates=not are_prompts, of_prompts=are_prompts),
+        reasons=PairReasons(is_within_run=True),
         models=names,
-        are_prompts=are_prompts,
         is_now_partial=bool(side.selection),
         labels=find_labels(project, results),
         attempts=(attempts, attempts),
     )
 
 
-def _require_both(prompts: tuple[str, str], labels: _Labels, side: Side) -> None:
-    """Raise `EvalstoreError` unless some cases were asked with both system prompts."""
-    known = sorted({name for names in labels.values() for name in names.values()})
-    for name in prompts:
-        if name not in known:
-            raise EvalstoreError(
-                f"'{name}' is not a system prompt beside others in {side_name(side.name)}",
-                hint=suggest(name, known, "system prompts") or "list several under 'systemPrompts'",
-            )
-    if not any({*prompts} <= {*names.values()} for names in labels.values()):
-        raise EvalstoreError(
-            f"no test file was asked with both '{prompts[0]}' and '{prompts[1]}'",
-            hint="list both under 'systemPrompts' in its frontmatter",
-        )
-
-
-def _run_both(models: tuple[str, str]) -> str:
-    """Return the hint how a run of both candidates is made."""
+def _run_both(project: Project, side: Side, models: tuple[str, str]) -> str:
+    """Return the hint how a run of both candidates is made, or how prompts are compared."""
+    named = prompt_labels(project, side.results).values()
+    if any(set(models) <= set(names.values()) for names in named):
+        options = shlex.join(["--prompt", models[0], "--vs", models[1]])
+        return f"'evalstore diff {options}' compares these system prompts"
     options = " ".join(f"-m {shlex.quote(model)}" for model in models)
     return f"'evalstore run {options}' makes a run with both"

@@ -67,9 +67,11 @@ def find_file_changes(
     by_file: dict[str, list[PlanItem]] = {}
     for item in items:
         by_file.setdefault(item.file, []).append(item)
+    selected = {cell.file for cell in plan.cells}
     changes = [
         FileChange("A ", path, len(project.reading.files[path].cases), 0, 0, "new")
         for path in nodes.keys() - pairs.keys()
+        if not narrows or path in selected
     ]
     rows = planned_rows(plan, changed.keys(), project.settings.verdict)
     for path, old in pairs.items():

@@ -282,26 +282,32 @@ def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
 
     Their answers differ in any case: only verdicts count as changed.
     """
-    return _compare_within(was, now, lambda result: result.prompt_number)
+    return _compare_within(was, now, lambda result: result.prompt_number, str)
 
 
-def compare_prompts(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
-    """Pair the results of two system prompts in the same cases, of the same candidates."""
-    return _compare_within(was, now, lambda result: result.model)
+def compare_prompts(
+    was: Iterable[Result], now: Iterable[Result], candidates: Callable[[str], Any]
+) -> Comparison:
+    """Pair the results with two system prompts, of the same candidates in the same cases.
+
+    `candidates` is the sort key of candidates. Only verdicts count as changed.
+    """
+    return _compare_within(was, now, lambda result: result.model, candidates)
 
 
 def _compare_within(
-    was: Iterable[Result], now: Iterable[Result], rest_of: Callable[[Result], int | str]
+    was: Iterable[Result],
+    now: Iterable[Result],
+    rest: Callable[[Result], object],
+    candidates: Callable[[str], Any],
 ) -> Comparison:
-    """Pair results of a run by file, row and the rest of their place; only verdicts count."""
-
-    def place_of(result: Result) -> tuple[str, str, int | str]:
-        return result.file, result.row, rest_of(result)
-
+    """Pair the results of one run by their cases and the rest of what both sides have."""
     was, now = list(was), list(now)
-    order = _order_of_rows([*now, *was], str)
-    waiting = {place_of(result): result for result in was}
-    pairs = [Pair(waiting.pop(place_of(result), None), result) for result in now]
+    order = _order_of_rows([*now, *was], candidates)
+    waiting = {(result.file, result.row, rest(result)): result for result in was}
+    pairs = [
+        Pair(waiting.pop((result.file, result.row, rest(result)), None), result) for result in now
+    ]
     pairs += [Pair(result, None) for result in waiting.values()]
     comparison = Comparison(order=order)
     for pair in sorted(pairs, key=order):

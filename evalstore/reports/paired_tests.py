@@ -102,8 +102,25 @@ class RateChange:
         conclusion = "significant" if self.is_significant else "not significant"
         if self.unit == "row":
             conclusion += " for further rows of this file"
+        if self._leaves_out_zero not in (None, self.is_significant):
+            place = "leaves 0 out" if self._leaves_out_zero else "has 0 in it"
+            conclusion += f", though the interval {place}"
         test = f"sign-flip test over the {self.moved:,} {self.unit}s whose pass rate changed"
         return f"{conclusion} (p = {self.p:.2g}, {test})"
+
+    @property
+    def _is_cut(self) -> bool:
+        """Return whether an interval of clustered results goes beyond an end of the scale."""
+        if self.low is None or self.high is None:
+            return False
+        return self.method == "cluster-t" and (self.low <= -1 or self.high >= 1)
+
+    @property
+    def _leaves_out_zero(self) -> bool | None:
+        """Return whether 0 is not in the interval that is shown; None without one."""
+        if self.low is None or self.high is None or self._is_cut:
+            return None
+        return self.low > 0 or self.high < 0
 
     @property
     def points(self) -> str:
@@ -115,7 +132,7 @@ class RateChange:
             return ""
         if self.low is None or self.high is None:
             return f"{100 * self.difference:+.1f} points"
-        if self.method == "cluster-t" and (self.low <= -1 or self.high >= 1):
+        if self._is_cut:
             end = "-100" if self.low <= -1 else "+100"
             return (
                 f"{100 * self.difference:+.1f} points "

@@ -99,7 +99,8 @@ class NodeQueries(Database):
     def load_texts(self, nodes: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield nodes by id with their canonical JSON; raises `StoreError` when one is missing."""
         left = set(nodes)
-        for id, content in self._find(NODES, nodes):
+        for bytes_, content in self._find(NODES, nodes):
+            id = as_digits(bytes_)
             verify("nodes", id, content)
             left.discard(id)
             yield id, str(content)

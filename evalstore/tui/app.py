@@ -290,8 +290,9 @@ class Browser(MessageApp):
         self.show_cases(run, place=place)
 
     def show_status(self) -> None:
-        """Open the pending work."""
-        self.push_screen(StatusPage())
+        """Open the pending work, unless it is shown."""
+        if not isinstance(self.screen, StatusPage):
+            self.push_screen(StatusPage())
 
     def show_search(self, typed: str = "") -> None:
         """Open the search in all stored texts."""

@@ -202,6 +202,21 @@ def test_two_candidates_of_a_run_are_compared(workspace: Workspace) -> None:
     assert len(diff.comparison.pairs) == 2
 
 
+def test_two_system_prompts_of_a_run_can_be_compared(workspace: Workspace) -> None:
+    root = workspace.location.directory
+    for name in ("brief", "kind"):
+        (root / "prompts").mkdir(exist_ok=True)
+        (root / f"prompts/{name}.md").write_text(f"Be {name}.\n", encoding="utf-8")
+    test = root / HELLO
+    text = test.read_text(encoding="utf-8")
+    test.write_text(text.replace("tags:", "systemPrompts: [brief, kind]\ntags:"), encoding="utf-8")
+    workspace.run()
+
+    diff = workspace.diff_prompts("brief", "kind", models=["scripted/parrot"])
+    assert diff.names == ("brief", "kind")
+    assert len(diff.comparison.pairs) == 2
+
+
 def test_a_label_decides_and_can_be_taken_back(workspace: Workspace) -> None:
     workspace.run()
     result = workspace.results()[1]

@@ -13,6 +13,18 @@ from tests.cli.conftest import ONE, Evalstore, Ran
 from tests.cli.test_documents import schema_of
 from tests.cli.test_run import edit
 
+STRICT = """\
+---
+id: strict
+tags: [_evaluator]
+---
+
+Judge strictly. {{_evaluationInstructions}}
+
+# 👤
+
+{{_actualResponse}}
+"""
 BOTH = "[scripted/one, scripted/two]"
 
 
@@ -160,7 +172,10 @@ def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
     [
         (["--vs", "b"], "'--vs' needs one '--model'"),
         (["--model", "a", "--model", "c", "--vs", "b"], "'--vs' needs one '--model'"),
-        (["@", "@", "--model", "a", "--vs", "b"], "'--vs' compares two candidates of one run"),
+        (
+            ["@", "@", "--model", "a", "--vs", "b"],
+            "'--vs' compares two candidates, or system prompts, of one run",
+        ),
         (["--model", "a", "--vs", "scripted/two"], "'a' is not a candidate of run <short>"),
         (["--model", "scripted/one", "--vs", "b"], "'b' is not a candidate of run <short>"),
     ],
@@ -244,3 +259,20 @@ def test_feedback_that_is_the_same_on_both_sides_is_printed_once(
     shown = evalstore("diff", "@~1", "@", "-v", "--", "tests/animals.md").stdout
     assert "was and now: 'zebra' is not in 'Warm.'\n" in shown
     assert shown.count("'zebra' is not in") == 1
+
+
+def test_other_evaluators_are_named_also_where_no_verdict_differs(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"prompts/strict.md": STRICT})
+    edit(workspace / "evalstore.yaml", "[scripted/judge]", "[{id: scripted/judge, prompt: strict}]")
+    assert "evaluator prompt changed" in evalstore("diff").stdout, "of the workspace"
+    evalstore("run", "-q")
+    edit(workspace / "evalstore.yaml", "[{id: scripted/judge, prompt: strict}]", "[scripted/judge]")
+    for sides in (("@~1", "@"), ("@", "@~1")):
+        said = evalstore("diff", *sides).stdout
+        assert "Edited:\n    evaluator prompt changed" in said
+        assert "2 unchanged" in said
+    (edited,) = documents("diff", "@")["participants"]
+    assert edited["change"].startswith("evaluator prompt changed")

@@ -138,3 +138,12 @@ def test_a_list_is_not_cut_where_a_single_entry_would_be_left_out(
     cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
     tree(workspace, {"tests/weather.md": cities})
     assert evalstore("status", "--explain").stdout.count("… 2 more (-v lists all)") == 2
+
+
+def test_a_status_of_one_file_lists_no_other_new_one(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {f"tests/{name}.md": f"# 👤\n\n{name}?\n\n---\n\nYes.\n" for name in "ab"})
+    printed = evalstore("status", "tests/a.md").stdout
+    assert "A   tests/a.md  1 case new" in printed
+    assert "tests/b.md" not in printed
+    assert "tests/b.md  1 case new" in evalstore("status").stdout

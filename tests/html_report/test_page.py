@@ -176,6 +176,7 @@ def test_a_case_has_its_answers_judgements_history_and_difference(
     ]
     assert lines[12] == "Earlier verdicts"
     assert lines[13].startswith("✗ fail run ")
+    assert lines[14] == "Runs with the same results of this file as a newer one are left out."
     assert page.value("document.querySelector('#case article strong').textContent") == "day"
 
 

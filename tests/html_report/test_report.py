@@ -131,7 +131,7 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     summary = summary_of(report(root))
     assert summary[6:11] == [
         "1 broke, 1 fixed",
-        "since run #",
+        "compared with run #",
         "1 broke, 1 fixed, 0 unchanged",
         "pass rate 50.0% -> 50.0% (2 results in 1 file, judged on both sides)",
         "+0.0 points; the pass rate of no file changed: not significant",
@@ -158,6 +158,7 @@ def test_reuse_is_said_with_what_it_saved(tmp_path: Path) -> None:
     summary = summary_of(report(root))
     assert summary[summary.index("Saved by reuse") + 1] == "$0.0600 2 answers reused"
     assert summary[summary.index("Cost of all results") + 1].startswith("$0.0600")
+    assert "Saved by reuse" not in summary_of(report(root, "@work")), "nothing has run"
 
 
 def test_compare_names_another_run(root: Path) -> None:

@@ -286,6 +286,19 @@ def test_findings_in_words(sums: list[int], words: str) -> None:
     assert change_of(ClusterSum(4, total) for total in sums).finding == words
 
 
+def test_a_finding_says_that_the_interval_disagrees_with_the_test() -> None:
+    """The files of a comparison of two candidates: 4 worse, 17 better of 48."""
+    moved = (ClusterSum(5, total) for total in (2, 2, 3, 3, 3, -1, 2, -1))
+    change = change_of([ClusterSum(2, 0), ClusterSum(6, 0), *moved])
+    assert change.low == pytest.approx(0.031, abs=0.001)
+    assert change.finding.startswith("not significant, though the interval leaves 0 out (p = 0.0")
+    assert RateChange(9, 9, 9, 0.1, -0.1, 0.3, "cluster-t", 0.04).finding.startswith(
+        "significant, though the interval has 0 in it (p = 0.04,"
+    )
+    cut = RateChange(9, 3, 3, 0.7, 0.4, 1.0, "cluster-t", 0.25)
+    assert cut.finding.startswith("not significant (p = "), "the interval is not shown"
+
+
 def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
     assert not RateChange(9, 9, 9, 0.1, None, None, None, 0.05).is_significant
     assert RateChange(9, 9, 9, 0.1, None, None, None, 0.0499).is_significant

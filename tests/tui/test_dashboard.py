@@ -30,6 +30,7 @@ from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.fitted_view import FittedView
 from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.test_run import edit
 from tests.tui.driving import drive, press, resized, screen, settled, show_changes, until
@@ -240,6 +241,9 @@ def test_a_file_with_an_error_is_named(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         assert dashboard_texts(pilot)[0] == "passing now the workspace cannot be read"
+        details = pilot.app.screen.query_one("#details", TextView).text
+        assert details.startswith("the workspace\nerror: ")
+        assert "w lists what is wrong." in details
         assert dashboard_texts(pilot)[1].startswith("pending     error: tests/new.md:")
         assert not pilot.app.screen.query_one(".problem").display
 

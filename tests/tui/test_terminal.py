@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_run import edit
 from tests.tui.terminal import PROGRAM, Terminal, terminal
 
 pytestmark = [
@@ -162,6 +163,24 @@ def test_a_terminal_that_cannot_be_drawn_on_is_reported(workspace: Path) -> None
         page.run("view", "--theme", "nrod")
         page.shows("error: --theme: unknown theme 'nrod'", "hint: did you mean 'nord'?")
         assert page.ended() == 2
+
+
+def test_without_a_workspace_or_the_run_it_does_not_begin(workspace: Path, tmp_path: Path) -> None:
+    with terminal(workspace) as page:
+        page.run("view", "nosuch")
+        assert page.ended() == 2
+        page.shows("error: 'nosuch' is not a revision", "hint: write @, @~1, @work")
+    (tmp_path / "empty").mkdir()
+    with terminal(tmp_path / "empty") as page:
+        page.run("view")
+        assert page.ended() == 2
+        page.shows("error: no evalstore.yaml in 'empty' or above", "hint: run 'evalstore init'")
+    with terminal(workspace) as page:
+        edit(workspace / "evalstore.yaml", "candidates:", "candidate:")
+        page.run("view")
+        page.shows("unknown field 'candidate'")  # that can be mended while it is open
+        page.press("q")
+        assert page.ended() == 0
 
 
 def test_themes_and_keys_of_ones_own(workspace: Path) -> None:

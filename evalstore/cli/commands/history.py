@@ -50,7 +50,9 @@ def diff(
     ] = None,
     prompt: Annotated[
         str | None,
-        typer.Option("--prompt", metavar="NAME", help="The system prompt to compare by --vs."),
+        typer.Option(
+            "--prompt", metavar="NAME", help="With --vs: the system prompt that is compared."
+        ),
     ] = None,
     answers: Annotated[
         bool, typer.Option("--answers", help="Show how the answers differ.")
@@ -72,7 +74,7 @@ def diff(
     Cases that were asked anew and have the same verdict and, word for word, the same answer are
     counted apart; -v lists them.
     With --model X --vs Y: what Y does worse and better than X in one run, by default the last.
-    With --prompt X --vs Y: the same of two system prompts.
+    With --prompt X --vs Y the same of two system prompts, with each candidate.
     """
     from evalstore.cli.render.history import print_diff
     from evalstore.operations import diff as operations
@@ -81,16 +83,17 @@ def diff(
     sides, paths = _sides(list(revisions or ()))
     try:
         first, second = _require_two(sides)
+        if versus is None and prompt is not None:
+            raise EvalstoreError("'--prompt' needs '--vs'", hint="write '--prompt X --vs Y'")
+        selection = replace(selection, paths=tuple(paths))
         if versus is None:
-            _forbid_prompt(prompt)
-            selection = replace(selection, paths=tuple(paths))
             compared = operations.diff(here(), first, second, selection=selection, answers=answers)
         elif prompt is not None:
             compared = diff_within.diff_prompts(
                 here(),
                 _require_single_run(first, second),
                 (prompt, versus),
-                selection=SelectionOptions(paths=tuple(paths), models=selection.models),
+                selection=selection,
                 answers=answers,
             )
         else:
@@ -127,19 +130,17 @@ def diff(
 def _require_single_run(first: str | None, second: str | None) -> str:
     if second:
         raise EvalstoreError(
-            "'--vs' compares two candidates of one run", hint="name one revision, or none"
+            "'--vs' compares two candidates, or system prompts, of one run",
+            hint="name one revision, or none",
         )
     return first or "@"
 
 
-def _forbid_prompt(prompt: str | None) -> None:
-    if prompt is not None:
-        raise EvalstoreError("'--prompt' needs '--vs'", hint="write '--prompt X --vs Y'")
-
-
 def _require_single_model(models: tuple[str, ...]) -> str:
     if len(models) != 1:
-        raise EvalstoreError("'--vs' needs one '--model'", hint="write '--model X --vs Y'")
+        raise EvalstoreError(
+            "'--vs' needs one '--model'", hint="write '--model X --vs Y', or '--prompt X --vs Y'"
+        )
     return models[0]
 
 

@@ -13,7 +13,13 @@ import typer
 
 from evalstore.cli import output
 from evalstore.cli.app import Globals, app, here
-from evalstore.errors import BUG, STORE_UNUSABLE, EvalstoreError
+from evalstore.errors import (
+    BUG,
+    STORE_UNUSABLE,
+    EvalstoreError,
+    NoWorkspaceError,
+    RevisionError,
+)
 
 if TYPE_CHECKING:
     from evalstore.tui.keys.key_validation import Appearance
@@ -98,6 +104,8 @@ def view(
         raise EvalstoreError("'--port' needs '--web'")
     elif not web:
         _require_terminal()
+    if "TEXTUAL_DRIVER" not in os.environ:
+        _require_begin(revision)
     _set_colours()
     from evalstore.tui.appearance import read_appearance
 
@@ -128,6 +136,27 @@ def _browse(
         output.failure(EvalstoreError(label))
     if browser.return_code or browser.unsaved_labels:
         raise typer.Exit(BUG if browser.return_code else STORE_UNUSABLE)
+
+
+def _require_begin(revision: str | None) -> None:
+    """Raise `EvalstoreError` where there is no workspace, or no run that the revision names.
+
+    All other problems are shown in the browser, which goes on when they are mended.
+    """
+    from evalstore.planning.open_project import open_store, open_workspace
+    from evalstore.store.revisions import WORK, resolve_run
+
+    location = replace(here(), warn=lambda _: None)  # the browser says it
+    try:
+        if revision in (None, WORK):
+            open_workspace(location)
+        else:
+            with open_store(location) as store:
+                resolve_run(store, revision)
+    except (NoWorkspaceError, RevisionError):
+        raise
+    except EvalstoreError:
+        pass
 
 
 def _require_terminal() -> None:

@@ -91,7 +91,7 @@ def _whole_command(diff: Diff) -> str:
     """Return the command that compares all cases of the workspace in place of a partial run."""
     if diff.models is None:
         return f"evalstore diff {output.short(diff.was)}"
-    option = "--prompt" if diff.are_prompts else "--model"
+    option = "--prompt" if diff.is_of_prompts else "--model"
     return shlex.join(["evalstore", "diff", WORK, option, diff.models[0], "--vs", diff.models[1]])
 
 

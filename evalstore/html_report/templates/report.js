@@ -287,7 +287,8 @@
       detail.votes ? section("Judgements", make("ul", {class: "votes"}, ...detail.votes.map((given) => vote(given, texts)))) : null,
       ...reasons(detail.why),
       previous(detail.was, cell, texts),
-      history.length ? section("Earlier verdicts", make("ul", {class: "history"}, ...history)) : null);
+      history.length ? section("Earlier verdicts", make("ul", {class: "history"}, ...history),
+        make("p", {class: "note"}, "Runs with the same results of this file as a newer one are left out.")) : null);
   }
 
   const dialog = $("case");

@@ -41,6 +41,11 @@ def change_name(diff: Diff, change: str) -> str:
     return _OF_CANDIDATES.get(change, change) if diff.models else change
 
 
+def has_candidates(diff: Diff) -> bool:
+    """Return whether the pairs may be of several candidates; not when two are compared."""
+    return diff.models is None or diff.is_of_prompts
+
+
 def side_names(diff: Diff) -> tuple[str, str]:
     """Return the names of both sides of a pair: `was` and `now`, or those of the candidates."""
     return diff.models or ("was", "now")
@@ -169,8 +174,8 @@ def describe_pair(diff: Diff, pair: Pair) -> PairFacts:
     result = pair.either
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     return PairFacts(
-        case_name(result.file, result.row, None if diff.are_prompts else prompt),
-        "" if diff.models and not diff.are_prompts else result.model,
+        case_name(result.file, result.row, prompt),
+        result.model if has_candidates(diff) else "",
         tuple(dict.fromkeys(_verdict(diff, side) for side in (pair.was, pair.now) if side)),
         diff.reason(pair) if pair.was and pair.now else "",
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.prompt_names import label_prompts
-from evalstore.operations.views.test_parts import describe_parts, load_test_parts
+from evalstore.operations.views.test_parts import SYSTEM, describe_parts, load_test_parts
 from evalstore.operations.views.test_spans import (
     VersionSpan,
     add_results,
@@ -61,6 +61,8 @@ class Version:
     """The newest run with results of this version; None without one."""
     prompts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The name of the system prompt of each verdict, by candidate, if there are several."""
+    prompt_names: Mapping[int, str] = field(default_factory=dict)
+    """The names of the system prompts by their numbers, from 1, if there are several."""
 
 
 def merge_candidates(versions: Sequence[Version]) -> list[str]:
@@ -117,8 +119,18 @@ def edits_between(was: Version | None, now: Version) -> list[Edit]:
     for part in dict.fromkeys((*now.parts, *before)):
         hunks = diff_lines(before.get(part, ""), now.parts.get(part, ""))
         if hunks:
-            edits.append(Edit(part, tuple(map(tuple, hunks))))
+            name = _part_name(part, now, was)
+            edits.append(Edit(name, tuple(map(tuple, hunks))))
     return edits
+
+
+def _part_name(part: str, *versions: Version | None) -> str:
+    """Return `system prompt brief` for `system prompt 1`; other parts have their own names."""
+    kind, _, number = part.rpartition(" ")
+    if kind != SYSTEM:
+        return part
+    names = (each.prompt_names.get(int(number)) for each in versions if each)
+    return next((f"{SYSTEM} {name}" for name in names if name), part)
 
 
 # --- versions
@@ -160,7 +172,7 @@ def _versions(
         if span.case or (before and before.case):
             before, parts_before = span, parts
     for span, edits, candidates, parts in begun:
-        words, prompts = _verdicts(span.results, name)
+        words, prompts, prompt_names = _verdicts(span.results, name)
         yield Version(
             *(span.run, span.started, tuple(edits), words, parts),
             tuple(str(edit) for edit in candidates if str(edit) not in edits),
@@ -168,6 +180,7 @@ def _versions(
             judged_in=span.judged_in,
             last_run=span.last_run,
             prompts=prompts,
+            prompt_names=prompt_names,
         )
 
 
@@ -196,8 +209,11 @@ _ByModel = dict[str, tuple[str, ...]]
 
 def _verdicts(
     results: Iterable[Result], name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]]
-) -> tuple[_ByModel, _ByModel]:
-    """Return the verdicts on each candidate by system prompt, and the prompts' names."""
+) -> tuple[_ByModel, _ByModel, dict[int, str]]:
+    """Return the verdicts on each candidate by system prompt, and the prompts' names.
+
+    The names come by candidate, and by the numbers of the prompts, from 1.
+    """
     results_of: dict[str, dict[int, Result]] = {}
     for cell in sorted(results, key=lambda cell: cell.prompt_number):
         results_of.setdefault(cell.model, {})[cell.prompt_number] = cell
@@ -218,6 +234,7 @@ def _verdicts(
             for id, last in results_of.items()
             if len(last) > 1
         },
+        {number + 1: names[prompt] for prompt, number in shown.items()},
     )
 
 

@@ -13,6 +13,7 @@ from evalstore.operations.views.diff_text import (
     ROW_ID_HINT,
     SAME_ANSWER,
     change_name,
+    has_candidates,
     is_new_failure,
     listed_pairs,
     side_names,
@@ -104,6 +105,11 @@ def title_of_files(diff: Diff, pairs: Sequence[ListedPair]) -> str:
     return file if is_all else f"listed: {file}"
 
 
+def title_of_sides(diff: Diff) -> str:
+    """Return the names of the sides, of candidates as short as in the table."""
+    return " -> ".join(short_names(diff.names) if diff.models else diff.names)
+
+
 def pair_columns(
     diff: Diff, pairs: Sequence[ListedPair], labels: LabelIndex, *, with_history: bool = False
 ) -> list[Column]:
@@ -127,7 +133,7 @@ def pair_columns(
         Column(
             "row", 8, grows=True, most=rows, least=4, since=0 if rows else NEVER, names=names["row"]
         ),
-        *(() if diff.models else (candidate,)),
+        *((candidate,) if has_candidates(diff) else ()),
         *(
             Column(
                 name, width, grows=True, most=max(width, min(_NAME, widest([name]))), least=width
@@ -164,7 +170,7 @@ def pair_cells(
         StyledCell(change_name(diff, change), CHANGES.get(change, "faint")),
         StyledCell(pair.either.file),
         StyledCell(_row_label(diff, listed), group=pair.either.file),
-        *(() if diff.models else (StyledCell(pair.either.model),)),
+        *((StyledCell(pair.either.model),) if has_candidates(diff) else ()),
         *(
             StyledCell("-", "faint") if side is None else result_cell(side, labels)
             for side in (pair.was, pair.now)

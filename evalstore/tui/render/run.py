@@ -63,11 +63,11 @@ _VALUE_INDENT = 10
 
 
 def plan_lines(
-    request: RunRequest, preview: PlanPreview, width: int = 0, note: str = ""
+    request: RunRequest, preview: PlanPreview, width: int = 0, note: str = "", list_key: str = "w"
 ) -> Iterator[StyledLine]:
     """Yield the work of a run, with which models, why, and its price, in so many columns.
 
-    The `note` follows the price.
+    The `note` follows the price. The key lists the reasons that are left out here.
     """
     status = preview.status
     if not status.items and not records_labels(request, status):
@@ -89,7 +89,7 @@ def plan_lines(
         if items:
             yield BLANK
             count = kind_count_text(status, kind, items)
-            yield from _kind_lines(f"{title} ({count})", items, width)
+            yield from _kind_lines(f"{title} ({count})", items, width, list_key)
     yield from _removed_lines(request, status)
     if any(result.verdict for result in request.before):
         yield BLANK
@@ -108,7 +108,9 @@ _ABOUT_REPEATS = (
 )
 
 
-def _kind_lines(title: str, items: list[PlanItem], width: int) -> Iterator[StyledLine]:
+def _kind_lines(
+    title: str, items: list[PlanItem], width: int, list_key: str
+) -> Iterator[StyledLine]:
     models = Counter[str]()
     reasons = Counter[str]()
     first: dict[str, PlanItem] = {}
@@ -127,7 +129,8 @@ def _kind_lines(title: str, items: list[PlanItem], width: int) -> Iterator[Style
         item = first[reason]
         yield from reason_value_lines(item, width=max(_WIDTH, width), indent=_VALUE_INDENT)
     if len(reasons) > _REASONS:
-        yield from text_lines(f"… {len(reasons) - _REASONS} more reasons (w lists all)", "faint", 2)
+        more = f"… {len(reasons) - _REASONS} more reasons ({list_key} lists all)"
+        yield from text_lines(more, "faint", 2)
 
 
 def _removed_lines(request: RunRequest, status: Status) -> Iterator[StyledLine]:

@@ -18,6 +18,7 @@ from evalstore.operations.views.styled_text import (
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.dashboard import rate_series
 from evalstore.tui.render.plot import series_line
+from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import when
 
 if TYPE_CHECKING:
@@ -45,10 +46,14 @@ def workspace_lines(
 ) -> Iterator[StyledLine]:
     """Yield what the figures above the list have no room for: what broke, and what was edited."""
     yield heading("the workspace")
-    yield from text_lines(with_keys("{list.open} shows the current verdicts of all cases."))
-    yield from text_lines(
-        with_keys("{history.status} shows what a run would do, why, and its cost."), "faint"
-    )
+    if dashboard and dashboard.problem:
+        yield from text_lines(problem_text(dashboard.problem), "error")
+        yield from text_lines(with_keys("{history.status} lists what is wrong."), "faint")
+    else:
+        yield from text_lines(with_keys("{list.open} shows the current verdicts of all cases."))
+        yield from text_lines(
+            with_keys("{history.status} shows what a run would do, why, and its cost."), "faint"
+        )
     if dashboard is None:
         return
     if dashboard.verdicts:

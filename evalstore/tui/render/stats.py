@@ -47,6 +47,8 @@ class GroupFigures(NamedTuple):
     cost: float | None
     latency: float | None
     """Mean seconds of an answer."""
+    is_least: bool = False
+    """Whether the cost of some answers or judgements is not known, so that it was more."""
 
 
 _Place = tuple[str, tuple[str | None, ...]]
@@ -64,7 +66,12 @@ def figures_of(stats: Sequence[Stats]) -> RunFigures:
     return RunFigures(
         stats[0].run,
         {
-            _place_of(table, group): GroupFigures(group.rate.rate, group.cost, group.latency)
+            _place_of(table, group): GroupFigures(
+                group.rate.rate,
+                group.cost,
+                group.latency,
+                bool(group.unpriced_answers or group.unpriced_judgements),
+            )
             for table in stats
             for group in table.groups
         },
@@ -189,7 +196,8 @@ def trend_series(
     yield Series(f"pass rate, {runs}", rates, *_ends(rates, percent), middle="50%")
     costs = [each.cost for each in figures]
     if any(costs):
-        yield _scaled("cost", costs, lambda cost: money(cost, stats.currency))
+        title = "known cost" if any(each.is_least for each in figures) else "cost"
+        yield _scaled(title, costs, lambda cost: money(cost, stats.currency))
     latencies = [each.latency for each in figures]
     if any(latencies):
         yield _scaled("latency", latencies, lambda seconds: f"{seconds or 0:.2f}s")

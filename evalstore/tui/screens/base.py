@@ -133,7 +133,10 @@ class BrowserApp(Protocol):
     def show_comparison(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None
     ) -> None:
-        """Open a run beside a run or the workspace (None), or two candidates of one of them."""
+        """Open a run beside a run or the workspace (None), or two candidates of one of them.
+
+        A `PromptPair` is two system prompts in place of candidates.
+        """
 
     def show_stats(self, run: str | None) -> None:
         """Open the statistics of a run, or of the workspace."""

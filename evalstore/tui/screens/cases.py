@@ -14,7 +14,7 @@ from evalstore.display import plural
 from evalstore.tui.render.case_table import case_title
 from evalstore.tui.screens.case_figures import CaseFigures
 from evalstore.tui.screens.case_reader import CaseReader
-from evalstore.tui.screens.choice import compare_candidates, compare_with_previous
+from evalstore.tui.screens.choice import compare_in_run, compare_with_previous
 from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
 from evalstore.tui.screens.text_filter import FoundWords, TextFilter
@@ -60,7 +60,8 @@ from result to result that did not pass, also between two of one case, of the fi
 {case.judge} judges the answers to these system prompts alone.
 
 Of a run that is not the newest, a line below the title says so; {case.newest} opens the newest.
-{cases.compare} compares the run with the previous one, or the workspace with the newest run.
+{cases.compare} compares the run with the previous one, or the workspace with the newest run, and
+{cases.compare_models} the selected candidate, or the system prompt of the case, with another one.
 {cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by tag;
 {list.open} on the line of a group folds it, or unfolds it."""
 _HELP = f"{_TABLE}{help_lines()}{_REST}"
@@ -194,7 +195,7 @@ class CasesPage(DatedPage):
         self.figures.request_rates(query, self.filter.matches)
         is_empty = not listing.case_count
         self.set_empty(self.filter.why_empty(listing.filtered) if is_empty else "")
-        self.query_one("#panels").display = not is_empty
+        self.filter.show_table(is_shown=not is_empty)
         self.show_title()
         if is_empty:
             self.reader.clear()
@@ -316,9 +317,9 @@ class CasesPage(DatedPage):
         _go_to_failure(self, by)
 
     def action_compare_models(self) -> None:
-        """Compare the candidate under the cursor with another one."""
-        model, others = self.listing.other_candidates(self.grid.picked)
-        compare_candidates(self, self.listing.cases, model, others, has_newer=bool(self.newer))
+        """Compare the candidate under the cursor, or the system prompt, with another one."""
+        filtered, newer = not self.filter.query.is_empty, bool(self.newer)
+        compare_in_run(self, self.listing, self.selection, is_filtered=filtered, has_newer=newer)
 
     def action_compare(self) -> None:
         """Compare the run with the previous one."""

@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from evalstore.display import safe, short
 from evalstore.tui.screens.base import HELP_KEYS
+from evalstore.tui.state.case_listing import PromptPair
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
 from evalstore.tui.widgets.grid_lines import StyledCell
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import Cases, RunLine
     from evalstore.tui.screens.base import Page
+    from evalstore.tui.state.case_listing import CaseListing
+    from evalstore.tui.state.case_selection import CaseSelection
 
 _ONE_CANDIDATE = "there is only one candidate: list another one in 'candidates' of evalstore.yaml"
 _ONE_IN_RUN = "run {} has only the candidate {}"
@@ -79,28 +82,45 @@ class Choice(ModalScreen[str | None]):
         self.dismiss(self._names[message.row])
 
 
-def compare_candidates(
-    page: Page, cases: Cases | None, model: str, others: Sequence[str], *, has_newer: bool
+def compare_in_run(
+    page: Page,
+    listing: CaseListing,
+    selection: CaseSelection,
+    *,
+    is_filtered: bool,
+    has_newer: bool,
 ) -> None:
-    """Open the comparison of a candidate with one of the others; asks which, if there are more.
+    """Open the comparison of a candidate, or of a system prompt, with another one of the run.
 
-    `has_newer` is whether there is a newer run to look at when there is no other candidate.
+    A choice asks which other one, if there are more. `has_newer` is whether there is a newer run to
+    look at when there is none.
     """
+    cases, prompts = listing.cases, listing.prompts_of(selection.case)
+    model, others = listing.other_candidates(selection.picked)
     if cases is None:
         return
-    revision = cases.run
-    if not others:
+    revision, (own, *rest) = cases.run, prompts or ("",)
+    title, start = ("Compare", f"{model} with ") if rest else (f"Compare {model} with", "")
+    choices = {f"{start}{other}": (model, other) for other in others}
+    choices |= {
+        f"system prompt {own} with {other}": PromptPair(prompts[own], prompts[other])
+        for other in rest
+    }
+    if not choices:
         page.notify(_why_alone(page, cases, has_newer=has_newer), markup=False)
         return
 
-    def compare(other: str | None) -> None:
-        if other:
-            page.browser.show_comparison(revision, revision, (model, other))
+    if is_filtered:
+        page.notify("all cases are compared, not only those that are listed", markup=False)
 
-    if len(others) == 1:
-        compare(others[0])
+    def compare(chosen: str | None) -> None:
+        if chosen:
+            page.browser.show_comparison(revision, revision, choices[chosen])
+
+    if len(choices) == 1:
+        compare(*choices)
     else:
-        page.app.push_screen(Choice(f"Compare {model} with", others), compare)
+        page.app.push_screen(Choice(title, [*choices]), compare)
 
 
 def _why_alone(page: Page, cases: Cases, *, has_newer: bool) -> str:

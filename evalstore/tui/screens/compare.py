@@ -21,13 +21,14 @@ from evalstore.tui.render.comparison import (
     pair_cells,
     pair_columns,
     title_of_files,
+    title_of_sides,
 )
 from evalstore.tui.render.pair import pair_lines
 from evalstore.tui.render.reading import READING
-from evalstore.tui.render.verdicts import short_names
 from evalstore.tui.screens.history_reader import HistoryReader
 from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
+from evalstore.tui.state.case_listing import PromptPair
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -48,14 +49,14 @@ if TYPE_CHECKING:
     from evalstore.tui.widgets.grid_lines import StyledCell
 
 _HELP = """\
-The differences between two runs, between a run and the workspace, or between two candidates. Cases
-that broke come first, then those that were fixed, then the rest; of two candidates, those that are
-worse or better with the second. 'last runs' has the last eight verdicts on the newer side, or on
-each candidate, the oldest first. A narrow table leaves it out first, then 'change'. Below, or at
-the right in a wide terminal, are both answers to the case under the cursor, with the whole names
-of the candidates. When there is a newer run, a line below the title says so, and {case.newest}
-compares with it. {compare.unchanged} adds the cases that
-were asked anew and have the same answer, and those that are unchanged."""
+The differences between two runs, between a run and the workspace, or between two candidates or two
+system prompts. Cases that broke come first, then those that were fixed, then the rest; of two
+candidates or prompts, those that are worse or better with the second. 'last runs' has the last
+eight verdicts on the newer side, or on both, the oldest first. A narrow table leaves it out first,
+then 'change'. Below, or at the right in a wide terminal, are both answers to the case under the
+cursor, with the whole names of the candidates. When there is a newer run, a line below the title
+says so, and {case.newest} compares with it. {compare.unchanged} adds the cases that were asked anew
+and have the same answer, and those that are unchanged."""
 
 _FOOTER = (
     FooterHint("", "list.open"),
@@ -98,7 +99,7 @@ class ComparePage(DatedPage):
     def __init__(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None
     ) -> None:
-        """Take two runs, or None for the workspace; with `models`, one run twice."""
+        """Take two runs, or None for the workspace; with `models`, or prompts, one run twice."""
         super().__init__()
         self._sides = was, now
         self._models = models
@@ -147,17 +148,13 @@ class ComparePage(DatedPage):
         self._read()
 
     def _read(self) -> None:
-        diff = None if None in self._sides else self._diff
+        sides, models = self._sides, self._models
+        diff = None if None in sides else self._diff
         diff = diff.swapped() if diff and self._is_swapped else diff
         self.fetch(
-            lambda: (diff or self._compare(), self.source.labels()),
+            lambda: (diff or _compare(self.source, sides, models), self.source.labels()),
             lambda read: self.show_diff(*read),
         )
-
-    def _compare(self) -> Diff:
-        was, now = self._sides
-        workspace, models = self.source.workspace, self._models
-        return workspace.diff_models(*models, run=now) if models else workspace.diff(was, now)
 
     def show_diff(self, diff: Diff, labels: LabelIndex) -> None:
         """Show a comparison, with the sides swapped if the user has swapped them."""
@@ -195,7 +192,7 @@ class ComparePage(DatedPage):
         self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
         within = side_name(diff.was).removeprefix("the ") if diff.models else ""
-        self.set_title("compare", within, _title_of_sides(diff), title_of_files(diff, self._pairs))
+        self.set_title("compare", within, title_of_sides(diff), title_of_files(diff, self._pairs))
         rates = self.query_one("#rates", TextView)
         edits = other_edits(diff, self._pairs)
         edited = edits if self._pairs else ()
@@ -254,7 +251,8 @@ class ComparePage(DatedPage):
         pair = listed.pair
         seen = self._pairs[self.query_one("#pairs", Grid).seen_rows]
         self.history.request(other.place[0] for other in seen)
-        history = {side.model: self.history.of(side) for side in _sides(pair)}
+        sides = zip(diff.models or ("", ""), (pair.was, pair.now), strict=True)
+        history = {name: self.history.of(side) for name, side in sides if side}
         view = self.query_one("#pair", TextView)
         view.show(pair_lines(diff, pair, diff.feedback, history=history))
 
@@ -360,6 +358,17 @@ def _read_side(page: ComparePage, run: str | None) -> Cases:
     return page.source.cases_at(run, {listed.place[:2] for listed in page._pairs})
 
 
+def _compare(
+    source: WorkspaceSource, sides: tuple[str | None, str | None], models: tuple[str, str] | None
+) -> Diff:
+    """Compare two sides, or within one run two candidates or system prompts."""
+    if models is None:
+        return source.workspace.diff(*sides)
+    is_of_prompts = isinstance(models, PromptPair)
+    within = source.workspace.diff_prompts if is_of_prompts else source.workspace.diff_models
+    return within(*models, run=sides[1])
+
+
 def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:
     """Return the rows by file, row, and number of the system prompt."""
     return {
@@ -388,11 +397,6 @@ def _read_pair(
     question = next((messages[id] for id in tests if id in messages), "")
     edits = [] if diff.models else source.pair_edits(pair)
     return list(pair_lines(diff, pair, feedback, answers, question, edits=edits, history=history))
-
-
-def _title_of_sides(diff: Diff) -> str:
-    """Return the names of the sides, of candidates as short as in the table."""
-    return " -> ".join(short_names(diff.names) if diff.models else diff.names)
 
 
 def _sides(pair: Pair) -> list[Result]:

@@ -32,13 +32,15 @@ class PlanPage(Dialog):
         Binding("escape,backspace", "back", "Cancel", id="page.back"),
         Binding("e", "edit", "Edit the file", id="plan.edit"),
         Binding("R", "run", "Run pending work", id="page.run"),
+        Binding("w", "status", "Pending work", show=False, id="history.status"),
     ]
     TITLE = "Plan of a run"
     WAY = "{page.run} where something is missing, {case.judge} on an answer"
     HELP = """\
 What would be done, why, and at which price, planned again when a file changes. Nothing is called
 before {plan.do}. After an edit it is about the edited file: a partial run, which the trend of the
-runs leaves out; {page.run} plans all pending work instead."""
+runs leaves out; {page.run} plans all pending work instead. The reasons that most of the work has
+are shown; {history.status} lists each item of the pending work."""
 
     def __init__(
         self, read: Callable[[], RunRequest], *, edit: Callable[[int | None], None] | None = None
@@ -74,7 +76,8 @@ runs leaves out; {page.run} plans all pending work instead."""
         self._is_planning = False
         self.set_title(self._request.title)
         width = self.body.scrollable_content_region.width
-        self.body.show(plan_lines(self._request, self._preview, width, self._note))
+        list_key = self.browser.key_of("history.status")
+        self.body.show(plan_lines(self._request, self._preview, width, self._note, list_key))
         self.refresh_bindings()
 
     def show_problem(self, problem: EvalstoreError) -> None:
@@ -132,6 +135,11 @@ runs leaves out; {page.run} plans all pending work instead."""
         """Plan all pending work instead of that of one file."""
         self._read = self.source.missing
         self.reload()
+
+    def action_status(self) -> None:
+        """Show all pending work, each item with its reason, in place of the plan."""
+        self.app.pop_screen()
+        self.browser.show_status()
 
     def action_edit(self) -> None:
         """Open the file that was edited, or the one with the problem, where that is."""

@@ -251,9 +251,10 @@ class RunsPage(ActionsPage):
         )
 
     def _describe_workspace(self) -> list[StyledLine]:
-        if not self._runs:
-            return [heading("the workspace"), *text_lines(self.with_keys(_NEVER))]
-        return list(workspace_lines(self.dashboard.state, self.with_keys))
+        state = self.dashboard.state
+        if self._runs or (state and state.problem):
+            return list(workspace_lines(state, self.with_keys))
+        return [heading("the workspace"), *text_lines(self.with_keys(_NEVER))]
 
     def _describe(self, number: int) -> Iterator[StyledLine]:
         return run_lines(self._runs, number, self._differences.find, self.with_keys)

@@ -16,6 +16,7 @@ from evalstore.operations.views.edit_place import EditPlace
 from evalstore.operations.views.status_text import (
     change_text,
     labels_text,
+    left_text,
     nothing_text,
     outcome_text,
     pending_text,
@@ -127,8 +128,8 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
         before = self._highlighted
         self._status = None if isinstance(status, list) else status
         if isinstance(status, list):
-            self._lines = [_Title(plural(len(status), "problem"), "in the files")]
-            self._lines += status
+            problems = sorted(status, key=lambda problem: problem.severity != "error")
+            self._lines = [_Title(plural(len(problems), "problem"), "in the files"), *problems]
             self.set_title("pending work", self._file, "nothing, until the files are fixed")
             self.set_empty("")
         else:
@@ -312,7 +313,7 @@ def _columns(texts: Sequence[Sequence[str]]) -> list[Column]:
 
 def _summary(status: Status) -> str:
     """Return what a run would do in few words."""
-    if status.items:
+    if status.items or status.untrusted:
         return pending_text(status, brief=True)
     return unrecorded_text(status) if status.labels else "nothing"
 
@@ -344,7 +345,8 @@ def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
         yield _Title("record", labels_text(status))
     rest = [line.spans[0].text for line in left_lines(status) if line.spans]
     if rest:
-        yield _Title("left")
+        is_left = left_text(status) or status.untrusted or status.skipped
+        yield _Title("left", "undone") if is_left else _Title("warnings")
         for text in rest:
             yield _Title("", text)
 

@@ -139,6 +139,14 @@ class TextFilter:
         line.display = False
         self._page.query_one(Grid).focus()
 
+    def show_table(self, *, is_shown: bool) -> None:
+        """Show the table or hide it; shown again it has the focus, unless the filter is typed."""
+        panels = self._page.query_one("#panels")
+        is_back = is_shown and not panels.display
+        panels.display = is_shown
+        if is_back and not self._line.has_focus:  # hidden, it had lost it to another panel
+            self._page.query_one(Grid).focus()
+
     def why_empty(self, filtered: FilteredCases) -> str:
         """Return why no case matches, and where else there may be texts with the words."""
         is_searching = bool(self.progress)

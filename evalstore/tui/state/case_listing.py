@@ -20,6 +20,13 @@ _LARGE_FILE = 3_000
 """Cases of a file whose earlier verdicts are not read: that would take seconds."""
 
 
+class PromptPair(NamedTuple):
+    """Two system prompts of a run, by name or id, to be compared as two candidates are."""
+
+    was: str
+    now: str
+
+
 class CasePlace(NamedTuple):
     """A case, and one of the candidates that answer it."""
 
@@ -194,6 +201,17 @@ class CaseListing:
     def candidates(self, query: Query) -> Sequence[int]:
         """Return the numbers of the candidates that a filter is about."""
         return self.filtered.candidates(query) if self.filtered else ()
+
+    def prompts_of(self, case: CaseRow | None) -> dict[str, str]:
+        """Return the system prompts of a case by name, its own first; empty if it has one.
+
+        Each has its id, or the name again where nothing was said.
+        """
+        if case is None or self.cases is None or not case.prompt:
+            return {}
+        rows = [row for row in self.cases.rows if (row.file, row.row) == (case.file, case.row)]
+        first = [(row, next(result for result in row.results if result)) for row in (case, *rows)]
+        return {row.prompt: result.prompt or row.prompt for row, result in first}
 
     def other_candidates(self, picked: int) -> tuple[str, list[str]]:
         """Return a candidate by its number, and the others; comparable ones first."""

@@ -282,6 +282,33 @@ def test_the_candidate_to_compare_with_is_chosen(workspace: Path) -> None:
     drive(scenario, revision="@")
 
 
+def test_two_system_prompts_are_compared_with_each_candidate(workspace: Path) -> None:
+    kind = 'responses:\n  - {when: "kind.*Oslo", answer: Not warm.}\n'
+    edit(workspace / "models/one.yaml", "responses:\n", kind)
+    tree(workspace, {"prompts/brief.md": "Be brief.", "prompts/kind.md": "Be kind."})
+    edit(workspace / "tests/weather.md", "tags:", "systemPrompts: [brief, kind]\ntags:")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash", *"oslo", "enter", "x")
+        assert isinstance(pilot.app.screen, Choice)
+        text = screen(pilot)
+        assert "scripted/one with scripted/two" in text
+        assert "system prompt brief with kind" in text
+        await press(pilot, "j", "enter")
+        text = screen(pilot)
+        assert text.startswith(" compare › run ######## › brief -> kind › tests/weather.md")
+        assert "kind: 1 better, 3 equal" in text
+        assert "all cases are compared, not only those that are listed" in notified(pilot)
+        assert detail(pilot).startswith("tests/weather.md [city=Oslo]  scripted/one  ✗ fail -> ✓ ")
+        await press(pilot, "i")
+        assert "brief: 1 worse, 3 equal" in screen(pilot)
+        await press(pilot, "enter")
+        assert "› brief › scripted/one" in screen(pilot)
+
+    drive(scenario, size=(120, 40), revision="@")
+
+
 def test_what_opens_is_the_session_of_the_newer_side(
     two_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

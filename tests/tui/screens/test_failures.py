@@ -227,6 +227,7 @@ def test_a_key_opens_the_cases_that_broke(broken: Path) -> None:
         await press(pilot, "B")
         assert [row.row for row in page_of(pilot).listing.rows] == ["city=Oslo"]
         assert place(pilot) == ("city=Oslo", "scripted/two")
+        assert page_of(pilot).grid.has_focus, "the list was empty while it was looked up"
         await press(pilot, "p", "enter")
         assert "No case matches the filter." in screen(pilot)
         assert "Escape leads back." in screen(pilot)

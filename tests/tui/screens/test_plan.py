@@ -6,9 +6,12 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from evalstore.cli.main import main
 from evalstore.operations.views.cases import list_runs
 from evalstore.planning.options import Location
 from evalstore.tui.screens.plan import PlanPage
+from evalstore.tui.screens.status import StatusPage
+from tests.cli.test_run import edit
 from tests.tui.driving import drive, press, screen
 from tests.tui.screens.test_status import does, editor
 
@@ -37,3 +40,25 @@ def test_all_pending_work_is_planned_from_the_plan_of_one_file(
         assert not list_runs(Location(workspace))[0].is_partial
 
     drive(scenario, size=(100, 40))
+
+
+def test_the_reasons_that_the_plan_leaves_out_are_listed_in_the_pending_work(
+    workspace: Path,
+) -> None:
+    rows = ", ".join(f"c{number}" for number in range(20))
+    test = workspace / "tests/many.md"
+    text = f"---\nreplacements: {{city: [{rows}]}}\n---\n\n# 👤\n\nHow is {{{{city}}}}?\n"
+    test.write_text(f"{text}\n---\n\nWell.\n")
+    main(["run", "--quiet", "tests/many.md"])
+    edit(test, "How is", "And how is")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        assert "more reasons (w lists all)" in screen(pilot)
+        await press(pilot, "w")
+        assert isinstance(pilot.app.screen, StatusPage)
+        assert "city=c19" in screen(pilot)
+        await press(pilot, "R", "w", "escape")  # one list of the pending work is enough
+        assert screen(pilot).startswith(" evalstore › ")
+
+    drive(scenario, size=(140, 70))

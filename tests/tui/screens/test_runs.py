@@ -136,7 +136,7 @@ def test_an_empty_store_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Monk
     main(["init", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        assert "so does 'evalstore run'" in screen(pilot)
+        assert "hint: write a test into 'tests/', such as 'tests/hello.md'" in screen(pilot)
 
     drive(scenario)
 

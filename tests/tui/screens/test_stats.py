@@ -155,6 +155,21 @@ def test_a_trend_beside_the_details_has_an_axis(workspace: Path) -> None:
     drive(scenario, size=(120, 36))
 
 
+def test_the_trend_of_a_cost_that_is_not_known_whole_says_so(workspace: Path) -> None:
+    app = "id: app\nprovider: command\ncode: [python3, bot.py]\n"
+    tree(workspace, {"models/app.yaml": app, "bot.py": "print('Warm.')\n"})
+    main(["trust", "models/app.yaml"])
+    edit(workspace / "evalstore.yaml", "[scripted/one, scripted/two]", "[app, scripted/two]")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "S", "4", "down")
+        assert facts(pilot).startswith("tests/weather.md ")
+        assert "known cost" in facts(pilot)
+
+    drive(scenario, size=(120, 36))
+
+
 def test_names_are_not_cut_and_columns_are_as_wide_as_their_cells(workspace: Path) -> None:
     long = workspace / "tests/a file with quite a long name.md"
     (workspace / "tests/greeting.md").rename(long)

@@ -19,6 +19,7 @@ from evalstore.tui.screens.status import StatusPage
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
+from tests.cli.test_run import edit
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, resized, screen, until
 from tests.tui.screens.test_actions import notified
@@ -86,6 +87,38 @@ def test_a_label_is_pending_work_that_a_run_records(workspace: Path) -> None:
         assert "2 runs" in screen(pilot)
 
     drive(scenario)
+
+
+def test_work_that_waits_for_trust_is_named_in_the_title(workspace: Path) -> None:
+    (workspace / "models/app.yaml").write_text(
+        "id: app\nprovider: command\ncode: [python3, bot.py]\n"
+    )
+    (workspace / "bot.py").write_text("print('hello')\n")
+    edit(workspace / "evalstore.yaml", "[scripted/one, scripted/two]", "[app]")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        text = screen(pilot)
+        assert text.startswith(" pending work › 3 answers wait for trust")
+        assert "left undone" in text
+        assert 'use "evalstore trust models/app.yaml"' in text
+
+    drive(scenario, size=(140, 30))
+
+
+def test_errors_come_before_warnings(workspace: Path) -> None:
+    (workspace / "prompts").mkdir(exist_ok=True)
+    (workspace / "prompts/a.md").write_text("Be kind.\n\n# User\n\nHello\n")
+    (workspace / "tests/new.md").write_text("---\ntagss: [a]\n---\n\n# 👤\n\nNew?\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        listed, _, details = screen(pilot).partition("Details")
+        words = [line.split()[0] for line in listed.splitlines() if " line " in line]
+        assert words == ["error", "error", "warning"]
+        assert "unknown field 'tagss'" in details
+
+    drive(scenario, size=(120, 30))
 
 
 def test_errors_of_files_are_listed_with_line_and_hint(workspace: Path) -> None:

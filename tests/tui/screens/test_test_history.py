@@ -88,6 +88,16 @@ def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
     ]
 
 
+def test_an_edited_system_prompt_of_several_has_its_name(workspace: Path) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.", "prompts/kind.md": "Be kind."})
+    edit(workspace / "tests/weather.md", "---\n", "---\nsystemPrompts: [brief, kind]\n")
+    main(["run", "--quiet"])
+    edit(workspace / "prompts/kind.md", "kind", "very kind")
+    main(["run", "--quiet"])
+    now, was, _ = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
+    assert [edit.part for edit in edits_between(was, now)] == ["system prompt kind"]
+
+
 def test_a_version_has_the_newest_verdict_on_each_candidate(workspace: Path) -> None:
     where = Location(workspace)
     edit(workspace / "tests/weather.md", "How is", "How warm is")
