@@ -81,7 +81,7 @@ _MODULES = {
     "evalstore.operations.json_output": ("to_json",),
     "evalstore.operations.run_report": ("RunReport",),
     "evalstore.operations.status_report": ("Status",),
-    "evalstore.planning.plan": ("PlanItem",),
+    "evalstore.planning.plan_item": ("PlanItem",),
     "evalstore.reports.statistics": ("Rate",),
     "evalstore.results": ("Result",),
     "evalstore.values": ("Verdict",),

@@ -49,7 +49,7 @@ class SumsRecorder:
     """Adds up the parts of long files from the results of a run, in the order of its cells."""
 
     def __init__(self, project: Project, settled: SettledParts) -> None:
-        """The sums of `settled` parts are kept if they are known."""
+        """`settled` are parts whose sums are kept if they are known."""
         self._project, self._settled = project, settled
         prices = CostReader(project.store, contents=project.contents)
         self._unknown = _Defaults(lambda model: 0.0 if prices.is_free(model) else None)
