@@ -77,8 +77,7 @@ class Diff:
     @property
     def is_empty(self) -> bool:
         """Return whether nothing differs."""
-        listed = (self.broke, self.fixed, self.changed, self.new, self.gone)
-        return not (any(listed) or self.edits or self.participants[0])
+        return not (self.comparison.differing_pairs or self.edits or self.participants[0])
 
     @property
     def broke(self) -> list[Pair]:
@@ -164,8 +163,7 @@ class Diff:
 
     def causes_text(self, change: str) -> str:
         """Return ` (candidate mini removed)`; empty for pairs that both sides have."""
-        causes = ", ".join(self.causes_of(change))
-        return f" ({causes})" if causes else ""
+        return f" ({', '.join(causes)})" if (causes := self.causes_of(change)) else ""
 
     def attempts_of(self, pair: Pair) -> PairAttempts:
         """Return the attempts of both sides; empty for a side that does not have several."""
@@ -224,11 +222,10 @@ class Diff:
     def document(self) -> Json:
         """Return the comparison as JSON."""
         was, now = self.rates
-        kind = "prompts" if self.is_of_prompts else "models"
         return {
             "from": self.was,
             "to": self.now,
-            **({kind: list(self.models)} if self.models else {}),
+            **_names_json(self),
             **{
                 name: [self._pair(pair) for pair in getattr(self, name)]
                 for name in ("broke", "fixed", "changed", "new", "gone")
@@ -294,3 +291,10 @@ class Diff:
 def _name(side: str) -> str:
     """Return the short id of a run, or `workspace`."""
     return side if side == WORKSPACE else side[:8]
+
+
+def _names_json(diff: Diff) -> Json:
+    """Return the two candidates, or system prompts, that are compared within a run."""
+    if not diff.models:
+        return {}
+    return {"prompts" if diff.is_of_prompts else "models": list(diff.models)}

@@ -149,7 +149,7 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
 
 
 def _names_run(store: Store, name: str) -> bool:
-    """Return whether a name that is no test file is a revision."""
+    """Return whether a revision has this name."""
     with suppress(EvalstoreError):
         return bool(resolve_run(store, name))
     return False
