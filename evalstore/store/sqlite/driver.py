@@ -155,7 +155,7 @@ class SQLiteDriver:
             # Another process may have been faster.
             if self._version(connection) != migrations.HEAD:
                 if copy:
-                    self._back_up()
+                    _back_up(self)
                 migrations.upgrade(writing)
 
     def _version(self, connection: sqlite3.Connection) -> str | None:
@@ -171,31 +171,6 @@ class SQLiteDriver:
         if version is not None:
             migrations.refuse_newer(version, self.name)
         return version
-
-    def _back_up(self) -> None:
-        """Copy the store to a file beside it, before a migration; the copy is atomic."""
-        target = Path(f"{self.name}.before-{migrations.HEAD}")
-        remove_abandoned(target.parent)
-        _remove_partial_copies(self._path)
-        if target.exists():
-            return
-        try:
-            self._copy(target)
-        except OSError as error:
-            raise StoreError(
-                f"the store '{self.name}' cannot be copied, so it is not migrated: "
-                f"{error.strerror}",
-                hint="make room for a second store beside it, and try again",
-            ) from error
-
-    def _copy(self, target: Path) -> None:
-        with (
-            self.reading() as connection,
-            temporary_file(target) as file,
-            closing(sqlite3.connect(file.name)) as copy,
-        ):
-            copy.execute("PRAGMA journal_mode = OFF")  # an incomplete copy is deleted
-            connection.backup(copy)
 
     def close(self) -> None:
         """Close the file."""
@@ -292,6 +267,32 @@ class SQLiteDriver:
         with self.reading() as connection:
             problems = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
         return [] if problems == ["ok"] else problems
+
+
+def _back_up(driver: SQLiteDriver) -> None:
+    """Copy the store to a file beside it, before a migration; the copy is atomic."""
+    target = Path(f"{driver.name}.before-{migrations.HEAD}")
+    remove_abandoned(target.parent)
+    _remove_partial_copies(Path(driver.name))
+    if target.exists():
+        return
+    try:
+        _copy(driver, target)
+    except OSError as error:
+        raise StoreError(
+            f"the store '{driver.name}' cannot be copied, so it is not migrated: {error.strerror}",
+            hint="make room for a second store beside it, and try again",
+        ) from error
+
+
+def _copy(driver: SQLiteDriver, target: Path) -> None:
+    with (
+        driver.reading() as connection,
+        temporary_file(target) as file,
+        closing(sqlite3.connect(file.name)) as copy,
+    ):
+        copy.execute("PRAGMA journal_mode = OFF")  # an incomplete copy is deleted
+        connection.backup(copy)
 
 
 def _remove_partial_copies(store: Path) -> None:
