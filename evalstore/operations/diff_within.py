@@ -22,7 +22,7 @@ from evalstore.operations.diff_sides import (
 from evalstore.operations.prompt_names import find_prompt, name_prompts_of_run, prompt_labels
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.reports.comparison import compare_models, compare_prompts
+from evalstore.reports.comparison_within import compare_models, compare_prompts
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:

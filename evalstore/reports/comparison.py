@@ -239,7 +239,7 @@ def compare(
     """
     old = list(was)
     new = list(now)
-    order = _order_of_rows([*new, *old], candidates)
+    order = order_of_rows([*new, *old], candidates)
     pairs: list[Pair] = []
     for place_of in (_by("key", "prompt"), _by("row", "prompt"), *_BY_NUMBER):
         waiting: dict[Place, list[Result]] = {}
@@ -258,11 +258,11 @@ def compare(
     pairs += [Pair(result, None) for result in old]
     comparison = Comparison(order=order)
     for pair in sorted(pairs, key=order):
-        _sort(pair, comparison)
+        add_pair(pair, comparison)
     return comparison
 
 
-def _order_of_rows(
+def order_of_rows(
     results: Iterable[Result], candidates: Callable[[str], Any]
 ) -> Callable[[Pair], Any]:
     """Return the sort key of pairs: by file, by the place of the row in it, by candidate."""
@@ -275,44 +275,6 @@ def _order_of_rows(
         return result.file, places[result.file, result.row], candidates(result.model)
 
     return order
-
-
-def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
-    """Pair the results of two candidates in the same cases, with the same system prompts.
-
-    Their answers differ in any case: only verdicts count as changed.
-    """
-    return _compare_within(was, now, lambda result: result.prompt_number, str)
-
-
-def compare_prompts(
-    was: Iterable[Result], now: Iterable[Result], candidates: Callable[[str], Any]
-) -> Comparison:
-    """Pair the results with two system prompts, of the same candidates in the same cases.
-
-    `candidates` is the sort key of candidates. Only verdicts count as changed.
-    """
-    return _compare_within(was, now, lambda result: result.model, candidates)
-
-
-def _compare_within(
-    was: Iterable[Result],
-    now: Iterable[Result],
-    rest: Callable[[Result], object],
-    candidates: Callable[[str], Any],
-) -> Comparison:
-    """Pair the results of one run by their cases and the rest of what both sides have."""
-    was, now = list(was), list(now)
-    order = _order_of_rows([*now, *was], candidates)
-    waiting = {(result.file, result.row, rest(result)): result for result in was}
-    pairs = [
-        Pair(waiting.pop((result.file, result.row, rest(result)), None), result) for result in now
-    ]
-    pairs += [Pair(result, None) for result in waiting.values()]
-    comparison = Comparison(order=order)
-    for pair in sorted(pairs, key=order):
-        _sort(pair, comparison, answers=False)
-    return comparison
 
 
 Place = tuple[str, str, str, Any]
@@ -400,6 +362,7 @@ def sort_pair(pair: Pair, *, answers: bool = True) -> Change:
     return "unchanged"
 
 
-def _sort(pair: Pair, comparison: Comparison, *, answers: bool = True) -> None:
+def add_pair(pair: Pair, comparison: Comparison, *, answers: bool = True) -> None:
+    """Add a pair to the group it belongs to; without `answers`, only other verdicts differ."""
     group: list[Pair] = getattr(comparison, sort_pair(pair, answers=answers))
     group.append(pair)

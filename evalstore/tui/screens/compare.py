@@ -28,7 +28,6 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.history_reader import HistoryReader
 from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
-from evalstore.tui.state.case_listing import PromptPair
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -152,7 +151,7 @@ class ComparePage(DatedPage):
         diff = None if None in sides else self._diff
         diff = diff.swapped() if diff and self._is_swapped else diff
         self.fetch(
-            lambda: (diff or _compare(self.source, sides, models), self.source.labels()),
+            lambda: (diff or self.source.compare(sides, models), self.source.labels()),
             lambda read: self.show_diff(*read),
         )
 
@@ -356,17 +355,6 @@ def _show_panels(
 def _read_side(page: ComparePage, run: str | None) -> Cases:
     """Return the cases of a side; of very many only those that are compared."""
     return page.source.cases_at(run, {listed.place[:2] for listed in page._pairs})
-
-
-def _compare(
-    source: WorkspaceSource, sides: tuple[str | None, str | None], models: tuple[str, str] | None
-) -> Diff:
-    """Compare two sides, or within one run two candidates or system prompts."""
-    if models is None:
-        return source.workspace.diff(*sides)
-    is_of_prompts = isinstance(models, PromptPair)
-    within = source.workspace.diff_prompts if is_of_prompts else source.workspace.diff_models
-    return within(*models, run=sides[1])
 
 
 def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:

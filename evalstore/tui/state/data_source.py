@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.api import Workspace
 from evalstore.errors import EvalstoreError, WorkspaceError
+from evalstore.tui.state.case_listing import PromptPair
 from evalstore.tui.state.text_source import StoredTextSource
 
 if TYPE_CHECKING:
+    from evalstore.operations.diff_result import Diff
     from evalstore.operations.file_watcher import ChangeNotifier
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.stats import Stats
@@ -120,6 +122,14 @@ class WorkspaceSource(StoredTextSource):
         if dashboard.problem or dashboard.rate:
             self._follow_mentioned(dashboard.problem)
         return dashboard
+
+    def compare(self, sides: tuple[str | None, str | None], models: tuple[str, str] | None) -> Diff:
+        """Compare two sides, or within one run two candidates; a `PromptPair`, system prompts."""
+        if models is None:
+            return self.workspace.diff(*sides)
+        is_of_prompts = isinstance(models, PromptPair)
+        within = self.workspace.diff_prompts if is_of_prompts else self.workspace.diff_models
+        return within(*models, run=sides[1])
 
     def history(self, files: Collection[str], run: str | None) -> RecentVerdicts:
         """Return the last verdicts of the cases of these files, up to a run."""

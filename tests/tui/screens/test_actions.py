@@ -167,7 +167,7 @@ def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
         )
         await press(pilot, "enter", "p")
         assert f"pass: tests/weather.md {name} scripted/one" in screen(pilot)
-        await press(pilot, "escape", "escape", "x", "p")
+        await press(pilot, "escape", "escape", "x", "enter", "p")
         assert re.search(r"pass: tests/weather.md \[city=Oslo\] \(\w+\) scripted", screen(pilot))
 
     drive(scenario)
