@@ -103,7 +103,8 @@ def likely_price(
     if usd is None:
         return money(None) if brief else "at an unknown price"
     if not usd or (guess is None and not at_most):
-        return f"about {money(usd)}"
+        text = money(usd)
+        return f"less than {text[1:]}" if text.startswith("<") else f"about {text}"
     most = f"up to {money(usd).removeprefix('<')}"
     return most if brief or guess is None else f"{most} (at {guess:,} tokens an answer)"
 

@@ -209,6 +209,11 @@ def outcome_text(status: Status) -> str:
     causes = status.edits or status.labels
     if not causes and status.broke <= in_files[0] and status.fixed <= in_files[1]:
         return ""
+    return unrecorded_changes(status)
+
+
+def unrecorded_changes(status: Status) -> str:
+    """Return how many results broke and were fixed without a call; empty if there are none."""
     counts = ((status.broke, "broke"), (status.fixed, "fixed"))
     listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
     return f"Since the last run, by what is stored: {listed}" if listed else ""

@@ -29,6 +29,7 @@ from evalstore.operations.views.status_text import (
     row_id_hint,
     skipped_text,
     trust_hint,
+    unrecorded_changes,
     waiting_text,
 )
 from evalstore.operations.views.styled_text import (
@@ -70,7 +71,7 @@ def plan_lines(
     The `note` follows the price. The key lists the reasons that are left out here.
     """
     status = preview.status
-    if not status.items and not records_labels(request, status):
+    if not status.items and not records_only(request, status):
         yield from _nothing_lines(request, status)
         yield from _removed_lines(request, status)
         return
@@ -80,6 +81,11 @@ def plan_lines(
         also = "also " if status.items else ""
         line = f"A run would {also}record {labels_text(status)}; that calls no model."
         yield from text_lines(line) if status.items else [heading(line)]
+    elif not status.items:
+        yield heading(
+            "A run would record the verdicts that stored answers give; it calls no model."
+        )
+        yield from text_lines(f"{unrecorded_changes(status)}.")
     if status.items and preview.max_cost is not None:
         yield from text_lines(f"It stops before it costs more than {money(preview.max_cost)}.")
     if note:
@@ -100,6 +106,11 @@ def plan_lines(
 def records_labels(request: RunRequest, status: Status) -> bool:
     """Return whether a run would record labels; judging cases again is not about labels."""
     return bool(status.labels) and not request.before
+
+
+def records_only(request: RunRequest, status: Status) -> bool:
+    """Return whether a run without calls would record labels, or other verdicts than the last."""
+    return not request.before and bool(status.labels or status.broke or status.fixed)
 
 
 _ABOUT_REPEATS = (

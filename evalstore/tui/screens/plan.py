@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from evalstore.errors import EvalstoreError, WorkspaceError
 from evalstore.operations.views.edit_place import EditPlace
-from evalstore.tui.render.run import plan_lines, records_labels
+from evalstore.tui.render.run import plan_lines, records_only
 from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.dialogs import Dialog
 from evalstore.tui.screens.editing import edit_place
@@ -105,7 +105,7 @@ are shown; {history.status} lists each item of the pending work."""
         if self._preview is None or self._request is None or self.is_small:
             return False
         status = self._preview.status
-        return bool(status.items) or records_labels(self._request, status)
+        return bool(status.items) or records_only(self._request, status)
 
     @property
     def _waits_for_price(self) -> bool:

@@ -62,3 +62,28 @@ def test_the_reasons_that_the_plan_leaves_out_are_listed_in_the_pending_work(
         assert screen(pilot).startswith(" evalstore › ")
 
     drive(scenario, size=(140, 70))
+
+
+def test_verdicts_that_change_without_a_call_are_recorded(workspace: Path) -> None:
+    weather = workspace / "tests/weather.md"
+    before = weather.read_text()
+    edit(weather, "How is", "And how is")
+    main(["run", "--quiet"])
+    main(["label", "tests/weather.md::city=Oslo", "pass", "--model", "scripted/one"])
+    main(["run", "--quiet"])
+    weather.write_text(before)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        text = screen(pilot)
+        assert (
+            "A run would record the verdicts that stored answers give; it calls no model." in text
+        )
+        assert "Since the last run, by what is stored: 1 broke." in text
+        await press(pilot, "enter")
+        last = list_runs(Location(workspace))[0]
+        assert (last.asked, last.judged) == (0, 0)
+        await press(pilot, "escape", "R")
+        assert "Nothing to do" in screen(pilot)
+
+    drive(scenario)
