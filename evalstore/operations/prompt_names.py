@@ -27,10 +27,10 @@ _COMPARED = 5_000
 """The characters of a prompt that are compared with other prompts."""
 _MOST_COMPARED = 2_000
 """The most pairs of prompts that are compared."""
-_SIMILAR = 0.8
+_SIMILAR = 0.75
 """From this similarity on, 0 to 1, an older prompt has the name of a current one.
 
-Prompts of one workspace often have sentences in common: two of them may reach 0.75."""
+Prompts of one workspace often have sentences in common, so that less would confuse them."""
 _LISTED = 5
 """The most names in a hint."""
 

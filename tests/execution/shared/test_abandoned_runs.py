@@ -206,8 +206,11 @@ def test_a_program_that_wakes_notices_that_its_run_was_recorded(team: Team, held
     assert team.runners() == []
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
-    # Before the answers to their calls come, they have noticed that they were given up.
+    # Before the answers to their calls come, they have noticed that they were given up: in the beat
+    # in which they registered again, and by the next one they have drawn the conclusion.
     wait_until(lambda: len(team.runners()) == 2)
+    beats = set(team.query("SELECT id, beat FROM runners"))
+    wait_until(lambda: beats.isdisjoint(team.query("SELECT id, beat FROM runners")))
     held.open()
     out, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
