@@ -356,8 +356,10 @@ class Simulation:
         samples = self._find_samples()
         if not self._is_judged:
             return len(samples)
-        votes = self._store.find_votes([one.id for found in samples.values() for one in found])
-        return sum(any(votes.get(one.id) for one in found) for found in samples.values())
+        votes = self._store.find_votes(
+            [sample.id for answers in samples.values() for sample in answers]
+        )
+        return sum(any(votes.get(sample.id) for sample in answers) for answers in samples.values())
 
 
 async def _halt(executor: Executor) -> None:

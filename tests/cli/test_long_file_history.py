@@ -12,30 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.operations import stats
-from evalstore.planning import cell_batches
-from evalstore.store import case_chunks, case_files
 from evalstore.values import Json
-from evalstore.workspace import digest_set
-from evalstore.workspace.testfiles import context as kept
-from evalstore.workspace.testfiles import expansion
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
+from tests.cli.long_files import treat_as_long
 
 pytestmark = pytest.mark.extended
-
-LONG = (
-    (expansion, "_MOST_AT_ONCE", 50),
-    (kept, "KEPT_AT_ONCE", 50),
-    (case_chunks, "MAX_PART", 8),
-    (case_files, "MAX_PART", 8),
-    (case_files, "_AT_ONCE", 8),
-    (cell_batches, "FEW", 50),
-    (digest_set, "_FEW", 10),
-    (digest_set, "_BUCKET_BITS", 6),
-    (stats, "_MANY", 0),
-)
-"""What makes a file with hundreds of rows one that is read part by part."""
 
 MODEL = (
     "id: {id}\nprovider: scripted\n"
@@ -171,8 +153,7 @@ EDITS: tuple[Callable[[Workspace], None], ...] = (
 def long_files() -> Iterator[None]:
     """Read files of hundreds of rows part by part."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name, number in LONG:
-            patch.setattr(module, name, number)
+        treat_as_long(patch)
         yield
 
 

@@ -16,20 +16,19 @@ from evalstore import hashing
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.operations import run_plans as runs
 from evalstore.operations.run_totals import RunTotals
-from evalstore.planning import cell_batches
 from evalstore.planning.cells import Cell
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
-from evalstore.store import Store, case_chunks, case_files
+from evalstore.store import Store
 from evalstore.values import Case, EvaluationVersion, Json
-from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
 from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.parser import parse_test
 from tests.builders import HELLO, library, tree
 from tests.cli.conftest import Evalstore
+from tests.cli.long_files import treat_as_long
 
 pytestmark = pytest.mark.extended
 
@@ -240,19 +239,7 @@ def test_the_first_cases_are_taken_without_reading_the_others(
 @pytest.fixture
 def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of hundreds of rows are what files of many thousands are."""
-    for module, name, number in (
-        (expansion, "_MOST_AT_ONCE", 50),
-        (kept, "KEPT_AT_ONCE", 50),
-        (case_chunks, "MAX_PART", 8),
-        (case_files, "MAX_PART", 8),
-        (case_files, "_AT_ONCE", 8),
-        (cell_batches, "FEW", 50),
-        (digest_set, "_FEW", 10),
-        (digest_set, "_BUCKET_BITS", 6),
-        (runs, "BATCH", 30),
-        (runs, "LONGEST", 30),
-    ):
-        monkeypatch.setattr(module, name, number)
+    treat_as_long(monkeypatch)
 
 
 @pytest.mark.usefixtures("_few_at_once")
