@@ -134,12 +134,51 @@ def restore_case(case: Json, shared: Shared) -> Case:
     )
 
 
+_OF_EACH_CASE = ("row", "key", "tests", "evaluation")
+"""The fields that usually differ between the rows of a file: the first ones of a case."""
+
+
+def group_alike(cases: Iterable[Json]) -> Iterator[list[Json]]:
+    """Yield cases in lists of neighbours that differ in nothing but the fields of each case."""
+    names: tuple[str, ...] = ()
+    others: list[str] = []
+    values: list[Json] = []
+    group: list[Json] = []
+    for case in cases:
+        fields = tuple(case)
+        if fields != names or values != [case[name] for name in others]:
+            if group:
+                yield group
+            group, names = [], fields
+            others = [name for name in names if name not in _OF_EACH_CASE]
+            values = [case[name] for name in others]
+        group.append(case)
+    if group:
+        yield group
+
+
+def restore_cases(cases: Iterable[Json]) -> Iterator[Case]:
+    """Restore cases; equal parts of them are shared in memory.
+
+    What neighbours have in common is restored once.
+    """
+    new, shared = tuple.__new__, share_tuples()
+    texts: dict[str, str] = {}
+    for group in group_alike(cases):
+        rest = restore_case(group[0], shared)[len(_OF_EACH_CASE) :]
+        for case in group:
+            find = case.get
+            evaluation = find("evaluation")
+            if evaluation is not None:
+                evaluation = texts.setdefault(evaluation, evaluation)
+            yield new(Case, (find("row", ""), case["key"], tuple(case["tests"]), evaluation, *rest))
+
+
 def restore_case_file(content: Description) -> CaseFile:
     """Restore the cases of a file; equal parts of them are shared in memory."""
     evaluators = content.get("evaluators")
-    shared = share_tuples()
     return CaseFile(
-        cases=tuple(restore_case(case, shared) for case in content["cases"]),
+        cases=tuple(restore_cases(content["cases"])),
         attempts=content.get("attempts"),
         evaluators=None if evaluators is None else tuple(evaluators),
         threshold=content.get("threshold"),

@@ -282,6 +282,37 @@ def test_the_prompts_that_a_case_is_judged_by_come_back() -> None:
     assert deserialize.restore_case_file(stored(hashing.describe_case_file(file))) == file
 
 
+MANY_CASES = st.lists(
+    st.builds(
+        Case,
+        row=st.sampled_from(["", "a", "b"]),
+        key=st.just("k"),
+        tests=st.sampled_from([(A,), (B, C)]),
+        evaluation=st.sampled_from([None, A, B]),
+        tags=st.sampled_from([(), (), ("x",), ("x", "y")]),
+        prompts=st.sampled_from([(None,), (A,), (None, B)]),
+        needs=st.sampled_from([(), ("image",)]),
+        judged_by=st.sampled_from([("models",), ("checks",), ("checks",)]),
+        temperature=st.sampled_from([None, 0, 0.5]),
+        recorded=st.sampled_from([None, "r"]),
+        code=st.sampled_from([(), ("c.py",)]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(MANY_CASES)
+def test_cases_come_back_whatever_the_one_before_has(cases: list[Case]) -> None:
+    content = stored(hashing.describe_case_file(CaseFile(tuple(cases))))
+    restored = [*deserialize.restore_cases(content["cases"])]
+    assert restored == cases
+    assert restored == [
+        deserialize.restore_case(case, deserialize.share_tuples()) for case in content["cases"]
+    ]
+    assert stored(hashing.describe_case_file(CaseFile(tuple(restored)))) == content
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
     lambda inner: (

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 
-from evalstore.planning.cells import Cell, Judge, PlacedCase, SkippedPair, cells_of
+from evalstore.planning.cells import (
+    AlikeCases,
+    Cell,
+    Judge,
+    PlacedCase,
+    SkippedPair,
+    cells_of,
+    cells_with,
+)
 from evalstore.values import Case
-from evalstore.workspace.digest_set import DigestSet, digest_of
+from evalstore.workspace.digest_set import DigestSet, digest_of, find_repeated
 
 FEW = 10_000
 """The number of cells that stay in memory, however large their files are."""
@@ -19,15 +28,19 @@ def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cel
     A file with more than `longest` cells is split between two of its cases.
     """
     batch: list[Cell] = []
-    of_file = 0
+    of_file, file, number = 0, "", -1
     for cell in cells:
-        is_same = bool(batch) and cell.file == batch[-1].file
-        is_long = of_file >= longest and is_same and cell.number != batch[-1].number
-        if is_long or (len(batch) >= size and not is_same):
+        if cell.file == file:
+            is_full = of_file >= longest and cell.number != number
+            of_file += 1
+        else:
+            is_full = len(batch) >= size
+            of_file, file = 1, cell.file
+        if is_full:
             yield batch
-            batch, of_file = [], 0
+            batch, of_file = [], 1
+        number = cell.number
         batch.append(cell)
-        of_file = of_file + 1 if is_same else 1
     if batch:
         yield batch
 
@@ -46,10 +59,14 @@ class StreamedCells(Collection[Cell]):
     """The cells of files with very many cases; unless they are few, each iteration builds them."""
 
     def __init__(
-        self, place_cases: Callable[[], Iterator[PlacedCase]], attempts: int | None = None
+        self,
+        place_cases: Callable[[], Iterator[PlacedCase]],
+        attempts: int | None = None,
+        place_alike: Callable[[], Iterator[AlikeCases]] | None = None,
     ) -> None:
         """`place_cases` returns an iterator over the cases; one is exhausted here for the summary.
 
+        `place_alike` returns one over the same cases, which is quicker where it is enough.
         `attempts` overrides those of files and settings.
         """
         self._place_cases, self._attempts = place_cases, attempts
@@ -60,15 +77,36 @@ class StreamedCells(Collection[Cell]):
         self.summary = Summary()
         self.shared: set[str] = set()
         """Ids of questions: all that the cells of several cases ask are among them."""
-        tests = DigestSet()
-        candidates: object = None
-        able = 0
-        for placed in place_cases():
+        if place_alike is None or not self._summarise_alike(place_alike()):
+            self._summarise(place_cases())
+
+    def _summarise_alike(self, groups: Iterable[AlikeCases]) -> bool:
+        """Summarise the cells; False if that takes the cases one by one.
+
+        It does when cells are skipped, when cases share tests, and when there are few cells.
+        """
+        summary, count = Summary(), 0
+        digests = array("Q")
+        for placed, tests in groups:
+            if any(lacks for _, lacks in placed.candidates):
+                return False
             case = placed.case
-            if placed.candidates is not candidates:  # alike cases share the list
-                candidates = placed.candidates
-                able = sum(1 for _, lacks in candidates if not lacks)
-            if able < len(candidates):
+            if placed.candidates and case.prompts:
+                count += len(tests) * len(placed.candidates) * len(case.prompts)
+                summary.add(placed.file, case, placed.judges)
+                digests.extend(digest_of(test) for of_case in tests for test in {*of_case})
+        if count <= FEW or find_repeated(digests):
+            return False
+        self._count, self.summary = count, summary
+        return True
+
+    def _summarise(self, cases: Iterable[PlacedCase]) -> None:
+        """Summarise the cells."""
+        attempts, tests = self._attempts, DigestSet()
+        for placed in cases:
+            case = placed.case
+            able = sum(1 for _, lacks in placed.candidates if not lacks)
+            if able < len(placed.candidates):
                 pairs = cells_of(placed, attempts)
                 self.skipped += (pair for pair in pairs if isinstance(pair, SkippedPair))
             if not able or not case.prompts:
@@ -83,9 +121,13 @@ class StreamedCells(Collection[Cell]):
             if [test for test in asked if not tests.add(digest_of(test))]:
                 self.shared.update(id for cell in self._make(placed) for id in cell.questions)
 
-    def _make(self, placed: PlacedCase) -> Iterator[Cell]:
-        cells = cells_of(placed, self._attempts)
-        return (cell for cell in cells if isinstance(cell, Cell))
+    def _make(self, placed: PlacedCase) -> list[Cell]:
+        """Return the cells of a case."""
+        attempts, candidates = self._attempts, placed.candidates
+        if len(candidates) == 1 and not candidates[0][1]:  # the most frequent case
+            return cells_with(placed, candidates[0][0], attempts)
+        made = [cells_with(placed, each, attempts) for each, lacks in candidates if not lacks]
+        return [cell for cells in made for cell in cells]
 
     def __len__(self) -> int:
         return self._count

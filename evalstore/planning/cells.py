@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from evalstore import hashing
+from evalstore.deserialize import group_alike, restore_case, share_tuples
 from evalstore.planning.selection import suits
 from evalstore.store.case_files import StoredCases
 from evalstore.values import RECORDED, Case, CaseFile, Evaluator, Question
@@ -126,6 +127,11 @@ _Choice = tuple[Candidate, tuple[str, ...]]
 """A candidate, and the capabilities that it lacks: with any it is skipped."""
 
 
+_MadeOf = tuple[Sequence[_Choice], tuple[Judge, ...]]
+"""The candidates and the judges of cells."""
+_SharedJudges = dict[tuple[Judge, ...], tuple[Judge, ...]]
+
+
 class PlacedCase(NamedTuple):
     """A case with what its cells are made of."""
 
@@ -138,6 +144,14 @@ class PlacedCase(NamedTuple):
     candidates: Sequence[_Choice]
     """Those that its tags suit."""
     judges: tuple[Judge, ...]
+
+
+class AlikeCases(NamedTuple):
+    """Neighbours in a file that have the same candidates, judges and number of cells."""
+
+    first: PlacedCase
+    tests: Sequence[Sequence[str]]
+    """Those of each case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +173,12 @@ def ask_of(case: Case, prompt: str | None, candidate: Candidate, number: int = 0
 def ask_all(case: Case, prompt: str | None, candidate: Candidate) -> tuple[str, ...]:
     """Return the ids of the questions of all conversations of a case."""
     temperature = candidate.temperature if case.temperature is None else case.temperature
-    shared = (prompt, candidate.model, temperature, case.seed)
-    if len(case.tests) == 1:
-        return (hashing.id_of_question(case.tests[0], *shared),)
-    known = {test: hashing.id_of_question(test, *shared) for test in dict.fromkeys(case.tests)}
-    return tuple(known[test] for test in case.tests)
+    tests, model, seed = case.tests, candidate.model, case.seed
+    if len(tests) == 1:
+        return (hashing.id_of_question(tests[0], prompt, model, temperature, seed),)
+    shared = (prompt, model, temperature, seed)
+    known = {test: hashing.id_of_question(test, *shared) for test in dict.fromkeys(tests)}
+    return tuple(known[test] for test in tests)
 
 
 def build_cells(
@@ -217,41 +232,111 @@ def place_cases(
     judges: Sequence[Judge],
     selected: Callable[[str, Case], bool],
     *,
+    by_row: bool = True,
     settled: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> Iterator[PlacedCase]:
     """Iterate over every selected case with what its cells are made of.
 
     The parts of long files that begin at the cases with the numbers in `settled` are left out.
+    Without `by_row`, cases of a file with the same tags that are all recorded, or all not, are
+    selected together.
     """
-    shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
+    shared: _SharedJudges = {}
     for path, file in files.items():
-        known: dict[tuple[object, ...], tuple[list[_Choice], tuple[Judge, ...]]] = {}
+        finder = _Finder(path, file, candidates, judges, shared, None if by_row else selected)
+        attempts, made_of = file.attempts, None
+        last: tuple[object, ...] = ()
         for number, case in _cases_of(file, settled.get(path, ())):
-            if not selected(path, case):
+            if by_row and not selected(path, case):
                 continue
             alike = (case.tags, case.judge_prompts, case.needs, case.recorded)
-            if alike not in known:
-                case_judges = _judges_of(judges, file, case)
-                known[alike] = (
-                    _choose([_recorded(case.recorded)] if case.recorded else candidates, case),
-                    shared.setdefault(case_judges, case_judges),
-                )
-            yield PlacedCase(path, file.attempts, number, case, *known[alike])
+            if alike != last:
+                last, made_of = alike, finder.find(case)
+            if made_of is not None:
+                yield PlacedCase(path, attempts, number, case, *made_of)
+
+
+def place_alike(
+    files: Mapping[str, CaseFile],
+    candidates: Sequence[Candidate],
+    judges: Sequence[Judge],
+    selected: Callable[[str, Case], bool],
+    *,
+    settled: Mapping[str, Collection[int]] = MappingProxyType({}),
+) -> Iterator[AlikeCases]:
+    """Iterate over what `place_cases` returns without `by_row`; alike neighbours come together.
+
+    The cases of long files are not restored one by one.
+    """
+    shared: _SharedJudges = {}
+    share = share_tuples()
+    for path, file in files.items():
+        finder = _Finder(path, file, candidates, judges, shared, selected)
+        groups: Iterable[tuple[Case, Sequence[Sequence[str]]]]
+        if isinstance(file.cases, StoredCases):
+            groups = (
+                (restore_case(group[0], share), [case["tests"] for case in group])
+                for cases in file.cases.iterate_stored(settled.get(path, ()))
+                for group in group_alike(cases)
+            )
+        else:
+            groups = ((case, [case.tests]) for case in file.cases)
+        for case, tests in groups:
+            made_of = finder.find(case)
+            if made_of is not None:
+                yield AlikeCases(PlacedCase(path, file.attempts, 0, case, *made_of), tests)
+
+
+class _Finder:
+    """Finds the candidates and judges of the cases of a file; alike cases share them."""
+
+    def __init__(
+        self,
+        path: str,
+        file: CaseFile,
+        candidates: Sequence[Candidate],
+        judges: Sequence[Judge],
+        shared: _SharedJudges,
+        selected: Callable[[str, Case], bool] | None,
+    ) -> None:
+        """`selected` returns whether cases with the same tags are selected; None if all are."""
+        self._path, self._file, self._selected = path, file, selected
+        self._candidates, self._judges, self._shared = candidates, judges, shared
+        self._known: dict[tuple[object, ...], _MadeOf | None] = {}
+
+    def find(self, case: Case) -> _MadeOf | None:
+        """Return what the cells of a case are made of; None if it is not selected."""
+        alike = (case.tags, case.judge_prompts, case.needs, case.recorded)
+        if alike not in self._known:
+            self._known[alike] = self._make(case)
+        return self._known[alike]
+
+    def _make(self, case: Case) -> _MadeOf | None:
+        if self._selected is not None and not self._selected(self._path, case):
+            return None
+        judges = _judges_of(self._judges, self._file, case)
+        candidates = [_recorded(case.recorded)] if case.recorded else self._candidates
+        return _choose(candidates, case), self._shared.setdefault(judges, judges)
 
 
 def cells_of(placed: PlacedCase, attempts: int | None) -> Iterator[Cell | SkippedPair]:
     """Yield the cells of a case, and the pairs that are skipped; `attempts` overrides others."""
-    path, of_file, number, case, chosen, judges = placed
-    for candidate, lacks in chosen:
+    for candidate, lacks in placed.candidates:
         if lacks:
-            yield SkippedPair(path, case.row, candidate.id, lacks)
-            continue
-        times = 1 if case.recorded else attempts or of_file or candidate.attempts
-        for prompt_number, prompt in enumerate(case.prompts):
-            questions = ask_all(case, prompt, candidate)
-            yield Cell(
-                path, number, case, prompt, candidate, questions, times, judges, prompt_number
-            )
+            yield SkippedPair(placed.file, placed.case.row, candidate.id, lacks)
+        else:
+            yield from cells_with(placed, candidate, attempts)
+
+
+def cells_with(placed: PlacedCase, candidate: Candidate, attempts: int | None) -> list[Cell]:
+    """Return the cells of a case with a candidate that lacks nothing for it."""
+    path, of_file, number, case, _, judges = placed
+    times = 1 if case.recorded else attempts or of_file or candidate.attempts
+    cells = []
+    for of_case, prompt in enumerate(case.prompts):
+        asked = ask_all(case, prompt, candidate)
+        cells.append(Cell(path, number, case, prompt, candidate, asked, times, judges, of_case))
+    return cells
 
 
 def _choose(candidates: Iterable[Candidate], case: Case) -> list[_Choice]:

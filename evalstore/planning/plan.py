@@ -101,8 +101,7 @@ class Plan:
     left_asks: int = 0
     """Missing answers of models that may not be called in this command."""
     left_judgements: int = 0
-    """Missing judgements of evaluators that may not be called, or for which there is no
-    evaluator."""
+    """Missing judgements of evaluators that may not be called, or of which there is none."""
     blocked: set[str] = field(default_factory=set)
     """Ids of the evaluation versions that run Python files which are not trusted."""
     blocked_judgements: int = 0
@@ -125,7 +124,8 @@ class Plan:
         """Yield the ids of the subjects that can be judged already."""
         for cell in self.cells:
             if cell.case.evaluation is not None:
-                yield from map(hashing.subject_of, cell.subjects(self.sessions))
+                one = self.only_session(cell)
+                yield from (one,) if one else map(hashing.subject_of, cell.subjects(self.sessions))
 
     def only_session(self, cell: Cell) -> str | None:
         """Return the stored session of a cell that needs no other; None for all other cells."""
@@ -344,11 +344,11 @@ def is_checked(cell: Cell, stored: Sequence[Vote]) -> bool:
 
     Then nothing is missing, and that vote counts.
     """
-    if len(stored) != 1 or cell.case.judged_by != _CHECKS_ALONE:
+    case = cell.case
+    if len(stored) != 1 or case.judged_by != _CHECKS_ALONE:
         return False
     vote = stored[0]
-    is_theirs = vote.evaluator == CHECKS and vote.evaluation == cell.case.evaluation
-    return is_theirs and not vote.human
+    return vote.evaluator == CHECKS and vote.evaluation == case.evaluation and not vote.human
 
 
 def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:

@@ -18,6 +18,7 @@ from evalstore.planning.cells import (
     Judge,
     SkippedPair,
     build_cells,
+    place_alike,
     place_cases,
 )
 from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
@@ -199,6 +200,7 @@ def _choose(
             selection,
             first,
             settled,
+            by_row=criteria.is_by_row,
         )
         return *made, None
     cases = [
@@ -329,13 +331,20 @@ def _make_cells(
     selection: SelectionOptions,
     most: int | None,
     settled: SettledParts,
+    *,
+    by_row: bool,
 ) -> tuple[Collection[Cell], list[SkippedPair]]:
-    """Return the cells of the selected cases; those of files not in memory are streamed."""
+    """Return the cells of the selected cases; those of files not in memory are streamed.
+
+    Without `by_row`, cases with the same tags are selected together.
+    """
     made_of = (files, candidates, judges, selected)
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
     if are_stored and most is None:
         cells = StreamedCells(
-            partial(place_cases, *made_of, settled=settled.by_file), selection.attempts
+            partial(place_cases, *made_of, by_row=by_row, settled=settled.by_file),
+            selection.attempts,
+            None if by_row else partial(place_alike, *made_of, settled=settled.by_file),
         )
         return cells, cells.skipped
     return build_cells(*made_of, attempts=selection.attempts, most=most)

@@ -57,6 +57,8 @@ def compute_results(
 ) -> list[CellResult]:
     """Return the verdict of every cell, from stored and new sessions and votes."""
     new_sessions, new_votes = new_sessions or {}, new_votes or {}
+    single: dict[tuple[Verdict, float | None], JudgedSession] = {}
+    """What a single vote means, by its verdict and score."""
     results = []
     for cell in plan.cells:
         evaluation = cell.case.evaluation
@@ -64,8 +66,10 @@ def compute_results(
         if session and cell.questions[0] not in new_sessions and session not in new_votes:
             cast = plan.votes.get(session, [])
             if evaluation and is_checked(cell, cast) and cast[0].verdict != "none":
-                only = JudgedSession(cast[0].verdict, cast[0].score)
-                combined = _combine(only, rule=rule)
+                word, score = cast[0].verdict, cast[0].score
+                combined = single.get((word, score))
+                if combined is None:
+                    combined = single[word, score] = _combine(JudgedSession(word, score), rule=rule)
                 results.append(CellResult(cell, *combined, (session,), (cast[0],)))
                 continue
         answers = {

@@ -70,6 +70,11 @@ class Selection:
 
         return matches
 
+    @property
+    def is_by_row(self) -> bool:
+        """Return whether of cases with equal tags in a file some may be selected, others not."""
+        return self.name is not None or any(target.row is not None for target in self.targets)
+
     def _is_target(self, file: str, case: Case) -> bool:
         return not self.targets or any(
             target.covers(file) and (target.row is None or target.row == case.row)

@@ -219,13 +219,15 @@ class ResultBuilder:
 
     def add(self, cells: Iterable[Json]) -> None:
         """Add the next cells, in the order of their cases."""
+        part = self._open[-1]
         for cell in cells:
             number = cell["case"]
-            while number >= self._end:
-                self._close()
-            while self._open[-1].content is not None:
-                self._descend(number)
-            part = self._open[-1]
+            if number >= self._end or part.content is not None:
+                while number >= self._end:
+                    self._close()
+                while self._open[-1].content is not None:
+                    self._descend(number)
+                part = self._open[-1]
             part.cells.append({**cell, "case": number - part.first} if part.first else cell)
 
     def add_part(self, first: int, id: str) -> None:

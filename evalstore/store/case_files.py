@@ -82,6 +82,14 @@ class StoredCases(Sequence[Case]):
                 cases = _read_cases(part.node, content, self._load)
                 yield from enumerate(cases, part.first)
 
+    def iterate_stored(self, without: Collection[int]) -> Iterator[Sequence[Json]]:
+        """Yield the same cases as they are stored, in lists."""
+        for part in self.parts():
+            if part.first not in without:
+                (content,) = self._load([part.node]).values()
+                for _, inner in load_case_parts(part.node, content, self._load):
+                    yield inner["cases"]
+
     @overload
     def __getitem__(self, index: int) -> Case: ...
 

@@ -33,6 +33,7 @@ _MOST_VALUES = 8_000_000
 """The most values of a large content: more need gigabytes of memory."""
 _STRUCTURE = re.compile(r'[,\[{](?=["\d\[{\]}tfn-])')
 """Matches the characters before a value, which are rare inside of strings."""
+_WORDS: dict[str, Word] = {str(word): word for word in WORDS}
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 221_845_392_000_000_000
 """The years 1 and 9000, in microseconds since 1970: dates that Python can compute with."""
 
@@ -234,9 +235,9 @@ def as_blob(value: Any, table: str, id: str = "") -> bytes:
 
 def as_word(value: Any) -> Word:
     """Return the verdict of an evaluation; raises `StoreError` for another value."""
-    for word in WORDS:
-        if word == value:
-            return word
+    word = _WORDS.get(value) if value.__class__ is str else None
+    if word is not None:
+        return word
     raise StoreError(
         f"the store is damaged: '{value}' is not a verdict",
         hint="'evalstore fsck' lists what is wrong",

@@ -159,7 +159,7 @@ class CostQueries(Database):
                 f"(SELECT * FROM {table} ORDER BY {sql.newest_first} LIMIT {_NEWEST}) "
                 f"AS newest WHERE {maker} IN"
             )
-            rows = select_each(connection, statement, wanted, f"GROUP BY {maker}", as_value=str)
+            rows = select_each(connection, statement, wanted, f"GROUP BY {maker}", as_values=list)
             return {maker: float(usd) for maker, usd in rows if usd is not None}
 
     def find_costs(self, kind: str, ids: Iterable[str]) -> dict[str, float]:

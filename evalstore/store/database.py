@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 from evalstore.errors import StoreError
 from evalstore.store.driver import Connection, Driver
-from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.location import StoreLocation
 from evalstore.store.schema_objects import UnexpectedObject
 from evalstore.store.sqlite.driver import SQLiteDriver
@@ -143,14 +143,14 @@ def select_each(
     ids: Iterable[str],
     rest: str = "",
     *,
-    as_value: Callable[[str], Any] = as_bytes,
+    as_values: Callable[[Iterable[str]], Sequence[Any]] = all_as_bytes,
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a statement that ends with `IN`, for these ids, as SQLite returns them.
 
-    `rest` follows the ids in the statement; `as_value` converts an id for the comparison.
+    `rest` follows the ids in the statement; `as_values` converts ids for the comparison.
     """
     for batch in chunks(ids):
-        yield from connection.select_in(statement, [as_value(id) for id in batch], rest)
+        yield from connection.select_in(statement, as_values(batch), rest)
 
 
 def ensure(connection: Connection, table: TableColumns, rows: Mapping[str, dict[str, Any]]) -> None:

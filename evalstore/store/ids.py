@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 from evalstore.errors import StoreError
@@ -23,6 +24,15 @@ def as_bytes(value: str | None) -> bytes | None:
             f"the store is damaged: {value!r:.60} is not an id",
             hint="'evalstore fsck' lists what is wrong",
         ) from None
+
+
+def all_as_bytes(values: Iterable[str | None]) -> list[bytes | None]:
+    """Return ids as `as_bytes` does, many at once."""
+    listed = list(values)
+    try:
+        return list(map(bytes.fromhex, listed))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return [*map(as_bytes, listed)]
 
 
 def as_digits(value: Any) -> str:

@@ -117,14 +117,13 @@ class SessionQueries(NodeQueries):
             for row in select_each(connection, statement, questions):
                 question, started, id, limit, usd, seconds = row
                 session = as_digits(id)
-                sample = Sample(
-                    as_time(started, "sessions", session),
-                    session,
-                    as_count(limit, "sessions", session),
-                )
+                if limit is not None:
+                    limit = as_count(limit, "sessions", session)
+                sample = Sample(as_time(started, "sessions", session), session, limit)
                 by_question.setdefault(as_digits(question), []).append(sample)
-                if costs is not None:
+                if usd is not None and costs is not None:
                     _note(costs.usd, session, usd, "sessions")
+                if seconds is not None and costs is not None:
                     _note(costs.seconds, session, seconds, "sessions")
         for samples in by_question.values():
             if len(samples) > 1:
@@ -155,18 +154,21 @@ class SessionQueries(NodeQueries):
                 subject, started, id, evaluation, evaluator, verdict, score, usd = row
                 if evaluator not in evaluators:
                     evaluators[evaluator] = as_digits(evaluator), evaluator in people
+                maker, is_human = evaluators[evaluator]
                 digits = as_digits(id)
+                if score is not None:
+                    score = require_number(score, "evaluations", digits)
                 vote = Vote(
                     as_time(started, "evaluations", digits),
                     digits,
                     as_digits(evaluation),
-                    evaluators[evaluator][0],
+                    maker,
                     as_word(verdict),
-                    require_number(score, "evaluations", digits),
-                    evaluators[evaluator][1],
+                    score,
+                    is_human,
                 )
                 by_subject.setdefault(as_digits(subject), []).append(vote)
-                if costs is not None:
+                if usd is not None and costs is not None:
                     _note(costs.usd, digits, usd, "evaluations")
         for votes in by_subject.values():
             if len(votes) > 1:

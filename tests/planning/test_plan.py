@@ -30,6 +30,7 @@ from evalstore.planning.plan import (
     plan_judgements,
 )
 from evalstore.planning.results import CellResult, compute_results
+from evalstore.planning.selection import Selection, Target
 from evalstore.results import Sample, Vote
 from evalstore.values import VERDICTS, Case, CaseFile, Verdict, Word
 
@@ -844,3 +845,31 @@ def test_streamed_cells_are_those_of_all_cases_and_know_what_several_ask() -> No
     assert judges[0] == judges[1]
     assert find_shared(cells) <= streamed.shared
     assert streamed.shared.isdisjoint(cells[-1].questions)
+
+
+@given(
+    st.lists(st.sampled_from([(), ("x",), ("x", "y"), ("y",)]), max_size=8),
+    st.lists(st.booleans(), min_size=8, max_size=8),
+    st.sampled_from([(), ("x",), ("y", "z")]),
+    st.sampled_from([(), ("y",)]),
+)
+def test_cases_with_equal_tags_are_selected_together_where_only_tags_select(
+    tags: list[tuple[str, ...]],
+    recorded: list[bool],
+    wanted: tuple[str, ...],
+    excluded: tuple[str, ...],
+) -> None:
+    cases = [
+        case(f"t{number}", tags=some, recorded="r" if recorded[number] else None)
+        for number, some in enumerate(tags)
+    ]
+    files = {"a.md": CaseFile(tuple(cases[::2])), "b.md": CaseFile(tuple(cases))}
+    selection = Selection((Target("b.md"), Target("c.md")), wanted, excluded)
+    assert not selection.is_by_row
+    arguments = (files, (FIRST,), (JUDGE,), selection.matcher())
+    assert [*place_cases(*arguments, by_row=False)] == [*place_cases(*arguments)]
+
+
+def test_rows_and_names_select_each_case_by_itself() -> None:
+    assert Selection(name="x").is_by_row
+    assert Selection((Target("a.md"), Target("a.md", "row"))).is_by_row

@@ -19,8 +19,12 @@ from evalstore.store.table_columns import TableColumns
 LARGEST_VALUE = 256 * 2**20
 """The most bytes of a value or a row: files have at most 32 MiB, old nodes may have more."""
 
-_CACHE = 32 * 1024
-"""KiB of pages in memory: ids are random, so writes are spread over the file."""
+_CACHE = 96 * 1024
+"""KiB of pages in memory for the first connection; a single thread needs no other.
+
+Ids are random, so reads and writes are spread over the file.
+"""
+_CACHE_OF_OTHERS = 32 * 1024
 _KEPT = 5
 """The number of idle connections that stay open."""
 
@@ -112,7 +116,11 @@ class Pool:
         self._busy = busy
         self._immutable = immutable
         self._idle: list[SQLiteConnection] | None = []
-        """None when the pool is closed; connections that are returned later are closed, too."""
+        """None when the pool is closed; connections that are returned later are closed, too.
+
+        The one that was returned last is used next.
+        """
+        self._cache = _CACHE
         self._lock = Lock()
 
     @contextmanager
@@ -168,7 +176,8 @@ class Pool:
         try:
             harden(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute(f"PRAGMA cache_size = -{_CACHE}")
+            connection.execute(f"PRAGMA cache_size = -{self._cache}")
+            self._cache = _CACHE_OF_OTHERS
         except BaseException:
             connection.close()
             raise

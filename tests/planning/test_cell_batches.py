@@ -1,0 +1,120 @@
+"""The summary of very many cells is the same whether their cases are read one by one or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore import hashing
+from evalstore.planning import cell_batches
+from evalstore.planning.cell_batches import StreamedCells, Summary
+from evalstore.planning.cells import Candidate, Cell, Judge, place_alike, place_cases
+from evalstore.planning.selection import Selection
+from evalstore.store import case_chunks, case_files
+from evalstore.store.case_chunks import build_case_tree, collect
+from evalstore.store.case_files import StoredCases
+from evalstore.store.contents import decode_content
+from evalstore.values import Case, CaseFile, Json
+
+IDS = [hashing.hash_content(str(number)) for number in range(400)]
+ROWS = 100
+CANDIDATES = (
+    Candidate("one", IDS[0], None),
+    Candidate("two", IDS[1], 0.5, required_tags=("x",)),
+    Candidate("blind", IDS[2], None, lacks=lambda needs: needs, prohibited_tags=("y",)),
+)
+JUDGES = (Judge("judge", "e1", "p"), Judge("other", "e2", "p", prohibited_tags=("x",)))
+
+
+def treat_as_long(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cell_batches, "FEW", 20)
+    for module in (case_chunks, case_files):
+        patch.setattr(module, "MAX_PART", 8)
+
+
+def stored(file: CaseFile) -> CaseFile:
+    """The file with its cases in a tree, as those of a very long one are read."""
+    contents: dict[str, tuple[str, str]] = {}
+    root = build_case_tree(file, collect(contents))
+
+    def load(ids: Iterable[str]) -> dict[str, Json]:
+        return {id: decode_content("nodes", id, contents[id][1], "cases") for id in ids}
+
+    return CaseFile(StoredCases(root, load([root])[root], load), file.attempts, file.evaluators)
+
+
+def case(number: int, fields: dict[str, object]) -> Case:
+    shared = {"tests": (IDS[number],), "evaluation": IDS[-1], "tags": (), "prompts": (None,)}
+    return Case(f"row {number}", f"{number:016x}", **(shared | fields))  # type: ignore[arg-type]
+
+
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "tags": st.sampled_from([("x",), ("x", "y"), ("z",)]),
+        "prompts": st.sampled_from([(None, IDS[3]), (IDS[3],), ()]),
+        "tests": st.sampled_from([(IDS[300],), (IDS[301], IDS[302]), (IDS[303], IDS[303])]),
+        "evaluation": st.none(),
+        "judged_by": st.sampled_from([("checks",), ("checks", "models")]),
+        "needs": st.just(("image",)),
+        "recorded": st.just(IDS[5]),
+        "judge_prompts": st.just((IDS[4],)),
+    },
+)
+
+
+def facts(cells: StreamedCells) -> tuple[object, ...]:
+    summary: Summary = cells.summary
+    return (
+        len(cells),
+        cells.skipped,
+        {*summary.judges.values()},
+        [*summary.unjudged],
+        summary.has_others,
+        cells.shared,
+    )
+
+
+@given(
+    st.dictionaries(st.integers(0, ROWS - 1), FIELDS, max_size=6),
+    st.sampled_from([(), ("x",), ("z",)]),
+    st.sampled_from([(), ("y",)]),
+    st.sampled_from([None, ("judge",), ()]),
+)
+def test_the_summary_of_alike_cases_is_that_of_the_cases_one_by_one(
+    odd: dict[int, dict[str, object]],
+    wanted: tuple[str, ...],
+    excluded: tuple[str, ...],
+    evaluators: tuple[str, ...] | None,
+) -> None:
+    cases = tuple(case(number, odd.get(number, {})) for number in range(ROWS))
+    short = CaseFile((case(ROWS, {}), case(ROWS + 1, {"tags": ("x",)})))
+    selected = Selection(tags=wanted, exclude_tags=excluded).matcher()
+    with pytest.MonkeyPatch.context() as patch:
+        treat_as_long(patch)
+        long = stored(CaseFile(cases, 2, evaluators))
+        arguments = ({"a.md": long, "b.md": short}, CANDIDATES, JUDGES, selected)
+        settled = {"a.md": [0]}
+        for left_out in ({}, settled):
+            place = partial(place_cases, *arguments, by_row=False, settled=left_out)
+            alike = partial(place_alike, *arguments, settled=left_out)
+            one_by_one = StreamedCells(place)
+            together = StreamedCells(place, None, alike)
+            assert facts(together) == facts(one_by_one)
+            listed: list[Cell] = [*together]
+            assert listed == [*one_by_one]
+
+
+def test_most_cells_are_summarised_without_making_their_cases(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    treat_as_long(monkeypatch)
+    long = stored(CaseFile(tuple(case(number, {}) for number in range(ROWS))))
+    arguments = ({"a.md": long}, CANDIDATES[:1], JUDGES, lambda _path, _case: True)
+    monkeypatch.setattr(StreamedCells, "_summarise", None)
+    cells = StreamedCells(partial(place_cases, *arguments), None, partial(place_alike, *arguments))
+    assert len(cells) == ROWS
