@@ -5,19 +5,20 @@ Their sums are in the cache of settled parts, so that their results need not be 
 
 from __future__ import annotations
 
-from collections import Counter
+from array import array
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.planning.options import is_partial
 from evalstore.planning.settled_cache import CACHE, SettledPart, read_settled_cache
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.reports.comparison import EqualPart
-from evalstore.reports.statistics import Counts, Questions, add_verdict
+from evalstore.reports.statistics import Counts, count_rows
 from evalstore.store.case_files import StoredCases, long_parts_of
+from evalstore.store.cell_columns import read_columns
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.result_counts import find_divided
-from evalstore.store.results import iterate_entries
 from evalstore.workspace.digest_set import digest_of
 
 if TYPE_CHECKING:
@@ -73,32 +74,31 @@ def find_equal_parts(
     for path in sorted(entries.keys() | leaves.keys()) if parts else ():
         was_ids, now_ids = (parts.get(side.get(path, ""), set()) for side in (entries, leaves))
         elsewhere |= was_ids ^ now_ids
-        shared = (known.get(id) or _sum_part(store, path, id) for id in sorted(was_ids & now_ids))
+        shared = (known.get(id) or _sum_part(store, id) for id in sorted(was_ids & now_ids))
         if found := dict(enumerate(part for part in shared if part)):
             equal.by_file[path] = found
     return _without_results(equal, elsewhere)
 
 
-def _sum_part(store: Store, path: str, id: str) -> SettledPart | None:
-    """Return the sums of the results of a part; None if some answers or judgements are missing."""
-    part = SettledPart("", "", id)
-    cases: Questions = {}
-    prompts: dict[tuple[str | None, int], None] = {}
-    sessions: set[str] = set()
-    for batch in iterate_entries(store, {path: id}):
-        for result, _ in batch:
-            if result.is_missing:
-                return None
-            part.cells += 1
-            place = result.file, result.row
-            cases[place] = add_verdict(cases.get(place, Counts()), result.verdict)
-            prompts[result.prompt, result.prompt_number] = None
-            sessions.update(result.sessions)
-    part.clusters = [(*counts, times) for counts, times in Counter(cases.values()).items()]
-    part.prompts = [*prompts]
-    questions = dict.fromkeys(store.find_questions_of(sessions).values())
-    part.questions.extend(map(digest_of, questions))
-    return part
+def _sum_part(store: Store, id: str) -> SettledPart | None:
+    """Return the sums of the results of a part; None if some answers or judgements are missing.
+
+    It has digests of its answers in the place of those of its questions, which are not read.
+    """
+    cells = read_columns(store, id)
+    if not cells.is_complete:
+        return None
+    verdicts = count_rows(cells.rows, cells.verdicts)
+    sessions = dict.fromkeys(chain.from_iterable(cells.sessions))
+    return SettledPart(
+        "",
+        "",
+        id,
+        cells=len(cells.rows),
+        clusters=[(*counts, times) for counts, times in verdicts.items()],
+        prompts=[*dict.fromkeys(cells.prompts)],
+        sessions=array("Q", map(digest_of, sessions)),
+    )
 
 
 def _without_results(parts: SettledParts, ids: Collection[str]) -> SettledParts:
@@ -172,7 +172,15 @@ def share_rows(store: Store, parts: Iterable[SettledPart], *sides: Iterable[Resu
 
 def without_rows_of(store: Store, parts: SettledParts, *sides: Iterable[Result]) -> SettledParts:
     """Return the parts that share no rows with these results, as `share_rows` finds them."""
-    return parts.without(_questions_of(store, sides)) if parts else parts
+    if not parts:
+        return parts
+    ids = (id for results in sides for result in results for id in result.sessions)
+    questions = {*store.find_questions_of(ids).values()}
+    answers = store.find_samples(questions if any(part.sessions for part in parts) else ())
+    return parts.without(
+        {*map(digest_of, questions)},
+        {digest_of(sample.id) for samples in answers.values() for sample in samples},
+    )
 
 
 def _questions_of(store: Store, sides: Iterable[Iterable[Result]]) -> set[int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from evalstore.judging.aggregation import combine_votes
 from evalstore.operations.attempts import group_votes, judge_votes
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.reports.group_totals import CallFacts, MeasuredResult
+from evalstore.reports.group_totals import CallFacts, MeasuredResult, Spending
 from evalstore.results import Result
 from evalstore.values import RECORDED, Case, Verdict
 
@@ -49,21 +49,14 @@ class ResultMeter:
         self, batch: Sequence[tuple[Result, Case]], calls: Calls
     ) -> Iterator[tuple[MeasuredResult, Case]]:
         """Yield results, which all count, with the facts of their answers and judgements."""
-        keep, rule, prices = self._keep, self._rule, self._prices
-        spent = calls.find_spent([id for result, _ in batch for id in result.sessions])
+        keep, rule = self._keep, self._rule
         made = [id for result, _ in batch for id in result.evaluations]
-        costs = calls.find_judging_costs(made)
+        asked = [id for result, _ in batch for id in result.sessions]
+        spent, costs = self.find_spending(asked, made, calls)
         needs_votes = keep.is_about_votes or any(_count_attempts(*entry) > 1 for entry in batch)
         judged = self._store.find_judgements(made) if needs_votes else {}
-        answers = {
-            id: CallFacts(id, prices.cost_of_answer(spending), spending.seconds)
-            for id, spending in spent.items()
-        }
-        judgements = {
-            id: CallFacts(id, prices.cost_of_judgement(cost))
-            for id, cost in costs.items()
-            if keep.evaluator(cost.evaluator)
-        }
+        answers = {id: CallFacts(id, *facts) for id, facts in spent.items()}
+        judgements = {id: CallFacts(id, *facts) for id, facts in costs.items()}
         for result, case in batch:
             verdict = result.verdict
             attempts: list[tuple[Verdict, float | None]] = []
@@ -85,6 +78,22 @@ class ResultMeter:
                 ),
                 case,
             )
+
+    def find_spending(
+        self, sessions: Iterable[str], evaluations: Iterable[str], calls: Calls
+    ) -> tuple[dict[str, Spending], dict[str, Spending]]:
+        """Return the spending of answers, and of those of the judgements that count, by id."""
+        keep, prices = self._keep, self._prices
+        answers = {
+            id: (prices.cost_of_answer(spent), spent.seconds)
+            for id, spent in calls.find_spent(sessions).items()
+        }
+        judgements: dict[str, Spending] = {
+            id: (prices.cost_of_judgement(cost), None)
+            for id, cost in calls.find_judging_costs(evaluations).items()
+            if keep.evaluator(cost.evaluator)
+        }
+        return answers, judgements
 
 
 def _count_attempts(result: Result, case: Case) -> int:

@@ -16,7 +16,7 @@ from evalstore.files.digest_file import DigestFile, read_digest_file
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from evalstore.files.access import Boundary
@@ -69,22 +69,29 @@ def plain_grouping(by: By) -> By:
     return tuple(sorted({*by} - {"file"})) if len({*by}) == len(by) else by
 
 
-def keys_of(by: By, result: Result, case: Case) -> Iterator[Key]:
-    """Yield the groups of a result: several if it has tags."""
+def keys_of(by: By, result: Result, case: Case) -> Sequence[Key]:
+    """Return the groups of a result: several if it has tags."""
+    return keys_with(by, result.model, result.prompt, case.tags, result.file)
+
+
+def keys_with(
+    by: By, model: str, prompt: str | None, tags: tuple[str, ...], file: str = ""
+) -> Sequence[Key]:
+    """Return the groups of a result with a candidate, a prompt and the tags of a case."""
     keys: list[Key] = [()]
     for name in by:
         parts: Sequence[str | None]
         match name:
             case "model":
-                parts = (result.model,)
+                parts = (model,)
             case "prompt":
-                parts = (result.prompt,)
+                parts = (prompt,)
             case "tag":
-                parts = case.tags or (None,)
+                parts = tags or (None,)
             case _:
-                parts = (result.file,)
+                parts = (file,)
         keys = [(*key, part) for key in keys for part in parts]
-    yield from keys
+    return keys
 
 
 def without_file(by: By, key: Key) -> Key:

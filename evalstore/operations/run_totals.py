@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.operations.prompt_names import prompt_labels, settled_places
+from evalstore.planning.result_parts import ResultParts
 from evalstore.planning.results import (
     CellResult,
     LeafBuilder,
@@ -14,14 +16,13 @@ from evalstore.planning.results import (
     compute_results,
     feedback_of,
 )
-from evalstore.planning.settled_parts import SettledParts
+from evalstore.planning.settled_parts import SettledParts, long_files
 from evalstore.reports.statistics import (
     Clusters,
     Counts,
-    Questions,
     Rate,
-    add_verdict,
     clustered_rate,
+    count_rows,
 )
 from evalstore.results import KnownCosts
 from evalstore.store.path_trees import build_tree
@@ -29,7 +30,7 @@ from evalstore.store.results import find_decisive, iterate_entries
 from evalstore.values import RESULT_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
+    from collections.abc import Mapping, Sequence, Set
 
     from evalstore.operations.run_sums import SumsRecorder
     from evalstore.operations.verdict_changes import CellKey
@@ -73,12 +74,14 @@ class RunTotals:
         all others.
         """
         self._shared = shared
-        self._settled, self._recorder, self._sums = settled or SettledParts(), recorder, sums
+        self._settled, self._recorder = settled or SettledParts(), recorder
+        recorders = [each for each in (recorder, sums) if each]
+        self._parts = ResultParts(long_files(project) if recorders else {}, recorders)
         self._project = project
         self._started = started
         self._rule = project.settings.verdict
         load = project.store.load_cases
-        self._leaves = LeafBuilder(project.reading, load, self._settled, self._tell)
+        self._leaves = LeafBuilder(project.reading, load, self._settled, self._parts.note_results)
         self._questions = Clusters()
         self.files: dict[str, Counter[str | None]] = {}
         """Test file -> how many of its cells have each verdict, None for those without one."""
@@ -111,27 +114,18 @@ class RunTotals:
         """Add a batch, and store its results; without an outcome nothing was done for it."""
         outcome = outcome or ExecutionCounts()
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
-        notable: list[CellResult] = []
+        words = [result.word for result in cells]
+        notable = [
+            result for result, word in zip(cells, words, strict=True) if word not in ("pass", None)
+        ]
+        self._count_words(cells, words)
         for result in cells:
-            cell, word = result.cell, result.word
-            if word not in ("pass", None):
-                notable.append(result)
-            if cell.file not in self.files:
-                self.files[cell.file] = Counter()
-            self.files[cell.file][word] += 1
-            model = cell.candidate.id
-            if model not in self.models:
-                self._appeared[model] = (cell.file, cell.number, len(self.models))
-                self.models[model] = Counter()
-            self.models[model][word] += 1
             if result.attempts and any(verdict != "pass" for verdict in result.attempts):
-                self.attempts[_cell_key(cell)] = result.attempts
+                self.attempts[_cell_key(result.cell)] = result.attempts
         self._count_questions(cells)
         costs = self._find_costs(plan, outcome)
-        if self._sums:
-            self._sums.add(cells, costs)
+        self._parts.add(cells, costs)
         if self._recorder:
-            self._recorder.add(cells, costs.usd)
             stored = (outcome.sessions, outcome.votes)
             self._recorder.count(*(sum(map(len, kind.values())) for kind in stored))
         self._leaves.add(cells)
@@ -141,19 +135,25 @@ class RunTotals:
         self._count_answers(plan, outcome, costs.usd)
         self._count_votes(cells, costs.usd)
 
-    def _tell(self, file: str, cases: str, results: str) -> None:
-        """Tell the recorders the node of the results of a part of a file."""
-        for recorder in (self._recorder, self._sums):
-            if recorder:
-                recorder.note_results(file, cases, results)
+    def _count_words(self, cells: Sequence[CellResult], words: Sequence[str | None]) -> None:
+        """Count the verdicts by file and by candidate."""
+        files = [result.cell.file for result in cells]
+        for (file, word), count in Counter(zip(files, words, strict=True)).items():
+            self.files.setdefault(file, Counter())[word] += count
+        models = [result.cell.candidate.id for result in cells]
+        for (model, word), count in Counter(zip(models, words, strict=True)).items():
+            if model not in self.models:
+                first = cells[models.index(model)].cell
+                self._appeared[model] = (first.file, first.number, len(self.models))
+                self.models[model] = Counter()
+            self.models[model][word] += count
 
     def _find_costs(self, plan: Plan, outcome: ExecutionCounts) -> KnownCosts:
         """Return the costs of the sessions and of the votes of a batch.
 
         Those of the run itself are only needed where parts are recorded.
         """
-        recorders = [each for each in (self._recorder, self._sums) if each]
-        is_recorded = any(each.is_any for each in recorders)
+        is_recorded = self._parts.is_any
         samples = [each for some in outcome.sessions.values() for each in some if is_recorded]
         votes = [
             vote
@@ -194,28 +194,31 @@ class RunTotals:
 
     def _count_questions(self, cells: list[CellResult]) -> None:
         """Count the verdicts on each case, whose cells are all in one batch."""
-        questions: Questions = {}
-        none = Counts()
-        for cell in cells:
-            question = cell.cell.file, cell.cell.case.row
-            questions[question] = add_verdict(questions.get(question, none), cell.verdict)
-        self.cases += len(questions)
-        for counts, times in Counter(questions.values()).items():
+        rows = [(cell.cell.file, cell.cell.case.row) for cell in cells]
+        known = count_rows(rows, [cell.verdict for cell in cells])
+        self.cases += sum(known.values())
+        for counts, times in known.items():
             self._questions.add(counts, times)
 
     def _count_answers(
         self, plan: Plan, outcome: ExecutionCounts, costs: Mapping[str, float]
     ) -> None:
-        reused: list[str] = []
+        if not self._shared and not outcome.sessions:  # of most batches
+            self.answers += sum(map(len, plan.sessions.values()))
+            if costs:
+                reused = chain.from_iterable(plan.sessions.values())
+                self.saved += sum(costs[id] for id in reused if id in costs)
+            return
+        again: list[str] = []
         for question in plan.questions:
             counted = self._answered.get(question, 0)
             stored = plan.sessions.get(question, ())[counted:]
             made = len(outcome.sessions.get(question, ()))
             self.answers += len(stored) + made
-            reused += stored
+            again += stored
             if question in self._shared:
                 self._answered[question] = counted + len(stored) + made
-        self.saved += sum(costs[id] for id in reused if id in costs)
+        self.saved += sum(costs[id] for id in again if id in costs)
 
     def _note(self, cells: list[CellResult]) -> None:
         pending = sum(1 for result in self.notable if result.word == "pending")

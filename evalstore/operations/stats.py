@@ -188,8 +188,8 @@ class StatsCollector:
 
         return collect_parts(self)
 
-    def keys(self, by: By, result: Result, case: Case) -> Iterator[_Key]:
-        """Yield the groups of a result by a grouping."""
+    def keys(self, by: By, result: Result, case: Case) -> Sequence[_Key]:
+        """Return the groups of a result by a grouping."""
         return keys_of(by, result, case)
 
     @property

@@ -16,9 +16,11 @@ from evalstore.operations.part_sums import (
     read_sums,
     without_file,
 )
+from evalstore.operations.part_table import PartTable, ResultPlaces
 from evalstore.operations.verdict_changes import file_batches
 from evalstore.reports.group_totals import GroupTotals
 from evalstore.store.case_files import long_parts_of
+from evalstore.store.cell_columns import read_columns
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
 from evalstore.workspace.digest_set import count_distinct, digest_of
@@ -42,8 +44,8 @@ class SumCollector(Protocol):
     keep: Filter
     meter: ResultMeter
 
-    def keys(self, by: By, result: Result, case: Case) -> Iterator[Key]:
-        """Yield the groups of a result by a grouping."""
+    def keys(self, by: By, result: Result, case: Case) -> Sequence[Key]:
+        """Return the groups of a result by a grouping."""
 
     @property
     def needed(self) -> Set[By]:
@@ -110,6 +112,30 @@ def collect_parts(collector: SumCollector) -> bool:
 
 def _add_up(collector: SumCollector, path: str, node: str, needed: list[By]) -> PartSums:
     """Return the sums of the results of a part by these groupings."""
+    return _add_up_cells(collector, node, needed) or _add_up_results(collector, path, node, needed)
+
+
+def _add_up_cells(collector: SumCollector, node: str, needed: list[By]) -> PartSums | None:
+    """Return the sums of a part from its cells as they are stored; None if there are attempts."""
+    store = collector.project.store
+    cells = read_columns(store, node)
+    if cells.has_attempts:
+        return None
+    places = ResultPlaces(needed)
+    facts = zip(cells.models, cells.prompts, cells.tags, strict=True)
+    table = PartTable(
+        [places.find(model, prompt, tags) for model, (prompt, _), tags in facts],
+        cells.rows,
+        cells.verdicts,
+        cells.sessions,
+        cells.evaluations,
+    )
+    answers, judgements = map(chain.from_iterable, (cells.sessions, cells.evaluations))
+    return table.add_up(places, *collector.meter.find_spending(answers, judgements, store))
+
+
+def _add_up_results(collector: SumCollector, path: str, node: str, needed: list[By]) -> PartSums:
+    """Return the same as `_add_up_cells` from the results one by one, also with attempts."""
     sessions: set[int] = set()
     groups: dict[By, dict[Key, GroupTotals]] = {plain_grouping(by): {} for by in needed}
     store = collector.project.store

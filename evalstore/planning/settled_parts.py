@@ -6,7 +6,7 @@ changed: their cases, the settings and models, and the answers and judgements of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -71,16 +71,18 @@ class SettledParts:
             for first in sorted(self.by_file[path]):
                 yield path, first, self.by_file[path][first]
 
-    def without(self, questions: Collection[int]) -> SettledParts:
-        """Return those that ask none of these questions, which are digests."""
-        if not questions:
+    def without(self, questions: Set[int], answers: Set[int] = frozenset()) -> SettledParts:
+        """Return those that ask none of these questions and have none of these answers.
+
+        Both are digests.
+        """
+        if not questions and not answers:
             return self
-        asked = questions if isinstance(questions, set) else set(questions)
         return self.only(
             [
                 (path, first)
                 for path, first, part in self.places()
-                if asked.isdisjoint(part.questions)
+                if questions.isdisjoint(part.questions) and answers.isdisjoint(part.sessions)
             ]
         )
 

@@ -6,7 +6,7 @@ An answer that several cases of a group share, and a judgement of it, count once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from evalstore.reports.statistics import (
     Rate,
     add_verdict,
     count_by_file,
+    count_rows,
     rate_of_files,
 )
 from evalstore.values import Json, Verdict
@@ -35,6 +36,10 @@ class CallFacts(NamedTuple):
     """None when its price is not known."""
     seconds: float | None = None
     """None when it is not known."""
+
+
+Spending = tuple[float | None, float | None]
+"""The cost and the duration of a call, as far as they are known."""
 
 
 class MeasuredResult(NamedTuple):
@@ -247,6 +252,37 @@ class GroupTotals:
             flip=self._flips / self._attempted if self._attempted else None,
             names=names,
         )
+
+
+def sum_results(
+    rows: Sequence[str],
+    verdicts: Sequence[Verdict | None],
+    attempts: Iterable[Sequence[Verdict]],
+    answers: Iterable[Spending],
+    judgements: Iterable[Spending],
+) -> list[Any]:
+    """Return what `GroupTotals.sums` returns of results of one file, whose calls come once each.
+
+    Each verdict is on the row at its place.
+    """
+    several = [each for each in attempts if len(each) > 1]
+    return [
+        len(rows),
+        len(several),
+        sum(len({*each}) > 1 for each in several),
+        sum((flip_probability(each.count("pass"), len(each)) for each in several), 0.0),
+        [[*counts, times] for counts, times in count_rows(rows, verdicts).items()],
+        _sum_spending([*answers]),
+        _sum_spending([*judgements]),
+    ]
+
+
+def _sum_spending(calls: Sequence[Spending]) -> list[Any]:
+    """Return what `_Facts.sums` returns of calls."""
+    costs = [cost for cost, _ in calls if cost is not None]
+    times = [seconds for _, seconds in calls if seconds is not None]
+    count = len(calls)
+    return [count, count - len(costs), len(times), sum(times, 0.0), sum(costs, 0.0)]
 
 
 class _Facts:

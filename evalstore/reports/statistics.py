@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -90,6 +90,20 @@ def add_verdict(counts: Counts, verdict: Verdict | None) -> Counts:
         passed + (verdict == "pass"),
         unresolved + (verdict in ("undecided", "error")),
     )
+
+
+def count_rows(rows: Sequence[Hashable], verdicts: Sequence[Verdict | None]) -> Counter[Counts]:
+    """Return how many rows have which counts; each verdict is on the row at its place."""
+    none = Counts()
+    known: Counter[Counts] = Counter()
+    if len({*rows}) == len(rows):
+        for verdict, times in Counter(verdicts).items():
+            known[add_verdict(none, verdict)] += times
+        return known
+    by_row: dict[Hashable, Counts] = {}
+    for row, verdict in zip(rows, verdicts, strict=True):
+        by_row[row] = add_verdict(by_row.get(row, none), verdict)
+    return Counter(by_row.values())
 
 
 def wilson(passed: int, judged: int) -> Rate:

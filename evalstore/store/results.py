@@ -77,7 +77,7 @@ def restore_cell(path: str, case: Case, cell: Json) -> Result:
         test=case.tests[0],
         conversations=conversations_of(case.tests),
         evaluation=case.evaluation,
-        verdict=_VERDICTS.get(cell.get("verdict")),
+        verdict=verdict_of(cell),
         score=cell.get("score"),
         sessions=tuple(cell.get("sessions", ())),
         evaluations=tuple(cell.get("evaluations", ())),
@@ -251,6 +251,11 @@ def _iterate_cells(
                 for cases in (files[part.content["cases"]].cases,)
                 for cell in part.content["cells"]
             ]
+
+
+def verdict_of(cell: Json) -> Verdict | None:
+    """Return the verdict of a stored cell."""
+    return _VERDICTS.get(cell.get("verdict"))
 
 
 def results_of(

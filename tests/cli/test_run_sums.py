@@ -137,6 +137,6 @@ def test_parts_with_very_many_groups_are_added_up_each_time(
 
 
 def test_groupings_are_those_that_others_follow_from() -> None:
-    assert all(by == plain_grouping(by) for by in run_sums._GROUPINGS)
+    assert all(by == plain_grouping(by) for by in run_sums.GROUPINGS)
     assert plain_grouping(("tag", "file", "model")) == ("model", "tag")
     assert plain_grouping(("tag", "tag")) == ("tag", "tag")
