@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.newer_results import NewerRun
+    from evalstore.operations.views.result_version import ResultVersion
     from evalstore.operations.views.test_history import Version
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.operations.views.verdict_history import RecentVerdicts
@@ -226,7 +227,9 @@ class WorkspaceSource(StoredTextSource):
 
         return test_history.versions_of(self.location, file, row)
 
-    def broken(self, run: str | None, go_on: Callable[[], bool]) -> frozenset[CellKey] | None:
+    def broken(
+        self, run: str | None, go_on: Callable[[], bool]
+    ) -> Mapping[CellKey, ResultVersion] | None:
         """Return what broke in a run; of the workspace, in the last runs, and was not fixed since.
 
         None once `go_on` returns False.
