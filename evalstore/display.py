@@ -7,6 +7,7 @@ that an answer cannot move the cursor or change colours.
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -38,6 +39,17 @@ def safe(text: str, *, lines: bool = False) -> str:
         else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def steady(text: str) -> str:
+    """Return the text without the parts of emoji for which terminals count different columns.
+
+    Selectors of a variant (U+FE0F makes a wide emoji of a narrow sign in some terminals, and
+    changes nothing in tmux) and the tones of skin that follow a sign.
+    """
+    if text.isascii():
+        return text
+    return re.sub("[\ufe0e\ufe0f]|(?<=[^\\x00-\\x7f])[\U0001f3fb-\U0001f3ff]", "", text)
 
 
 def short(id: str) -> str:

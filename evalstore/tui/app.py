@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError
@@ -86,6 +87,15 @@ def _place_commands() -> type[Provider]:
     from evalstore.tui.screens.palette import PlaceCommands
 
     return PlaceCommands
+
+
+class WholeCells(ScrollBarRender):
+    """Draws scrollbars in whole cells: parts of one look odd in many fonts, and without colours."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+
+
+ScrollBar.renderer = WholeCells
 
 
 class Browser(MessageApp):

@@ -169,6 +169,7 @@ class Page(MessageScreen):
     Page {
         layout: vertical;
         overflow: hidden;
+        background: $surface;
         layers: default over;
         & > .title { height: 1; padding: 0 1; background: $panel; text-style: bold; }
         & > .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }

@@ -87,7 +87,7 @@ class ComparePage(DatedPage):
     NEWER = "{case.newest} compares with it"
     DEFAULT_CSS = """
     ComparePage {
-        & > #rates { height: auto; min-height: 4; max-height: 6; background: $panel; }
+        & > #rates { height: auto; min-height: 3; max-height: 6; background: $panel; }
         &.-short > #rates { height: 2; min-height: 2; }
         & > #panels > .detail.-alone { height: 1fr; margin-left: 0; }
     }

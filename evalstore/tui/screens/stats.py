@@ -90,7 +90,8 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
     DEFAULT_CSS = """
     StatsPage {
         & > #tables { height: 1; padding: 0 1; background: $panel; }
-        & > #facts { height: 35%; min-height: 11; }
+        & > #groups { height: 1fr; }
+        & > #facts { height: 1fr; }
     }
     """
 
@@ -192,6 +193,7 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
         self._rows = [group_cells(group, stats.currency) for group in stats.groups]
         columns = group_columns(_NAMES[stats.by[0]], self._rows)
+        grid.styles.max_height = len(self._rows) + 1  # the details have the other lines
         grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
         nothing = not total.rate.judged
         self.set_empty(self.with_keys(_NOTHING) if nothing and not total.sessions else "")

@@ -30,7 +30,7 @@ class FittedView(TextView):
     def _fit(self, *, stay: bool = True) -> None:
         size = self.scrollable_content_region.size
         if size.width and size.height:
-            self.show(self._make(size.width, size.height), stay=stay)
+            self.show(self._make(self.text_width, size.height), stay=stay)
 
     def on_resize(self, _event: events.Resize) -> None:
         """Make the lines again."""

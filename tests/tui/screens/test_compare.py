@@ -59,7 +59,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
             " +0.0 points (95% interval -65.8 to +65.8); "
             "the pass rate of no file changed: not significant"
         )
-        assert lines[7].split() == [
+        assert lines[6].split() == [
             *("broke", "city=Oslo", "scripted/two"),
             *("✓", "pass", "✗", "fail", "✓✗"),
         ]

@@ -118,7 +118,9 @@ def test_the_text_below_a_list_grows_with_the_terminal(
                 heights.append(pilot.app.screen.query_one(".detail").size.height)
 
     drive(scenario)
-    assert all(tall >= low + 8 for low, tall in zip(heights[::2], heights[1::2], strict=True))
+    assert all(tall >= low + 8 for low, tall in zip(heights[::2], heights[1::2], strict=True)), (
+        heights
+    )
 
 
 def test_statistics_have_the_same_key_on_the_runs_and_on_the_cases(workspace: Path) -> None:
