@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import RunRequest
+    from evalstore.tui.state.case_listing import FilteredPlaces
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
 
@@ -317,10 +318,14 @@ class Browser(MessageApp):
         self.push_screen(TestHistoryPage(file, row, model))
 
     def show_comparison(
-        self, was: str | None, now: str | None, models: tuple[str, str] | None = None
+        self,
+        was: str | None,
+        now: str | None,
+        models: tuple[str, str] | None = None,
+        among: FilteredPlaces | None = None,
     ) -> None:
         """Open a run beside a run or the workspace (None), or two candidates of one of them."""
-        self.push_screen(ComparePage(was, now, models))
+        self.push_screen(ComparePage(was, now, models, among))
 
     def show_stats(self, run: str | None) -> None:
         """Open the statistics of a run, or of the workspace."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.api import Workspace
 from evalstore.errors import EvalstoreError, WorkspaceError
-from evalstore.tui.state.case_listing import PromptPair
+from evalstore.tui.state.case_listing import FilteredPlaces, PromptPair
 from evalstore.tui.state.text_source import StoredTextSource
 
 if TYPE_CHECKING:
@@ -124,11 +124,26 @@ class WorkspaceSource(StoredTextSource):
             self._follow_mentioned(dashboard.problem)
         return dashboard
 
-    def compare(self, sides: tuple[str | None, str | None], models: tuple[str, str] | None) -> Diff:
-        """Compare two sides, or within one run two candidates; a `PromptPair`, system prompts."""
+    def compare(
+        self,
+        sides: tuple[str | None, str | None],
+        models: tuple[str, str] | None,
+        among: FilteredPlaces | None = None,
+    ) -> Diff:
+        """Compare two sides, or within one run two candidates; a `PromptPair`, system prompts.
+
+        Those within a run are compared `among` some of the cases, if these are given.
+        """
         if models is None:
             return self.workspace.diff(*sides)
         is_of_prompts = isinstance(models, PromptPair)
+        if among is not None:
+            from evalstore.operations.diff_within import diff_models, diff_prompts
+
+            compare, only = (
+                (diff_prompts, among.has_case) if is_of_prompts else (diff_models, among.has)
+            )
+            return compare(self.location, sides[1], models, only=only)
         within = self.workspace.diff_prompts if is_of_prompts else self.workspace.diff_models
         return within(*models, run=sides[1])
 
