@@ -202,7 +202,7 @@ def case_cells(
     without a name has that of the file.
     """
     if isinstance(line, CaseGroup):
-        return (StyledCell(line.text(width), "group"),)
+        return (StyledCell(line.text(width - 1), "group"),)
     label = row_label(line)
     if by_file and not label:
         name = StyledCell("", parts=(StyledSpan(stem(line.file), "faint"),))

@@ -132,9 +132,7 @@ class ComparePage(DatedPage):
         yield self.title_line()
         yield self.newer_line()
         yield self.problem_line()
-        rates = TextView(id="rates")
-        rates.can_focus = False
-        yield rates
+        yield TextView(id="rates", is_fixed=True)
         yield self.empty_state()
         with Container(id="panels"):
             yield Grid(id="pairs")

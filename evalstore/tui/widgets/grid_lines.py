@@ -58,10 +58,10 @@ def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
 
 
 def draw_heading(cell: StyledCell, style: LineStyle, width: int) -> Strip:
-    """Draw a text as wide as the table."""
+    """Draw a text as wide as the table, below its title and the other texts of the screen."""
     colour = cell.colour if style.colours and not style.is_highlighted else ""
     full = style.base + style.colours(colour) if style.colours and colour else style.base
-    return _strip([Segment(clip(steady(cell.text), width), full)], style.base, width)
+    return _strip([Segment(f" {clip(steady(cell.text), width - 1)}", full)], style.base, width)
 
 
 def draw_line(

@@ -74,8 +74,12 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("end,G", "scroll_end", "End", show=False, id="text.end"),
     ]
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, is_fixed: bool = False) -> None:
+        """One that `is_fixed` never has the focus, and is not scrolled."""
         super().__init__(id=id)
+        if is_fixed:
+            self.can_focus = False
+            self.styles.overflow_y = "hidden"
         self._lines: Sequence[StyledLine] = ()
         self._written: Sequence[StyledLine] = ()
         self._wrapped: list[tuple[StyledSpan, ...]] = []
