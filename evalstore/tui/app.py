@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import RunRequest
-    from evalstore.tui.state.case_listing import FilteredPlaces
+    from evalstore.tui.state.compared_cases import Among, Models
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
 
@@ -318,11 +318,7 @@ class Browser(MessageApp):
         self.push_screen(TestHistoryPage(file, row, model))
 
     def show_comparison(
-        self,
-        was: str | None,
-        now: str | None,
-        models: tuple[str, str] | None = None,
-        among: FilteredPlaces | None = None,
+        self, was: str | None, now: str | None, models: Models = None, among: Among = None
     ) -> None:
         """Open a run beside a run or the workspace (None), or two candidates of one of them."""
         self.push_screen(ComparePage(was, now, models, among))

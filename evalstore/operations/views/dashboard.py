@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.equal_parts import known_parts_in
@@ -54,11 +54,13 @@ _RUNS = 10
 _LISTED = 20
 """Cases that broke, at most."""
 _NONE = Counts()
+BrokenResults: TypeAlias = "Mapping[CellKey, ResultVersion]"
+"""The results that broke, each with what did not pass."""
 
 
 def find_broken_results(
     location: Location, revision: str | None, go_on: Callable[[], bool]
-) -> Mapping[CellKey, ResultVersion] | None:
+) -> BrokenResults | None:
     """Return the results that broke in a run; without a revision, those of the dashboard.
 
     Of these, later labels and taken back edits are not looked at: each has the version that did not

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
     from evalstore.tui.keys.registry import KeyRegistry
-    from evalstore.tui.state.case_listing import CasePlace, FilteredPlaces
+    from evalstore.tui.state.case_listing import CasePlace
+    from evalstore.tui.state.compared_cases import Among, Models
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
     from evalstore.tui.widgets.footer import FooterHint
@@ -131,11 +132,7 @@ class BrowserApp(Protocol):
         """Open the runs at which a test changed, from a candidate's answer."""
 
     def show_comparison(
-        self,
-        was: str | None,
-        now: str | None,
-        models: tuple[str, str] | None = None,
-        among: FilteredPlaces | None = None,
+        self, was: str | None, now: str | None, models: Models = None, among: Among = None
     ) -> None:
         """Open a run beside a run or the workspace (None), or two candidates of one of them.
 

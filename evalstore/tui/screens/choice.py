@@ -14,7 +14,8 @@ from textual.widgets import Static
 
 from evalstore.display import safe, short
 from evalstore.tui.screens.base import HELP_KEYS
-from evalstore.tui.state.case_listing import FilteredPlaces, PromptPair
+from evalstore.tui.state.case_listing import PromptPair
+from evalstore.tui.state.compared_cases import FilteredPlaces
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
 from evalstore.tui.widgets.grid_lines import StyledCell

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from evalstore.reports.comparison import Pair
     from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
-    from evalstore.tui.state.case_listing import FilteredPlaces
+    from evalstore.tui.state.compared_cases import Among, Models
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.widgets.grid_columns import Column
     from evalstore.tui.widgets.grid_lines import StyledCell
@@ -97,11 +97,7 @@ class ComparePage(DatedPage):
     export_name = "comparison"
 
     def __init__(
-        self,
-        was: str | None,
-        now: str | None,
-        models: tuple[str, str] | None = None,
-        among: FilteredPlaces | None = None,
+        self, was: str | None, now: str | None, models: Models = None, among: Among = None
     ) -> None:
         """Take two runs, None for the workspace; or one and `models` or prompts, `among` cases."""
         super().__init__()

@@ -209,13 +209,11 @@ class FilteredCases:
         return has_broken
 
     def is_broken(self, result: Result, found: LookedUp) -> bool:
-        """Return whether a result broke and was not fixed since, by a label or another edit.
-
-        In the workspace an edit that broke it may have been taken back: then it passes again.
-        """
+        """Return whether a result broke and was not fixed since, by a label or another edit."""
         was = found.broken.get((result.file, result.row, result.prompt_number, result.model))
         if was is None:
             return False
+        # An edit may have been taken back: then an older version passes again.
         is_other = version_of(result) != was or self._labels.decides(result)
         is_fixed = result.verdict == "pass" and is_other
         return not is_fixed and self._labels.word(result) != "pass"

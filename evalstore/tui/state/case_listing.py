@@ -11,7 +11,6 @@ from evalstore.tui.widgets.column_names import only_file
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
-    from evalstore.results import Result
     from evalstore.tui.state.case_filter import FilteredCases
     from evalstore.tui.state.case_query import Query
     from evalstore.tui.state.text_matches import LookedUp
@@ -26,30 +25,6 @@ class PromptPair(NamedTuple):
 
     was: str
     now: str
-
-
-class FilteredPlaces(NamedTuple):
-    """The cases that a filter lists, to which a comparison is limited."""
-
-    typed: str
-    """The filter."""
-    places: frozenset[tuple[str, str, int]]
-    """The file, the row and the number of the system prompt of each line."""
-    cases: frozenset[tuple[str, str]]
-    """The file and the row of each line."""
-
-    @property
-    def title(self) -> tuple[str, str]:
-        """Return the part of a title that names the filter, and a brief one."""
-        return f"of the cases filtered by {self.typed}", f"filtered by {self.typed}"
-
-    def has(self, result: Result) -> bool:
-        """Return whether a result is on one of the lines."""
-        return (result.file, result.row, result.prompt_number) in self.places
-
-    def has_case(self, result: Result) -> bool:
-        """Return whether a result is of one of the cases, with any system prompt."""
-        return (result.file, result.row) in self.cases
 
 
 class CasePlace(NamedTuple):
