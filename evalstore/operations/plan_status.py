@@ -118,6 +118,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         cost=price.usd,
         guess=price.guess,
         known_cost=price.known,
+        is_simulated=price.is_simulated,
         unpriced=list(price.unpriced),
         models=len(models),
         cells=len(plan.cells) + sum(part.cells for part in plan.settled),

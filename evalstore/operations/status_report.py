@@ -144,6 +144,8 @@ class Status:
     """The assumed tokens of a new answer, when the cost depends on this assumption."""
     known_cost: float = 0.0
     """The part of the cost with known prices."""
+    is_simulated: bool = False
+    """Whether all of the cost is of scripted models, so that nobody is paid."""
     unpriced: list[str] = field(default_factory=list)
     """The models whose price is not known."""
     changes: list[FileChange] = field(default_factory=list)

@@ -62,7 +62,7 @@ class StatusSums:
         self._prompts: dict[PromptPlace, None] = {}
         self._files: set[str] = set()
         """Those with something to do."""
-        self._total, self._guessed = 0.0, (0, 0)
+        self._total, self._paid, self._guessed = 0.0, 0.0, (0, 0)
         self._unpriced: dict[str, None] = {}
         self._oldest: int | None = None
         warn_of_edited_scripts(project, selection)
@@ -72,6 +72,7 @@ class StatusSums:
     def _add(self, plan: Plan) -> None:
         price = estimate(self._project, Explainer(self._project).asks(plan), plan.judgements)
         self._total += price.total
+        self._paid += price.paid
         tokens, answers = price.guessed
         self._guessed = (self._guessed[0] + tokens, self._guessed[1] + answers)
         self._unpriced.update(dict.fromkeys(price.unpriced))
@@ -100,7 +101,7 @@ class StatusSums:
     def status(self) -> Status:
         """Return the status, without the list of items."""
         project = self._project
-        price = make_estimate(self._total, self._guessed, self._unpriced)
+        price = make_estimate(self._total, self._guessed, self._unpriced, paid=self._paid)
         places = (place for place in self._prompts if place.file in self._files)
         return Status(
             items=[],
@@ -115,6 +116,7 @@ class StatusSums:
             cost=price.usd,
             guess=price.guess,
             known_cost=price.known,
+            is_simulated=price.is_simulated,
             unpriced=list(price.unpriced),
             models=len(self._models),
             cells=len(self._scope.cells),

@@ -156,8 +156,8 @@ def test_reuse_is_said_with_what_it_saved(tmp_path: Path) -> None:
     for _ in range(2):
         assert call(root, "run") == 0
     summary = summary_of(report(root))
-    assert summary[summary.index("Saved by reuse") + 1] == "$0.0600 2 answers reused"
-    assert summary[summary.index("Cost of all results") + 1].startswith("$0.0600")
+    assert summary[summary.index("Saved by reuse") + 1] == "$0.0600 simulated 2 answers reused"
+    assert summary[summary.index("Cost of all results") + 1].startswith("$0.0600 simulated")
     assert "Saved by reuse" not in summary_of(report(root, "@work")), "nothing has run"
 
 

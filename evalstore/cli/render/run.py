@@ -8,7 +8,7 @@ from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
 from evalstore.cli.render.status import case_place, print_untrusted
 from evalstore.cli.render.table import BESIDE_PLACE, Table, print_table, shorten_places
-from evalstore.display import money, plural
+from evalstore.display import is_simulated, money, plural
 from evalstore.operations.cost_text import spending_text
 from evalstore.operations.views.case_reference import show_command
 from evalstore.operations.views.run_text import (
@@ -67,6 +67,8 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     output.left_out(report.left_out)
     _print_spending(report)
     output.sentence(summary_text(summary))
+    if is_simulated(report.spending):
+        output.talk("(simulated: scripted models call nobody, so nothing is paid)")
     if report.stopped_at_failure:
         output.sentence("stopped at the first failure (-x); the next run continues from there")
     _print_end(report, summary, threshold)
@@ -230,11 +232,13 @@ def _print_spending(report: RunReport) -> None:
                 output.plural(spending["calls"], "call"),
                 f"{output.count(spending['inputTokens'])} tokens in{cached}",
                 f"{output.count(spending['outputTokens'])} out",
-                spending_text(spending),
+                spending_text({**spending, "simulated": False}),
+                "simulated" if is_simulated([spending]) else "",
             )
         )
-    header = ("model", "calls", "input", "output", "cost")
-    print_table(Table(header, rows, frozenset(header[1:]), ("input", "output"), has_header=False))
+    header = ("model", "calls", "input", "output", "cost", "simulated")
+    numbers = frozenset(header[1:5])
+    print_table(Table(header, rows, numbers, ("input", "output"), has_header=False))
 
 
 def _print_models(report: RunReport) -> None:

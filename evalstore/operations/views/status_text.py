@@ -80,6 +80,7 @@ def price_text(status: Status, *, brief: bool = False) -> str:
         status.guess,
         at_most=status.may_judge_less,
         brief=brief,
+        is_simulated=status.is_simulated,
     )
     if not status.unpriced:
         return price
