@@ -198,6 +198,14 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
             print_lines(lines, output.table_width(), prefix=prefix.other)
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries)} older)")
+    if log.compared is not None:
+        newest = "newest run" if log.compared == 1 else f"newest {log.compared} runs"
+        output.talk(
+            f"(what broke and was fixed is counted for the {newest}; "
+            '"evalstore show ID" marks it in another)'
+            if log.compared
+            else '(what broke and was fixed is not counted; "evalstore diff" lists it)'
+        )
 
 
 def _folded(line: str, prefix: str) -> list[str]:

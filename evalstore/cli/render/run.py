@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
+from evalstore.cli.hinted_commands import for_here
 from evalstore.cli.render.lines import print_lines
 from evalstore.cli.render.status import case_place, print_untrusted
 from evalstore.cli.render.table import BESIDE_PLACE, Table, print_table, shorten_places
@@ -95,7 +96,7 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
     elif report.left_out:
         output.line(output.paint("files with errors are left out, see above", "fail"))
     elif report.exit_code:
-        output.line(output.paint(f"incomplete; {_how_to_complete(report)}", "pending"))
+        output.line(output.paint(f"incomplete; {for_here(_how_to_complete(report))}", "pending"))
     elif report.gate_off:
         output.line("gate disabled (--fail-on none)")
     else:
