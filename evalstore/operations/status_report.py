@@ -47,11 +47,11 @@ class FileChange:
     settled: int = 0
     """The number of edited cases whose answers and judgements are all stored."""
     failing: int = 0
-    """How many of these cases fail."""
+    """How many results of these cases fail: one for each candidate and system prompt."""
     broke: int = 0
-    """How many of them passed in the newest run that judged them, and do not now."""
+    """How many results passed in the newest run that judged them, and do not now."""
     fixed: int = 0
-    """How many of them did not pass then, and do now."""
+    """How many did not pass then, and do now."""
     waiting: int = 0
     """The number of new and edited cases for which this plan does nothing yet."""
     added: int = 0

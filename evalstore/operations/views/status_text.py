@@ -215,8 +215,7 @@ def outcome_text(status: Status) -> str:
 
 def unrecorded_changes(status: Status) -> str:
     """Return how many results broke and were fixed without a call; empty if there are none."""
-    counts = ((status.broke, "broke"), (status.fixed, "fixed"))
-    listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    listed = _results_text((status.broke, "broke"), (status.fixed, "fixed"))
     return f"Since the last run, by what is stored: {listed}" if listed else ""
 
 
@@ -315,15 +314,24 @@ def settled_text(change: FileChange) -> str:
 
 
 def _outcome_text(change: FileChange) -> str:
-    """Return `2 fixed, 1 broke, 3 still fail`, or of a single case `now fails`."""
+    """Return `2 results fixed, 1 broke, 3 still fail`, or of a single one `now fails`.
+
+    A case has a result for each candidate and system prompt.
+    """
     failing = max(0, change.failing - change.broke)
     fails = f"{'still ' * change.reverted}fail{'s' * (failing == 1)}"
-    if change.settled == 1:
+    if change.settled == 1 and change.broke + change.fixed + failing == 1:
         if change.broke:
             return "now fails"
         return fails if failing else "now passes" if change.fixed else ""
-    counts = ((change.fixed, "fixed"), (change.broke, "broke"), (failing, fails))
-    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    return _results_text((change.fixed, "fixed"), (change.broke, "broke"), (failing, fails))
+
+
+def _results_text(*counts: tuple[int, str]) -> str:
+    """Return what became of how many results: `2 results fixed, 1 broke`."""
+    listed = [(count, word) for count, word in counts if count]
+    first = [f"{plural(count, 'result')} {word}" for count, word in listed[:1]]
+    return ", ".join([*first, *(f"{count:,} {word}" for count, word in listed[1:])])
 
 
 def reason_text(item: FileChange | OtherReason | PlanItem, shared: tuple[str, ...] = ()) -> str:
