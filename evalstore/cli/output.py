@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -175,6 +175,21 @@ def wrap_sentence(text: str, columns: int) -> list[str]:
         else:
             lines.append(indent + word)
     return lines
+
+
+def fitted(parts: Iterable[str], before: int = 0) -> str:
+    """Return the parts of a line side by side; those beyond the terminal are cut.
+
+    `before` are the columns that are taken already.
+    """
+    columns, line = None if wide else table_width(), ""
+    for part in parts:
+        longer = f"{line}  {part}" if line else part
+        if columns is not None and before + shown_columns(longer) > columns:
+            left = columns - before - shown_columns(line) - 2 * bool(line)
+            return f"{line}  {clip(_STYLE.sub('', part), left)}" if left > 1 else line
+        line = longer
+    return line
 
 
 def sentence(text: str) -> None:

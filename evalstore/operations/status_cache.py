@@ -55,6 +55,7 @@ _REMEMBERED = (
     *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
     *("may_judge_less", "by_checks", "known_cost", "unpriced", "is_simulated"),
+    *("pending_models", "is_recorded_pending"),
     *("broke", "fixed", "labels", "has_recorded", "lost_labels", "remotes", "unread_remotes"),
     "remote_judgements",
 )

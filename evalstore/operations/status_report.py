@@ -136,6 +136,10 @@ class Status:
     cells: int
     has_recorded: bool = False
     """Whether answers are recorded in files."""
+    pending_models: int = 0
+    """The number of candidates that a run would ask, or whose answers it would judge."""
+    is_recorded_pending: bool = False
+    """Whether a run would take recorded answers, or judge them."""
     by_checks: int = 0
     """The part of the judgements that checks make, without a model."""
     may_judge_less: bool = False

@@ -59,6 +59,8 @@ class StatusSums:
         """How many rows each file has."""
         self._models: set[str] = set()
         self._called: set[str] = set()
+        self._pending: set[str] = set()
+        """The candidates with something to do."""
         self._prompts: dict[PromptPlace, None] = {}
         self._files: set[str] = set()
         """Those with something to do."""
@@ -87,6 +89,8 @@ class StatusSums:
         self._waiting += plan.blocked_judgements
         self._waiting_asks += sum(ask.count for ask in plan.waiting_asks)
         self._called |= called_models(plan)
+        self._pending |= {ask.cell.candidate.id for ask in plan.asks}
+        self._pending |= {judgement.cell.candidate.id for judgement in plan.judgements}
         for file, _ in {(cell.file, cell.case.row) for cell in plan.cells}:
             self._rows[file] = self._rows.get(file, 0) + 1
         self._models |= {cell.candidate.id for cell in plan.cells}
@@ -121,6 +125,8 @@ class StatusSums:
             models=len(self._models),
             cells=len(self._scope.cells),
             has_recorded=RECORDED in self._models,
+            pending_models=len(self._pending - {RECORDED}),
+            is_recorded_pending=RECORDED in self._pending,
             by_checks=self._by_checks,
             may_judge_less=self._may_judge_less,
             changes=[

@@ -245,3 +245,16 @@ def test_show_marks_what_broke_and_was_fixed_in_a_run(
     assert evalstore("show", "@~1", "-v").stdout == fixed
     assert "  (broke)\n" in evalstore("show", "@").stdout
     assert "(broke)" not in evalstore("show", "@~2").stdout
+
+
+def test_no_line_of_a_log_or_of_a_marked_failure_is_wider_than_the_terminal(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for words in ("any", "warm"):
+        tree(workspace, {"tests/weather.md": WEATHER.replace("must be warm", f"must be {words}")})
+        ran = evalstore("run", "-m", "scripted/one", "--message", "words " * 20).stdout
+    listed = evalstore("log", "--oneline").stdout.splitlines()
+    assert [line[-1] for line in listed] == ["…", "…"]
+    marked = ran.splitlines().index("           (broke)")
+    assert all(len(line) <= 60 for line in (*listed, *ran.splitlines()[: marked + 1]))

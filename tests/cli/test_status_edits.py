@@ -165,3 +165,17 @@ def test_a_status_of_one_file_lists_no_other_new_one(workspace: Path, evalstore:
     assert "A   tests/a.md  1 case new" in printed
     assert "tests/b.md" not in printed
     assert "tests/b.md  1 case new" in evalstore("status").stdout
+
+
+def test_the_candidates_of_pending_work_are_those_that_it_is_about(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    two = {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")}
+    both = SETTINGS.replace("scripted/one", "scripted/one, scripted/two")
+    tree(workspace, {"evalstore.yaml": both} | two)
+    evalstore("run", "-q", "-m", "scripted/one")
+    for _ in range(2):  # the second one is read from the cache
+        printed = evalstore("status").stdout
+        assert "ask for 2 answers and make 2 judgements (1 candidate)" in printed
+    evalstore("run", "-q")
+    assert "Nothing to do: 4 answers of 2 candidates" in evalstore("status").stdout

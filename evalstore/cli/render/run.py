@@ -154,10 +154,14 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         colour = _MARKS.get(change, "broke") if not entry.regression else "broke"
         mark = f"  ({output.paint(entry.mark, colour)})" if entry.mark else ""
         mark += f"  {attempts}" if attempts else ""
-        output.line(
+        line = (
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
-            f"{output.pad(output.safe(cell.model), models)}  {session}{mark}".rstrip()
+            f"{output.pad(output.safe(cell.model), models)}  {session}"
         )
+        columns = output.table_width()
+        if mark and columns is not None and output.shown_columns(line + mark) > columns:
+            line, mark = f"{line}\n{'':9}{mark}", ""
+        output.line(f"{line}{mark}".rstrip())
         for text in feedback.splitlines():
             for part in output.wrap(text, output.width() - 11):
                 output.line(f"           {part}")

@@ -115,7 +115,7 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
 def plan_text(status: Status) -> str:
     """Return what a run would do, with which models and at what cost, as one sentence."""
     price = price_text(status)
-    models = _candidates_text(status)
+    models = _candidates_text(status.pending_models, recorded=status.is_recorded_pending)
     reused = f"; {plural(status.reuse, 'answer')} reused" if status.reuse else ""
     return f"A run would {work_text(status)} ({models}), {price}{reused}."
 
@@ -161,22 +161,20 @@ def _judged_texts(status: Status, *, brief: bool) -> list[str]:
     return texts
 
 
-def _candidates_text(status: Status) -> str:
+def _candidates_text(models: int, *, recorded: bool) -> str:
     """Return `2 candidates`, or `2 candidates and recorded answers`."""
-    models = status.models - status.has_recorded
     parts = [plural(models, "candidate")] if models else []
-    return " and ".join([*parts, *(["recorded answers"] if status.has_recorded else [])]) or (
-        "0 candidates"
-    )
+    return " and ".join([*parts, *(["recorded answers"] if recorded else [])]) or "0 candidates"
 
 
 def nothing_text(status: Status) -> str:
     """Return why a run would do nothing."""
     if left_text(status) or status.untrusted or status.labels:
         return "No other pending work."
+    models = status.models - status.has_recorded
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} of "
-        f"{_candidates_text(status)} and all judgements are stored."
+        f"{_candidates_text(models, recorded=status.has_recorded)} and all judgements are stored."
     )
 
 
