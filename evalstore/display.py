@@ -82,11 +82,11 @@ def known_price(
 def cost_text(cost: float | None, spending: Sequence[Json], *, brief: bool = False) -> str:
     """Return the cost of a run; if some prices are unknown, the cost of the other calls.
 
-    With `brief`, the number of calls without a price is left out. A cost of scripted models alone
-    is `$0.01 simulated`.
+    A cost of scripted models alone is `$0.01 simulated`. With `brief`, this word is left out, and
+    so is the number of calls without a price.
     """
     if cost is not None:
-        return simulated(money(cost)) if is_simulated(spending) else money(cost)
+        return simulated(money(cost)) if is_simulated(spending) and not brief else money(cost)
     known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
     counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
     if known and not all(counts):
@@ -121,8 +121,9 @@ def likely_price(
     """Return the estimated cost as text; `guess` is the estimated tokens of an answer.
 
     With `at_most`, some of the calls may not be necessary. With `brief`, the guess is left out.
-    With `is_simulated`, it says that nobody is paid.
+    With `is_simulated`, it says that nobody is paid, unless it is `brief`.
     """
+    is_simulated = is_simulated and not brief
     if usd is None:
         return money(None) if brief else "at an unknown price"
     if not usd or (guess is None and not at_most):
