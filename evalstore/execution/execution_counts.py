@@ -20,7 +20,7 @@ class ModelSpending:
     unpriced: int = 0
     """Calls whose price or tokens are not known."""
     simulated: int = 0
-    """Calls of a scripted model, for which nobody is paid."""
+    """Calls of a scripted model, which cost nothing."""
 
 
 @dataclass
