@@ -346,7 +346,8 @@ def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: E
     root = make_workspace(tmp_path / "desk", {})
     told = evalstore("-C", str(root), "report", exit_code=2).stderr
     assert told == (
-        "error: there is no run '@'\nhint: there are no runs yet: 'evalstore run' makes one\n"
+        "error: there is no run '@'\n"
+        f"hint: there are no runs yet: 'evalstore -C {root} run' makes one\n"
     )
     assert summary_of(report(root, "@work"))[1:4] == [
         "2 results pending: an answer or a judgement is missing.",
