@@ -65,7 +65,8 @@ def test_a_bundle_is_cloned_without_a_workspace(
     here = ["-C", str(tmp_path)]
     assert main([*here, "bundle", "unbundle", file.name]) == 2
     assert capsys.readouterr().err.endswith(
-        "hint: 'evalstore clone 'our results.bundle' DIR' makes a workspace with these results\n"
+        f"hint: 'evalstore -C {tmp_path} clone 'our results.bundle' DIR' makes a workspace "
+        "with these results\n"
     )
     assert main([*here, "clone", file.name]) == 0
     printed = capsys.readouterr()
