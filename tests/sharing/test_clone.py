@@ -77,7 +77,10 @@ def test_a_bundle_is_cloned_without_a_workspace(
     with stores.opened(tmp_path / "our results/.evalstore/store.db") as store:
         assert stores.rows(store) == stores.rows(full)
     assert main([*here, "clone", file.name]) == 2
-    assert f"'evalstore bundle unbundle {file}' gets the same results" in capsys.readouterr().err
+    assert (
+        f"'evalstore -C {tmp_path} bundle unbundle {file}' gets the same results"
+        in capsys.readouterr().err
+    )
     assert main(["-C", str(tmp_path / "our results"), "remote"]) == 0
     assert capsys.readouterr().out == ""
     file.write_bytes(file.read_bytes()[:-9])
