@@ -24,9 +24,13 @@ _STATUS = (3, 300)
 _RUN = (60, 500)
 """and `run`,"""
 _REPORT = (10, None)
-"""and `diff` and `stats`; the memory of these is only shown,"""
+"""and `diff` and `stats`, of which the memory is only shown."""
+_UNCACHED_DIFF = (15, None)
+"""`diff` on a machine that has not run it before,"""
+_UNCACHED_STATS = (30, None)
+"""`stats` there,"""
 _HISTORY = (10, 300)
-"""but not that of what shows little of the history."""
+"""and what shows little of the history, whose memory counts."""
 _ANY = (None, None)
 _MOST_EDITED = 100_000
 """With more rows the edit of an instruction of all rows is not measured: it takes many minutes."""
@@ -82,6 +86,13 @@ def _measure(setting: Setting, server: PostgreSQLServer | None) -> Iterator[Figu
     yield from measure("run with nothing to do", *nothing, most=_RUN)
     yield from measure("diff of the runs", "diff", "@~1", "@", most=_REPORT)
     yield from measure("diff with the workspace", "diff", most=_REPORT)
+    for name, command, most in (
+        ("diff of the runs", ("diff", "@~1", "@"), _UNCACHED_DIFF),
+        ("stats", ("stats",), _UNCACHED_STATS),
+        ("run with nothing to do", nothing, _RUN),
+    ):
+        _forget(root)
+        yield from measure(f"{name}, on another machine", *command, most=most)
     rows.write_question(root, 1)
     workspaces.settle()
     yield from measure("status, one instruction edited", "status")
@@ -105,6 +116,13 @@ def _measure(setting: Setting, server: PostgreSQLServer | None) -> Iterator[Figu
     workspaces.settle()
     yield from measure("check, the instruction of all rows edited", "check")
     yield from measure("status, the instruction of all rows edited", "status")
+
+
+def _forget(root: Path) -> None:
+    """Remove what is kept for this machine only, apart from the index of the files."""
+    for path in (root / ".evalstore").iterdir():
+        if not path.name.startswith(("index.", "store.db")):
+            path.unlink()
 
 
 def _server_seconds(server: PostgreSQLServer | None) -> float:
