@@ -33,18 +33,24 @@ def _field(path: str) -> str:
     return f"json_extract(content, '$.{path}')"
 
 
+def _if_has(name: str, field: str) -> str:
+    """Return the expression for a field, without decoding a content that has no such name."""
+    return f"""CASE WHEN instr(content, '"{name}"') > 0 THEN {field} END"""
+
+
 SQLITE = Dialect(
     field=_field,
     text=_field,
     number=_field,
     has=lambda text: f"instr(content, '{text}')",
     digits=lambda column: f"lower(hex({column}))",
-    usd=_field("cost.usd"),
-    seconds=(
+    usd=_if_has("cost", _field("cost.usd")),
+    seconds=_if_has(
+        "latency",
         "CASE json_array_length(content, '$.turns') "
         f"WHEN 1 THEN {_field('turns[0].latency')} "
         "ELSE (SELECT sum(json_extract(value, '$.latency')) "
-        "FROM json_each(content, '$.turns')) END"
+        "FROM json_each(content, '$.turns')) END",
     ),
     model=_field("model"),
     # A text ends for SQLite where it has a NUL character.
