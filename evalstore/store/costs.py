@@ -168,7 +168,7 @@ class CostQueries(Database):
                 f"(SELECT * FROM {table} ORDER BY {sql.newest_first} LIMIT {_NEWEST}) "
                 f"AS newest WHERE {maker} IN"
             )
-            rows = select_each(connection, statement, wanted, f"GROUP BY {maker}", as_values=list)
+            rows = select_each(connection, statement, wanted, f"GROUP BY {maker}", as_value=str)
             return {maker: float(usd) for maker, usd in rows if usd is not None}
 
     def find_output_tokens(self, kind: str, makers: Iterable[str]) -> dict[str, OutputTokens]:

@@ -143,14 +143,15 @@ def select_each(
     ids: Iterable[str],
     rest: str = "",
     *,
-    as_values: Callable[[Iterable[str]], Sequence[Any]] = all_as_bytes,
+    as_value: Callable[[str], Any] | None = None,
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a statement that ends with `IN`, for these ids, as SQLite returns them.
 
-    `rest` follows the ids in the statement; `as_values` converts ids for the comparison.
+    `rest` follows the ids in the statement; `as_value` converts an id for the comparison.
     """
     for batch in chunks(ids):
-        yield from connection.select_in(statement, as_values(batch), rest)
+        values = [*map(as_value, batch)] if as_value else all_as_bytes(batch)
+        yield from connection.select_in(statement, values, rest)
 
 
 def ensure(connection: Connection, table: TableColumns, rows: Mapping[str, dict[str, Any]]) -> None:

@@ -63,9 +63,7 @@ class FailureQueries(Database):
         with self._reading() as connection:
             subject = f"question IS NULL AND {connection.dialect.text('subject')} IN"
             of_questions = select_each(connection, f"{statement} question IN", questions)
-            of_subjects = select_each(
-                connection, f"{statement} {subject}", subjects, as_values=list
-            )
+            of_subjects = select_each(connection, f"{statement} {subject}", subjects, as_value=str)
             failures = {_logged(*row) for row in chain(of_questions, of_subjects)}
         return sorted(failures, key=lambda logged: (-logged.failure.at, logged.id))
 
