@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, hide_passwords
 from evalstore.store.revisions import WORK
 from evalstore.tui.contrast import readable_variables
 from evalstore.tui.heap import share_heap
@@ -214,7 +215,12 @@ class Browser(MessageApp):
         from rich.console import Group
         from rich.traceback import Traceback
 
-        self.panic(Group(Traceback(show_locals=False, width=None), "this is a bug in evalstore"))
+        error = sys.exception()
+        assert error is not None
+        trace = Traceback.extract(type(error), error, error.__traceback__)
+        for stack in trace.stacks:
+            stack.exc_value = hide_passwords(stack.exc_value)
+        self.panic(Group(Traceback(trace, width=None), "this is a bug in evalstore"))
 
     def on_unmount(self) -> None:
         """Stop what is still under way."""
