@@ -9,17 +9,21 @@ from typing import Any
 
 from evalstore.store import Store, migrations
 from evalstore.store.location import DatabaseAddress, read_address
-from evalstore.store.table_columns import TABLES
+from evalstore.store.table_columns import COORDINATION, TABLES
 
 STORE = "EVALSTORE_STORE"
 """The variable with the address of a store that is not a file of the workspace."""
 
 
-def tables_with(text: str) -> list[str]:
-    """Return the tables of the store on a server that have a text in a row; none of a file."""
-    if STORE not in os.environ:
+def tables_with(text: str, url: str | None = None) -> list[str]:
+    """Return the tables of the store on a server that have a text in a row; none of a file.
+
+    It is that of commands unless `url` is given.
+    """
+    url = url or os.environ.get(STORE)
+    if not url:
         return []
-    address = read_address(os.environ[STORE])
+    address = read_address(url)
     with _connected(address) as connection:
         query = "SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY tablename"
         names = [name for (name,) in connection.execute(query, (address.schema,))]
@@ -30,6 +34,21 @@ def tables_with(text: str) -> list[str]:
                 f"SELECT 1 FROM {address.schema}.{name} t WHERE strpos(t::text, %s) > 0", (text,)
             ).fetchone()
         ]
+
+
+def read_tables(url: str) -> dict[tuple[str, bytes], tuple[Any, ...]]:
+    """Return all rows by table and id, past the program; none when there is no store yet."""
+    address = read_address(url)
+    with _connected(address) as connection:
+        query = "SELECT count(*) FROM pg_tables WHERE schemaname = %s AND tablename = 'runs'"
+        if connection.execute(query, (address.schema,)).fetchone() == (0,):
+            return {}
+        rows = {}
+        for table in (*TABLES.values(), *COORDINATION):
+            columns = ", ".join(table.columns)
+            for row in connection.execute(f"SELECT {columns} FROM {address.schema}.{table.name}"):
+                rows[table.name, bytes(row[0])] = tuple(row)
+        return rows
 
 
 def copy_store(url: str, target: str, *, version: str = migrations.HEAD) -> str:
