@@ -17,6 +17,8 @@ from tests.cli.conftest import WEATHER, WEATHER_WORKSPACE, Evalstore, Ran
 from tests.postgresql_server import PostgreSQLServer
 from tests.stored_rows import execute
 
+pytestmark = pytest.mark.extended
+
 OSLO = "tests/weather.md::city=Oslo"
 READING = (
     *("check", "status", "status --json", "status --explain", "log", "log --json"),

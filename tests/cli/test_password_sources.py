@@ -22,6 +22,8 @@ from tests.cli.test_database_passwords import url as url
 from tests.hostile.databases import STORE, tables_with
 from tests.postgresql_server import PostgreSQLServer
 
+pytestmark = pytest.mark.extended
+
 PASSWORD = f"p/a:@?#{SECRET}%"
 KEPT = ("pass.txt", ".pgpass", "services.conf", ".pg_service.conf")
 """Files in which the user has written it."""
