@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError, hide_passwords
@@ -41,11 +42,13 @@ from evalstore.tui.widgets.key_names import key_name
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
+    from rich.traceback import Traceback
     from textual import events
     from textual.command import Provider
 
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import RunRequest
+    from evalstore.tui.state.compared_cases import Among, Models
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
 
@@ -87,6 +90,27 @@ def _place_commands() -> type[Provider]:
     from evalstore.tui.screens.palette import PlaceCommands
 
     return PlaceCommands
+
+
+class WholeCells(ScrollBarRender):
+    """Draws scrollbars in whole cells: parts of one look odd in many fonts, and without colours."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+
+
+ScrollBar.renderer = WholeCells
+
+
+def _describe_error() -> Traceback:
+    """Return the exception that is handled, without the values of variables and passwords."""
+    from rich.traceback import Traceback
+
+    error = sys.exception()
+    assert error is not None
+    trace = Traceback.extract(type(error), error, error.__traceback__)
+    for stack in trace.stacks:
+        stack.exc_value = hide_passwords(stack.exc_value)
+    return Traceback(trace, width=None)
 
 
 class Browser(MessageApp):
@@ -213,14 +237,8 @@ class Browser(MessageApp):
     def _fatal_error(self) -> None:
         """Show where a bug is, without the values of variables, which may hold keys and answers."""
         from rich.console import Group
-        from rich.traceback import Traceback
 
-        error = sys.exception()
-        assert error is not None
-        trace = Traceback.extract(type(error), error, error.__traceback__)
-        for stack in trace.stacks:
-            stack.exc_value = hide_passwords(stack.exc_value)
-        self.panic(Group(Traceback(trace, width=None), "this is a bug in evalstore"))
+        self.panic(Group(_describe_error(), "this is a bug in evalstore"))
 
     def on_unmount(self) -> None:
         """Stop what is still under way."""
@@ -313,10 +331,10 @@ class Browser(MessageApp):
         self.push_screen(TestHistoryPage(file, row, model))
 
     def show_comparison(
-        self, was: str | None, now: str | None, models: tuple[str, str] | None = None
+        self, was: str | None, now: str | None, models: Models = None, among: Among = None
     ) -> None:
         """Open a run beside a run or the workspace (None), or two candidates of one of them."""
-        self.push_screen(ComparePage(was, now, models))
+        self.push_screen(ComparePage(was, now, models, among))
 
     def show_stats(self, run: str | None) -> None:
         """Open the statistics of a run, or of the workspace."""
