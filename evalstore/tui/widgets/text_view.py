@@ -75,7 +75,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     ]
 
     def __init__(self, *, id: str | None = None, is_fixed: bool = False) -> None:
-        """One that `is_fixed` never has the focus, and is not scrolled."""
+        """Make an empty view; one that `is_fixed` never has the focus, and is not scrolled."""
         super().__init__(id=id)
         if is_fixed:
             self.can_focus = False
