@@ -207,3 +207,35 @@ def test_the_settings_of_the_workspace_do_not_name_files_of_passwords(
         exit_code, words = run("-C", "team", "status")
         assert exit_code != OK
         assert "which is outside of the workspace" in words, option
+
+
+def test_no_code_of_the_workspace_gets_it(
+    url: str, home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the user trusts it, and the run is that of several programs."""
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    in_the_home(home, monkeypatch, url)
+    seen = run.root / "seen.txt"
+    note = f"import os\nopen({str(seen)!r}, 'a').write(repr(dict(os.environ)))\n"
+    tree(
+        run.root,
+        {
+            "evalstore.yaml": "candidates: [bot, shell]\n",
+            "models/bot.yaml": "provider: python\ncode: bot.py\n",
+            "models/shell.yaml": "provider: command\ncode: ./shell.sh\n",
+            "bot.py": f"{note}def answer(messages):\n    return 'Hi'\n",
+            "shell.sh": f"#!/bin/sh\nenv >> '{seen}'\necho Hi\n",
+            "tests/weather.md": "# 👤\n\nHello\n\n---\n\n~~~checks\n"
+            "- python: {file: check.py, function: good}\n~~~\n",
+            "tests/check.py": f"{note}def good(answer):\n    return True\n",
+        },
+    )
+    (run.root / "shell.sh").chmod(0o755)
+    before = ("--store", url)
+    trusted = ("models/bot.yaml", "models/shell.yaml", "tests/check.py")
+    assert run(*before, "trust", *trusted)[0] == OK
+    exit_code, words = run(*before, "run", "--executor", "processes", "--workers", "1")
+    assert exit_code == OK, words
+    text = seen.read_text("utf-8")
+    assert (text.count("'PATH'") >= 2, "PATH=" in text) == (True, True), text
+    run.look(*KEPT)
