@@ -61,6 +61,10 @@ POSTGRESQL = Dialect(
     digits=lambda column: f"encode({column}, 'hex')",
     usd="usd",
     seconds="seconds",
+    output_tokens=lambda total: (
+        f"(SELECT {total}((turn #>> '{{usage,outputTokens}}')::double precision) "
+        "FROM json_array_elements(content_json(content) -> 'turns') AS turns (turn))"
+    ),
     model="model",
     feedback=(
         "CASE WHEN strpos(content, '\\u0000') = 0 "
