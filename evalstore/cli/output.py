@@ -236,6 +236,10 @@ def document(content: Any) -> None:
             start = _items(start, value)
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             start = _items(start, iter(value))
+        elif isinstance(value, dict) and any(isinstance(it, Iterator) for it in value.values()):
+            line_part(start)
+            _members(value)
+            start = ","
         else:
             line_part(start + _json(value))
             start = ","
@@ -251,6 +255,23 @@ def _items(start: str, items: Iterator[Any]) -> str:
         start = ","
     line_part("\n  ]" if start else "]")
     return ","
+
+
+def _members(value: dict[str, Any]) -> None:
+    """Print an object in one line; its iterators are read while they are printed."""
+    start = "{"
+    for name, inner in value.items():
+        line_part(f"{start}{_json(name)}: ")
+        start = ", "
+        if not isinstance(inner, Iterator):
+            line_part(_json(inner))
+            continue
+        comma = "["
+        for batch in iter(lambda: list(islice(inner, 100)), []):  # noqa: B023
+            line_part(comma + ", ".join(map(_json, batch)))
+            comma = ", "
+        line_part("]" if comma == ", " else "[]")
+    line_part("}")
 
 
 def line_part(text: str) -> None:

@@ -33,12 +33,13 @@ def find_lost_labels(
         id: session.question.test
         for id, session in store.find_sessions(label.sessions[0] for label in labels).items()
     }
+    evaluations = {label.evaluation for label in labels}
     lost: list[tuple[str, str]] = []
     for path, name in names.items():
         rows = RowIndex(project.reading.files[path])
         cases: dict[str, list[Case]] = {}
         for case in files[nodes[name]].cases:
-            if case.evaluation:
+            if case.evaluation and case.evaluation in evaluations:
                 cases.setdefault(case.evaluation, []).append(case)
         for label in labels:
             test = tests.get(label.sessions[0])

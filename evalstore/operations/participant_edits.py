@@ -96,13 +96,8 @@ def find_participant_edits(
     return [edits.get(run.id, ()) for run in runs]
 
 
-def find_current_edits(
-    project: Project, selection: SelectionOptions, items: Iterable[PlanItem]
-) -> list[Difference]:
-    """Return how candidates and evaluators differ from those before, as a run now would.
-
-    Edits that reasons of the plan's items name are left out.
-    """
+def find_current_edits(project: Project, selection: SelectionOptions) -> list[Difference]:
+    """Return how candidates and evaluators differ from those before, as a run now would."""
     from evalstore.operations.workspace_results import workspace_as_run  # 'log' plans nothing
 
     history = ParticipantHistory(project.versions.find)
@@ -110,6 +105,11 @@ def find_current_edits(
     edits: tuple[Difference, ...] = ()
     for run in (*reversed(runs), workspace_as_run(project, selection)):
         edits = history.step(run, {candidate.id for candidate in run.candidates})
+    return [*edits]
+
+
+def without_named(edits: Iterable[Difference], items: Iterable[PlanItem]) -> list[Difference]:
+    """Return the edits that no reason of these items of a plan names."""
     reasons = {item.reason for item in items}
     return [edit for edit in edits if not any(_core(edit) in reason for reason in reasons)]
 

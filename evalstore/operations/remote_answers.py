@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.hashing import subject_of
 from evalstore.operations.status_report import RemoteAnswers, RemoteJudgements
+from evalstore.planning.earlier_batches import WholePlanError
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
@@ -20,82 +22,137 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
-def find_remote_answers(
-    project: Project, asks: Sequence[PlannedAsk], prices: Sequence[float | None]
-) -> tuple[RemoteAnswers, ...]:
-    """Return the remotes that have answers to these asks, as far as they were last read.
+@dataclass
+class _Sums:
+    """What a remote has of the answers, or of the judgements, of the batches so far."""
 
-    `prices` are those of one answer to each. Nothing is connected to.
+    total: int = 0
+    cost: float | None = 0.0
+    """None when a price is not known."""
+    judgements: int = 0
+    waiting: int = 0
+    """Judgements of the answers whose own ones wait for trust."""
+
+    def add(self, count: int, price: float | None) -> None:
+        """Add items with the price of one."""
+        self.total += count
+        self.cost = None if price is None or self.cost is None else self.cost + count * price
+
+
+class RemoteSums:
+    """Adds up what the remotes have of a plan, batch by batch, as far as they were last read.
+
+    Nothing is connected to.
     """
-    wanted = [
-        (ask, price)
-        for ask, price in zip(asks, prices, strict=True)
-        if ask.cell.candidate.id != RECORDED
-    ]
-    if not wanted or not project.settings.remotes:
-        return ()
-    from evalstore.sharing.known_runs import open_known
 
-    found = []
-    for name in project.settings.remotes:
-        with suppress(EvalstoreError), open_known(project.workspace, name) as cache:
-            if cache is None:
-                continue
-            answers = _find(project.store, cache.records, {ask.question_id for ask, _ in wanted})
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._answers = {name: _Sums() for name in project.settings.remotes}
+        """By remote; those that cannot be read are taken out."""
+        self._judgements = {name: _Sums() for name in project.settings.remotes}
+        self._blocked = 0
+
+    def add(
+        self,
+        plan: Plan,
+        asks: Sequence[PlannedAsk],
+        prices: Sequence[float | None],
+        judgement_prices: Sequence[float | None],
+    ) -> None:
+        """Add a batch: its plan, its asks with the price of one answer, those that wait included.
+
+        `judgement_prices` are those of one judgement by each model. An index names what is judged,
+        but not by what: so as many as there are count. Raises `WholePlanError` where cells of
+        several batches have judgements of one answer.
+        """
+        if self._answers:
+            self._add_answers(asks, prices)
+        if self._judgements:
+            self._add_judgements(plan, judgement_prices)
+
+    def _add_answers(self, asks: Sequence[PlannedAsk], prices: Sequence[float | None]) -> None:
+        wanted = [
+            (ask, price)
+            for ask, price in zip(asks, prices, strict=True)
+            if ask.cell.candidate.id != RECORDED
+        ]
+        if not wanted:
+            return
+        questions = {ask.question_id for ask, _ in wanted}
+
+        def count(sums: _Sums, records: IndexedRecords) -> None:
+            answers = _find(self._project.store, records, questions)
             there = Counter(answers.values())
-            counted = [(min(there[ask.question_id], ask.count), price) for ask, price in wanted]
-            counted = [(count, price) for count, price in counted if count]
-            if counted:
-                costs = [count * price for count, price in counted if price is not None]
-                cost = round(sum(costs), 6) if len(costs) == len(counted) else None
-                judgements = len(cache.records.find_keyed("evaluations", list(answers)))
-                total = sum(count for count, _ in counted)
-                found.append(RemoteAnswers(name, total, cost, judgements))
-    return tuple(found)
+            for ask, price in wanted:
+                if some := min(there[ask.question_id], ask.count):
+                    sums.add(some, price)
+            sums.judgements += len(records.find_keyed("evaluations", list(answers)))
 
+        self._read(self._answers, count)
 
-def find_remote_judgements(
-    project: Project, plan: Plan, prices: Sequence[float | None]
-) -> tuple[RemoteJudgements, ...]:
-    """Return the remotes that may have judgements of stored answers that models would make.
+    def _add_judgements(self, plan: Plan, prices: Sequence[float | None]) -> None:
+        by_models = [judgement for judgement in plan.judgements if judgement.judge]
+        wanted = [
+            (bytes.fromhex(judgement.subject), judgement, price)
+            for judgement, price in zip(by_models, prices, strict=True)
+            if judgement.subject
+        ]
+        waiting = waiting_subjects(plan)
+        self._blocked += plan.blocked_judgements
+        subjects = sorted({subject for subject, _, _ in wanted} | waiting)
+        if not subjects:
+            return
 
-    `prices` are those of one judgement by each. An index names what is judged, but not by what:
-    so these are the most. Nothing is connected to.
-    """
-    if not project.settings.remotes:
-        return ()
-    by_models = [judgement for judgement in plan.judgements if judgement.judge]
-    wanted = [
-        (judgement.subject, judgement.count, price)
-        for judgement, price in zip(by_models, prices, strict=True)
-        if judgement.subject
-    ]
-    waiting = waiting_subjects(plan)
-    subjects = sorted({bytes.fromhex(subject) for subject, _, _ in wanted} | waiting)
-    if not subjects:
-        return ()
-    from evalstore.sharing.known_runs import open_known
-
-    found = []
-    for name in project.settings.remotes:
-        with suppress(EvalstoreError), open_known(project.workspace, name) as cache:
-            if cache is None:
-                continue
-            places = cache.records.find_keys("evaluations", subjects)
-            stored = project.store.find_present("evaluations", places.keys())
+        def count(sums: _Sums, records: IndexedRecords) -> None:
+            places = records.find_keys("evaluations", subjects)
+            stored = self._project.store.find_present("evaluations", places.keys())
             there = Counter(key for id, key in places.items() if id not in stored)
-            total, costs = 0, list[float | None]()
-            for subject, count, price in wanted:
-                some = min(there[bytes.fromhex(subject)], count)
-                there[bytes.fromhex(subject)] -= some
-                total += some
-                costs += [price if price is None else some * price] if some else []
-            total += min(sum(there[subject] for subject in waiting), plan.blocked_judgements)
-            if total:
-                known = [cost for cost in costs if cost is not None]
-                cost = round(sum(known), 6) if len(known) == len(costs) else None
-                found.append(RemoteJudgements(name, total, cost))
-    return tuple(found)
+            if there and plan.shared.earlier and plan.shared.earlier.shared:
+                raise WholePlanError
+            for subject, judgement, price in wanted:
+                if some := min(there[subject], judgement.count):
+                    there[subject] -= some
+                    sums.add(some, price)
+            sums.waiting += sum(there[subject] for subject in waiting)
+
+        self._read(self._judgements, count)
+
+    def _read(self, sums: dict[str, _Sums], count: Callable[[_Sums, IndexedRecords], None]) -> None:
+        """Count in each remote that was read; take the others out."""
+        from evalstore.sharing.known_runs import open_known
+
+        for name in list(sums):
+            is_read = False
+            with suppress(EvalstoreError), open_known(self._project.workspace, name) as cache:
+                if cache is not None:
+                    count(sums[name], cache.records)
+                    is_read = True
+            if not is_read:
+                del sums[name]
+
+    def answers(self) -> tuple[RemoteAnswers, ...]:
+        """Return the remotes that have some of the answers."""
+        return tuple(
+            RemoteAnswers(name, sums.total, _rounded(sums.cost), sums.judgements)
+            for name, sums in self._answers.items()
+            if sums.total
+        )
+
+    def judgements(self) -> tuple[RemoteJudgements, ...]:
+        """Return the remotes that may have judgements of stored answers that models would make."""
+        totals = (
+            (name, sums.total + min(sums.waiting, self._blocked), sums)
+            for name, sums in self._judgements.items()
+        )
+        return tuple(
+            RemoteJudgements(name, total, _rounded(sums.cost))
+            for name, total, sums in totals
+            if total
+        )
+
+
+def _rounded(usd: float | None) -> float | None:
+    return None if usd is None else round(usd, 6)
 
 
 def waiting_subjects(plan: Plan) -> set[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from evalstore.operations.baseline import Baseline, find_baseline
 from evalstore.operations.equal_parts import known_parts
 from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.json_output import fields_to_json
-from evalstore.operations.plan_status import describe_plan
+from evalstore.operations.plan_status import describe_plan, describe_scope
 from evalstore.operations.regressions import find_regressions
 from evalstore.operations.remote_answers import find_unread_remotes, unread_text
 from evalstore.operations.run_plans import Plans
@@ -35,6 +36,7 @@ from evalstore.operations.simulated_costs import is_all_scripted
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
+from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.planner import plan_scope, require_sound, resolve_scope
 from evalstore.planning.settled_parts import SettledParts, find_settled, long_files
 from evalstore.planning.settled_recorder import SettledRecorder, measure_extent
@@ -55,8 +57,12 @@ if TYPE_CHECKING:
 
 
 def plan_run(location: Location, selection: SelectionOptions, options: RunOptions) -> Status:
-    """Return what `run` would do, without doing it; raises `RevisionError` for its baseline."""
-    return offer_run(location, selection, options)[0]
+    """Return what `run` would do, without doing it; raises `RevisionError` for its baseline.
+
+    The items of the plan are in a temporary file.
+    """
+    with _open_scope(location, selection, options) as (project, scope):
+        return describe_scope(project, scope, selection, FiledItems)[0]
 
 
 def offer_run(
@@ -69,15 +75,23 @@ def offer_run(
 
     With `only`, just for the selected cells for which it is true.
     """
-    with open_project(location, create=True) as project:
-        require_sound(project, selection, hint=GO_ON)
-        find_baseline(location, project, options, lambda _text: None)
-        scope = resolve_scope(project, selection, judge_only=options.judge_only)
+    with _open_scope(location, selection, options) as (project, scope):
         if only is not None:
             scope, selection = narrow(scope, selection, only)
         plan = plan_scope(project, scope)
-        status = describe_plan(project, plan, selection)
+        status = describe_plan(project, scope, plan, selection)
         return status, ApprovedPlan(status.ask, status.judge, status.cost, frozenset(plan.todo()))
+
+
+@contextmanager
+def _open_scope(
+    location: Location, selection: SelectionOptions, options: RunOptions
+) -> Iterator[tuple[Project, Scope]]:
+    """Open a project with the cells that a run would plan."""
+    with open_project(location, create=True) as project:
+        require_sound(project, selection, hint=GO_ON)
+        find_baseline(location, project, options, lambda _text: None)
+        yield project, resolve_scope(project, selection, judge_only=options.judge_only)
 
 
 def run(

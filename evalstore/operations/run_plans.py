@@ -12,6 +12,7 @@ from evalstore.planning.cell_batches import batches, find_shared, take_out
 from evalstore.planning.estimate import estimate
 from evalstore.planning.planner import plan_cells
 from evalstore.planning.reasons import Explainer
+from evalstore.workspace.digest_set import IdSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,7 +40,7 @@ class Plans:
         count = max(1, round(len(scope.cells) / BATCH))
         self._size = ceil(len(scope.cells) / count)
         self._only = plan_cells(project, scope, [*scope.cells], priced=True) if count == 1 else None
-        self.shared = set[str]() if count == 1 else find_shared(scope.cells)
+        self.shared = IdSet() if count == 1 else find_shared(scope.cells)
         """Ids of the questions that several batches may ask."""
         self._done = 0
         """How many of the first batches are done, as nothing was to be done for them."""

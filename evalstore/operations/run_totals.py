@@ -30,7 +30,7 @@ from evalstore.store.results import find_decisive, iterate_entries
 from evalstore.values import RESULT_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence, Set
+    from collections.abc import Mapping, Sequence
 
     from evalstore.operations.run_sums import SumsRecorder
     from evalstore.operations.verdict_changes import CellKey
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from evalstore.planning.settled_recorder import SettledRecorder
     from evalstore.results import Result
     from evalstore.values import Verdict
+    from evalstore.workspace.digest_set import IdSet
 
 MOST_PENDING = 5
 """The most pending cases that are kept; more are only counted."""
@@ -62,7 +63,7 @@ class RunTotals:
         self,
         project: Project,
         started: int,
-        shared: Set[str],
+        shared: IdSet,
         settled: SettledParts | None = None,
         recorder: SettledRecorder | None = None,
         sums: SumsRecorder | None = None,

@@ -16,6 +16,7 @@ from evalstore.operations.json_output import to_json
 from evalstore.operations.log import MOST_COMPARED
 from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
+from evalstore.operations.shown_results import ShownResults, result_to_json
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.urgent_results import find_urgent_results
 from evalstore.operations.verdict_changes import find_verdict_changes
@@ -26,7 +27,7 @@ from evalstore.results import Result
 from evalstore.runs import restore_run
 from evalstore.store.failures import LoggedFailure
 from evalstore.store.path_trees import find_entry, read_tree
-from evalstore.store.results import iterate_entries, read_results
+from evalstore.store.results import iterate_entries, iterate_results, read_results
 from evalstore.store.revisions import resolve_run
 from evalstore.values import Json, is_text
 
@@ -75,17 +76,31 @@ class ShownItem:
             "kind": self.kind,
             "id": self.id,
             **content,
-            **({"related": self.related} if self.related else {}),
+            **({"related": self._listed()} if self.related else {}),
             **({"push": to_json(self.push)} if self.push else {}),
+        }
+
+    def _listed(self) -> dict[str, Json]:
+        """Return the related objects; those in a file as an iterator."""
+        return {
+            name: iter(value) if isinstance(value, ShownResults) else value
+            for name, value in self.related.items()
         }
 
 
 def show_item(
-    location: Location, store: Store, kind: str, id: str, most: int | None = None
+    location: Location,
+    store: Store,
+    kind: str,
+    id: str,
+    most: int | None = None,
+    *,
+    in_file: bool = False,
 ) -> ShownItem:
     """Return a stored object other than a session, with related objects.
 
-    With `most`, at most so many results of a run, the most urgent ones.
+    With `most`, at most so many results of a run, the most urgent ones; with `in_file`, its results
+    are in a temporary file.
     """
     if kind == "question":
         return _show_question(location, store, id)
@@ -94,6 +109,8 @@ def show_item(
         return _show_failure(location, store, id, stored.content)
     if kind == "run" and most is not None:
         return _show_run(location, store, restore_run(id, stored.content), stored.content, most)
+    if kind == "run" and in_file:
+        return _show_whole_run(location, store, restore_run(id, stored.content), stored.content)
     content = store.load_whole(stored.content)
     item = ShownItem(kind, id, content, _related(store, kind, id, content))
     item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
@@ -125,6 +142,17 @@ def _show_run(location: Location, store: Store, run: Run, content: Json, most: i
     item = ShownItem("run", run.id, content, {"results": shown}, several=several, left_out=left_out)
     prompts = {result.prompt for result in results if (result.file, result.row) in several}
     item.prompts = name_prompts(location, prompts)
+    item.push = first_push_of(location, "run", run.id)
+    _mark_changes(location, store, run, item)
+    return item
+
+
+def _show_whole_run(location: Location, store: Store, run: Run, content: Json) -> ShownItem:
+    """Return a run with all results, in a file."""
+    results = ShownResults(iterate_results(store, run))
+    item = ShownItem("run", run.id, store.load_whole(content), {"results": results})
+    item.prompts = name_prompts(location, results.prompts)
+    item.references = name_references(location, _evaluations(item))
     item.push = first_push_of(location, "run", run.id)
     _mark_changes(location, store, run, item)
     return item
@@ -329,16 +357,4 @@ def cases_related(load: LoadVersions, cases: Sequence[Case]) -> dict[str, Json]:
     return {
         "tests": load("test", [id for case in cases for id in case.tests]),
         "evaluations": load("evaluation", evaluations),
-    }
-
-
-def result_to_json(result: Result) -> Json:
-    """Return a result as JSON, as the document of its run lists it."""
-    return {
-        "file": result.file,
-        "row": result.row,
-        "prompt": result.prompt,
-        "model": result.model,
-        "verdict": result.verdict or ("pending" if result.evaluation else None),
-        "sessions": list(result.sessions),
     }

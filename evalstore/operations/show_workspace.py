@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
@@ -12,9 +11,9 @@ from evalstore.operations.show import (
     ShownItem,
     cases_related,
     find_test_file,
-    result_to_json,
     several_prompts,
 )
+from evalstore.operations.shown_results import ShownResults, result_to_json
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.workspace_results import iterate_workspace
 from evalstore.planning.open_project import open_project
@@ -32,23 +31,23 @@ if TYPE_CHECKING:
     from evalstore.values import CaseFile
 
 
-def show_workspace(location: Location) -> ShownItem:
+def show_workspace(location: Location, *, in_file: bool = False) -> ShownItem:
     """Return all cases with their verdicts from stored answers and judgements.
 
-    The id is that of the snapshot that a run would store.
+    The id is that of the snapshot that a run would store. With `in_file`, the results are in a
+    temporary file.
     """
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
-        results = [result for batch in iterate_workspace(project) for result, _ in batch]
+        batches = ([result for result, _ in batch] for batch in iterate_workspace(project))
+        results = ShownResults(batches)
         id, _ = project.snapshot()
-    counts = Counter(result.word for result in results if result.word)
-    documents = [result_to_json(result) for result in results]
     return ShownItem(
         WORKSPACE,
         id,
-        {"verdicts": order_counts(counts)},
-        {"results": documents},
-        name_prompts(location, several_prompts(documents)),
+        {"verdicts": order_counts(results.counts)},
+        {"results": results if in_file else [*results]},
+        name_prompts(location, results.prompts),
     )
 
 

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
 
 
-def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
+def status(
+    location: Location, selection: SelectionOptions, *, whole: bool = True, in_file: bool = False
+) -> Status:
     """Return what a run would do and what changed, without calling a model.
 
-    Without `whole`, the list of items may be missing.
+    Without `whole`, the list of items may be missing. With `in_file`, it is in a temporary file.
     """
     if selection == SelectionOptions() and (remembered := recall(location, whole=whole)):
         return remembered
     from evalstore.operations.plan_status import compute_status
 
-    return compute_status(location, selection, whole=whole)
+    return compute_status(location, selection, whole=whole, in_file=in_file)

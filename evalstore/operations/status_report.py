@@ -7,15 +7,16 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.operations.json_output import FILES, PATHS
+from evalstore.operations.json_output import FILES, PATHS, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from evalstore.errors import Problem
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan_item import PlanItem
     from evalstore.reports.version_diff import Difference
+    from evalstore.values import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,11 @@ class RemoteJudgements(NamedTuple):
     """USD that making them would cost; None when a price is not known."""
 
 
+def _items_to_json(items: Collection[PlanItem]) -> Json:
+    """Return a list of items; an iterator if they are in a file."""
+    return to_json(items) if isinstance(items, list) else map(to_json, items)
+
+
 @dataclass
 class Status:
     """The result of `status`."""
@@ -121,7 +127,7 @@ class Status:
         *("cost", "last_run", "changes", "edits", "broke", "fixed"),
         *("items", "remotes", "remote_judgements", "unread_remotes"),
     )
-    items: list[PlanItem]
+    items: Collection[PlanItem] = field(metadata={"json_as": _items_to_json})
     """The items of the plan; may be missing when only the numbers were requested."""
     ask: int
     record: int
@@ -219,20 +225,30 @@ _Grounds = tuple[str, str, str | None, str | None, tuple[str, ...]]
 """The kind of an item, and what its reason is made of."""
 
 
-def other_reasons(items: Iterable[PlanItem], changes: Iterable[FileChange]) -> list[OtherReason]:
-    """Return the reasons for the items of files that are not among the changes.
+class ReasonCounts:
+    """Counts the reasons for items of files that are not among the changes."""
 
-    Those for answers come before those for the judgements that they cause, the most frequent first.
-    """
-    changed = {change.file for change in changes}
-    counts: Counter[_Grounds] = Counter()
-    files: dict[_Grounds, dict[str, None]] = {}
-    for item in items:
-        if item.file not in changed:
+    def __init__(self) -> None:
+        self._counts: Counter[_Grounds] = Counter()
+        self._files: dict[_Grounds, dict[str, None]] = {}
+
+    def add(self, items: Iterable[PlanItem]) -> None:
+        """Add items."""
+        for item in items:
             key = item.kind, item.reason, item.was, item.now, item.also
-            counts[key] += item.count
-            files.setdefault(key, {})[item.file] = None
-    return [
-        OtherReason(key[0], count, len(files[key]), next(iter(files[key])), *key[1:])
-        for key, count in sorted(counts.items(), key=lambda it: (it[0][0] == "judge", -it[1]))
-    ]
+            self._counts[key] += item.count
+            self._files.setdefault(key, {})[item.file] = None
+
+    def reasons(self) -> list[OtherReason]:
+        """Return the reasons.
+
+        Those for answers come before those for the judgements that they cause, the most frequent
+        first.
+        """
+        counts = sorted(self._counts.items(), key=lambda it: (it[0][0] == "judge", -it[1]))
+        return [
+            OtherReason(
+                key[0], count, len(self._files[key]), next(iter(self._files[key])), *key[1:]
+            )
+            for key, count in counts
+        ]

@@ -1,152 +1,203 @@
-"""Adds up the status of a workspace without runs batch by batch, so that very many rows fit.
-
-Only the plan of a batch is in memory. What is listed item by item is left out.
-"""
+"""Adds up the status of a workspace batch by batch, so that very many rows fit in memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.operations.prompt_names import PromptPlace, prompt_labels
-from evalstore.operations.run_plans import BATCH, LONGEST
-from evalstore.operations.scripted_answers import warn_of_edited_scripts
-from evalstore.operations.status_report import FileChange, Status
-from evalstore.planning.cell_batches import FEW, StreamedCells, batches
+from evalstore.operations.edited_file import FileItems
+from evalstore.operations.file_changes import FileChanges
+from evalstore.operations.new_labels import NewLabels
+from evalstore.operations.participant_edits import find_current_edits, without_named
+from evalstore.operations.prompt_names import PromptPlace, prompt_labels, settled_places
+from evalstore.operations.remote_answers import RemoteSums, asks_again
+from evalstore.operations.status_report import FileChange, ReasonCounts
+from evalstore.planning.earlier_batches import WholePlanError
 from evalstore.planning.estimate import count_by_checks, estimate, make_estimate, may_judge_less
-from evalstore.planning.history_filters import stands_until
-from evalstore.planning.plan import Plan
-from evalstore.planning.planner import plan_cells
+from evalstore.planning.plan_item import PlanItem
 from evalstore.planning.reasons import Explainer
-from evalstore.providers.kinds import SCRIPTED
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
+    from evalstore.operations.status_report import OtherReason
+    from evalstore.planning.estimate import Estimate
     from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.planner import Scope
+    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
+    from evalstore.planning.plan_items import ItemList
     from evalstore.planning.project import Project
+    from evalstore.planning.reason import Reason
+    from evalstore.planning.settled_parts import SettledParts
+    from evalstore.runs import Run
 
 
-def can_add_up(project: Project, scope: Scope) -> bool:
-    """Return whether the status of a scope can be added up: it has very many cells and no history.
+class PlanSums:
+    """The numbers of the plans of all batches."""
 
-    The plan of a cell must not depend on those of other batches, so they share no questions. What
-    remotes have is looked for with all of a plan.
-    """
-    cells = scope.cells
-    return (
-        isinstance(cells, StreamedCells)
-        and len(cells) > FEW
-        and not cells.shared
-        and not project.settings.remotes
-        and not project.store.find_runs(limit=1)
-    )
-
-
-class StatusSums:
-    """The status of a scope for which `can_add_up` is true."""
-
-    def __init__(self, project: Project, selection: SelectionOptions, scope: Scope) -> None:
-        """Make the plans of all batches, and add them up."""
-        self._project, self._scope = project, scope
-        self.has_code = False
+    def __init__(self, project: Project, settled: SettledParts) -> None:
+        """`settled` are parts of files whose cells are in no plan."""
+        self._project, self._settled = project, settled
+        self.ask = self.record = self.judge = self.by_checks = 0
+        self.reuse = settled.answers
+        self.left_asks = self.left_judgements = self.waiting = self.waiting_asks = 0
+        self.may_judge_less = False
+        self.has_code = any(part.has_code for part in settled)
         """Whether a check runs a Python file."""
-        self._ask = self._record = self._judge = self._reuse = self._by_checks = 0
-        self._left_asks = self._left_judgements = self._waiting = self._waiting_asks = 0
-        self._may_judge_less = False
-        self._rows: dict[str, int] = {}
-        """How many rows each file has."""
-        self._models: set[str] = set()
-        self._called: set[str] = set()
-        self._pending: set[str] = set()
+        self.models = set(settled.models)
+        self.called = set[str]()
+        """The ids of the models that the plans call."""
+        self.pending = set[str]()
         """The candidates with something to do."""
-        self._prompts: dict[PromptPlace, None] = {}
-        self._files: set[str] = set()
+        self.cells = sum(part.cells for part in settled)
+        self.oldest: int | None = None
+        self._files = set[str]()
         """Those with something to do."""
+        self._prompts: dict[PromptPlace, None] = {}
         self._total, self._paid, self._guessed = 0.0, 0.0, (0, 0)
         self._unpriced: dict[str, None] = {}
-        self._oldest: int | None = None
-        warn_of_edited_scripts(project, selection)
-        for cells in batches(scope.cells, BATCH, LONGEST):
-            self._add(plan_cells(project, scope, cells))
 
-    def _add(self, plan: Plan) -> None:
-        price = estimate(self._project, Explainer(self._project).asks(plan), plan.judgements)
+    def add(self, plan: Plan, price: Estimate) -> None:
+        """Add the plan of a batch, and its price."""
+        if price.has_means and plan.shared.earlier:
+            raise WholePlanError
         self._total += price.total
         self._paid += price.paid
         tokens, answers = price.guessed
         self._guessed = (self._guessed[0] + tokens, self._guessed[1] + answers)
         self._unpriced.update(dict.fromkeys(price.unpriced))
-        self._ask += plan.ask_count
-        self._record += plan.recorded_count
-        self._judge += plan.judge_count
-        self._reuse += plan.reused
-        self._by_checks += count_by_checks(plan)
-        self._may_judge_less = self._may_judge_less or may_judge_less(plan)
-        self._left_asks += plan.left_asks
-        self._left_judgements += plan.left_judgements
-        self._waiting += plan.blocked_judgements
-        self._waiting_asks += sum(ask.count for ask in plan.waiting_asks)
-        self._called |= called_models(plan)
-        self._pending |= {ask.cell.candidate.id for ask in plan.asks}
-        self._pending |= {judgement.cell.candidate.id for judgement in plan.judgements}
-        for file, _ in {(cell.file, cell.case.row) for cell in plan.cells}:
-            self._rows[file] = self._rows.get(file, 0) + 1
-        self._models |= {cell.candidate.id for cell in plan.cells}
+        self.ask += plan.ask_count
+        self.record += plan.recorded_count
+        self.judge += plan.judge_count
+        self.reuse += plan.reused - plan.settled.answers
+        self.by_checks += count_by_checks(plan)
+        self.may_judge_less = self.may_judge_less or may_judge_less(plan)
+        self.left_asks += plan.left_asks
+        self.left_judgements += plan.left_judgements
+        self.waiting += plan.blocked_judgements
+        self.waiting_asks += sum(ask.count for ask in plan.waiting_asks)
+        self.called |= called_models(plan)
+        self.pending |= {ask.cell.candidate.id for ask in plan.asks}
+        self.pending |= {judgement.cell.candidate.id for judgement in plan.judgements}
+        self.models |= {cell.candidate.id for cell in plan.cells}
+        self.cells += len(plan.cells)
+        self.has_code = self.has_code or any(cell.case.code for cell in plan.cells)
         self._files |= {ask.cell.file for ask in plan.asks}
         self._files |= {judgement.cell.file for judgement in plan.judgements}
         places = (PromptPlace(cell.file, cell.prompt, cell.prompt_number) for cell in plan.cells)
         self._prompts.update(dict.fromkeys(places))
-        self.has_code = self.has_code or any(cell.case.code for cell in plan.cells)
         if plan.oldest is not None:
-            self._oldest = min(plan.oldest, plan.oldest if self._oldest is None else self._oldest)
+            self.oldest = min(plan.oldest, plan.oldest if self.oldest is None else self.oldest)
 
-    def status(self) -> Status:
-        """Return the status, without the list of items."""
-        project = self._project
-        price = make_estimate(self._total, self._guessed, self._unpriced, paid=self._paid)
-        places = (place for place in self._prompts if place.file in self._files)
-        return Status(
-            items=[],
-            ask=self._ask,
-            record=self._record,
-            judge=self._judge,
-            reuse=self._reuse,
-            skipped=[
-                (pair.file, pair.row, pair.model, ", ".join(pair.lacks))
-                for pair in self._scope.skipped
-            ],
-            cost=price.usd,
-            guess=price.guess,
-            known_cost=price.known,
-            is_simulated=price.is_simulated,
-            unpriced=list(price.unpriced),
-            models=len(self._models),
-            cells=len(self._scope.cells),
-            has_recorded=RECORDED in self._models,
-            pending_models=len(self._pending - {RECORDED}),
-            is_recorded_pending=RECORDED in self._pending,
-            by_checks=self._by_checks,
-            may_judge_less=self._may_judge_less,
-            changes=[
-                FileChange("A ", path, count, 0, 0, "new")
-                for path, count in sorted(self._rows.items())
-            ],
-            warnings=[
-                *project.warnings,
-                *(problem.sentence for problem in project.reading.problems),
-            ],
-            prompts=prompt_labels(project, places),
-            left_asks=self._left_asks,
-            left_judgements=self._left_judgements,
-            untrusted=project.code.named,
-            left_out=project.left_out,
-            refused=find_refusals(project, self._called),
-            waiting=self._waiting,
-            waiting_asks=self._waiting_asks,
-            stands_until=stands_until(Plan(oldest=self._oldest), project.settings),
+    @property
+    def price(self) -> Estimate:
+        """Return the estimated cost of all batches."""
+        return make_estimate(self._total, self._guessed, self._unpriced, paid=self._paid)
+
+    @property
+    def has_recorded(self) -> bool:
+        """Return whether answers are recorded in files."""
+        return RECORDED in self.models
+
+    def prompts(self) -> dict[str, dict[str | None, str]]:
+        """Return the names of the system prompts of files with items, where there are several."""
+        places = (*self._prompts, *settled_places(self._settled))
+        return prompt_labels(
+            self._project, (place for place in places if place.file in self._files)
         )
+
+
+class StatusSums:
+    """What a status tells of the plans of all cells, batch by batch."""
+
+    def __init__(
+        self,
+        project: Project,
+        selection: SelectionOptions,
+        settled: SettledParts,
+        items: ItemList,
+    ) -> None:
+        """`items` takes the items of the plans."""
+        self._project, self._items = project, items
+        self._explainer = Explainer(project)
+        newest = project.store.find_runs(limit=1)
+        self.last: Run | None = newest[0] if newest else None
+        self.plans = PlanSums(project, settled)
+        self.edits = find_current_edits(project, selection) if self.last else []
+        """How candidates and evaluators differ from the last run, where no reason says so."""
+        self._reasons = ReasonCounts()
+        self._new_rows: dict[str, int] = {}
+        """How many rows each file has, when there is no run yet."""
+        self._changes = self._labels = None
+        if self.last:
+            self._changes = FileChanges(
+                project, self.last, self._explainer.was_run, narrows=selection.narrows
+            )
+            self._labels = NewLabels(project.store, self.last.ended)
+        self.remotes = None if asks_again(project, selection) else RemoteSums(project)
+
+    def add(self, plan: Plan) -> None:
+        """Add the plan of a batch; all cells of a case must be in it.
+
+        Raises `WholePlanError` if all cells must be planned together.
+        """
+        asks = self._explainer.asks(plan)
+        judgements = self._explainer.judgements(plan)
+        by_file: dict[str, FileItems] = {}
+        asked, judged = list[PlanItem](), list[PlanItem]()
+        for ask, reason in asks:
+            item = _ask_item(ask, reason)
+            asked.append(item)
+            by_file.setdefault(item.file, FileItems()).asks.append((ask.cell.number, item))
+        for judgement, reason in judgements:
+            item = _judge_item(judgement, reason)
+            judged.append(item)
+            here = by_file.setdefault(item.file, FileItems()).judgements
+            here.append((judgement.cell.number, item))
+        self._items.add(asked, judged)
+        self._note_changes(plan, by_file, asked, judged)
+        price = estimate(self._project, asks, plan.judgements)
+        self.plans.add(plan, price)
+        if self.remotes:
+            self.remotes.add(
+                plan,
+                [*(ask for ask, _ in asks), *plan.waiting_asks],
+                [*price.answers, *(None for _ in plan.waiting_asks)],
+                price.judgements,
+            )
+
+    def _note_changes(
+        self,
+        plan: Plan,
+        by_file: dict[str, FileItems],
+        asked: Sequence[PlanItem],
+        judged: Sequence[PlanItem],
+    ) -> None:
+        if self._changes is None or self._labels is None:
+            for file, _ in {(cell.file, cell.number) for cell in plan.cells}:
+                self._new_rows[file] = self._new_rows.get(file, 0) + 1
+            return
+        self._changes.add(plan, by_file)
+        self._labels.add(plan)
+        items = (*asked, *judged)
+        self.edits = without_named(self.edits, items) if self.edits else []
+        self._reasons.add(item for item in items if not self._changes.lists(item.file))
+
+    def changes(self) -> list[FileChange]:
+        """Return the changed test files, after all plans were added; without a run all are new."""
+        if self._changes is not None:
+            return self._changes.finish()
+        return [
+            FileChange("A ", path, count, 0, 0, "new")
+            for path, count in sorted(self._new_rows.items())
+        ]
+
+    def reasons(self) -> list[OtherReason]:
+        """Return the reasons for the items of other files; none without a run."""
+        return self._reasons.reasons()
+
+    def count_labels(self) -> int:
+        """Return how many labels are new since the last run."""
+        return self._labels.count() if self._labels else 0
 
 
 def called_models(plan: Plan) -> set[str]:
@@ -155,16 +206,29 @@ def called_models(plan: Plan) -> set[str]:
     return ids | {judgement.judge.id for judgement in plan.judgements if judgement.judge}
 
 
-def find_refusals(project: Project, ids: Collection[str]) -> list[str]:
-    """Return a warning about keys that a run would not send to models, with how to allow them."""
-    models = [project.find_model(id, "models") for id in sorted(ids)]
-    models = [model for model in models if model.provider.type != SCRIPTED]
-    if not models:
-        return []
-    from evalstore.execution.refused_keys import combine_refusals, find_refused_keys
+def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:
+    kind = "record" if ask.cell.case.recorded else "ask"
+    return _item(kind, ask, None, reason)
 
-    refused = find_refused_keys(project.workspace.root, project.reading, models)
-    if not refused:
-        return []
-    error = combine_refusals(refused)
-    return [f"{error}; {error.hint}"]
+
+def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:
+    return _item("judge", judgement, judgement.judge.id if judgement.judge else "checks", reason)
+
+
+def _item(
+    kind: str, planned: PlannedAsk | PlannedJudgement, evaluator: str | None, reason: Reason
+) -> PlanItem:
+    cell = planned.cell
+    return PlanItem(
+        kind,
+        cell.file,
+        cell.case.row,
+        cell.prompt,
+        cell.candidate.id,
+        evaluator,
+        planned.count,
+        reason.text,
+        reason.was,
+        reason.now,
+        reason.also,
+    )

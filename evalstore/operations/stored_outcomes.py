@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.earlier_results import EarlierRuns
-from evalstore.operations.verdict_changes import file_batches
+from evalstore.operations.filed_verdicts import FiledVerdicts
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.plan import Plan
 from evalstore.planning.results import as_result, compute_results
@@ -14,78 +17,138 @@ from evalstore.reports.comparison import Pair, ResultIndex, sort_pair
 from evalstore.store.results import iterate_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Iterator
 
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.values import Case
+
+FEW = 10_000
+"""The most results of a file in a run that stay in memory."""
 
 
 @dataclass
 class StoredOutcomes:
     """The results that have a verdict now, and another one in the newest run that judged them."""
 
-    broke: list[Result] = field(default_factory=list)
-    """Passed then, and do not now."""
-    fixed: list[Result] = field(default_factory=list)
-    """Did not pass then, and do now."""
+    broke: Counter[str] = field(default_factory=Counter)
+    """How many results of each file passed then, and do not now."""
+    fixed: Counter[str] = field(default_factory=Counter)
+    """How many did not pass then, and do now."""
+
+
+_Index = ResultIndex | FiledVerdicts
+
+
+class _Judged(NamedTuple):
+    """A result with a verdict."""
+
+    result: Result
+    case: Case
 
 
 def find_stored_outcomes(
-    project: Project, plan: Plan, files: Collection[str] | None = None
+    project: Project, plans: Iterable[Plan], files: Collection[str] | None = None
 ) -> StoredOutcomes:
     """Return what a run would find broken and fixed without asking or judging anything for it.
 
-    Only results of these test files count; None: of all. The newest 100 runs are searched.
+    `plans` are those of all cells, batch by batch, in the order of files and rows. Only results of
+    these test files count; None: of all. The newest 100 runs are searched.
     """
-    waiting = _judged_now(project, plan, files)
-    nodes = project.reading.nodes
-    cases = {node: project.reading.files[path] for path, node in nodes.items()}
-    history = PathHistory(project.store, project.settings.paths["tests"], nodes, cases)
-    paths, found = set(waiting), StoredOutcomes()
-    for _, entries in EarlierRuns(project.store, history).before(None, paths):
-        for batch in file_batches(entries):
-            judged = (
-                result
-                for results in iterate_entries(project.store, batch)
-                for result, _ in results
-                if result.verdict
-            )
-            before = ResultIndex(judged)
-            for path in batch:
-                waiting[path] = _compare(waiting[path], before, found)
-        paths &= {path for path, left in waiting.items() if left}
-        if not paths:
-            break
+    found = StoredOutcomes()
+    with closing(_EarlierResults(project, files)) as earlier:
+        for plan in plans:
+            by_file = _judged_now(project, plan, files)
+            earlier.keep_only(by_file.keys())
+            for path, judged in by_file.items():
+                left = judged
+                for before in earlier.of(path):
+                    left = _compare(left, before, found)
+                    if not left:
+                        break
     return found
+
+
+class _EarlierResults:
+    """The judged results of test files in earlier runs, newest first."""
+
+    def __init__(self, project: Project, files: Collection[str] | None) -> None:
+        nodes = project.reading.nodes
+        cases = {node: project.reading.files[path] for path, node in nodes.items()}
+        history = PathHistory(project.store, project.settings.paths["tests"], nodes, cases)
+        self._store = project.store
+        self._runs = EarlierRuns(project.store, history).before(
+            None, set(nodes) if files is None else {*files}
+        )
+        self._entries: list[dict[str, str]] = []
+        """The leaf of each file, of the runs that were read so far."""
+        self._indexes: dict[tuple[str, str], _Index] = {}
+
+    def keep_only(self, files: Collection[str]) -> None:
+        """Forget the results of all other files."""
+        for key in [key for key in self._indexes if key[0] not in files]:
+            index = self._indexes.pop(key)
+            if isinstance(index, FiledVerdicts):
+                index.close()
+
+    def of(self, file: str) -> Iterator[_Index]:
+        """Yield the results of a file in each run that has others than the newer ones."""
+        number = 0
+        while True:
+            if number == len(self._entries):
+                entries = next(self._runs, None)
+                if entries is None:
+                    return
+                self._entries.append(entries.entries)
+            leaf = self._entries[number].get(file)
+            number += 1
+            if leaf is not None:
+                if (file, leaf) not in self._indexes:
+                    self._indexes[file, leaf] = self._index(file, leaf)
+                yield self._indexes[file, leaf]
+
+    def _index(self, file: str, leaf: str) -> _Index:
+        judged = (
+            result
+            for batch in iterate_entries(self._store, {file: leaf})
+            for result, _ in batch
+            if result.verdict
+        )
+        few = list(islice(judged, FEW + 1))
+        return ResultIndex(few) if len(few) <= FEW else FiledVerdicts(chain(few, judged))
+
+    def close(self) -> None:
+        """Delete the temporary files."""
+        self.keep_only(())
 
 
 def _judged_now(
     project: Project, plan: Plan, files: Collection[str] | None
-) -> dict[str, list[tuple[Result, Case]]]:
+) -> dict[str, list[_Judged]]:
     """Return the results that have a verdict, by file."""
     cells = [cell for cell in plan.cells if files is None or cell.file in files]
     settled = Plan(cells, sessions=plan.sessions, votes=plan.votes)
-    judged: dict[str, list[tuple[Result, Case]]] = {}
+    judged: dict[str, list[_Judged]] = {}
     for result in compute_results(settled, project.settings.verdict):
         if result.verdict:
-            judged.setdefault(result.cell.file, []).append((as_result(result), result.cell.case))
+            cell = result.cell
+            judged.setdefault(cell.file, []).append(_Judged(as_result(result), cell.case))
     return judged
 
 
-def _compare(
-    results: list[tuple[Result, Case]], before: ResultIndex, found: StoredOutcomes
-) -> list[tuple[Result, Case]]:
+def _compare(results: list[_Judged], before: _Index, found: StoredOutcomes) -> list[_Judged]:
     """Sort results by how they changed; returns those that the earlier run has not judged."""
     left = []
-    for result, case in results:
-        was = before.find(result, case.prompts)
+    for judged in results:
+        was = before.find(judged.result, judged.case.prompts)
         if was is None:
-            left.append((result, case))
+            left.append(judged)
             continue
-        change = sort_pair(Pair(was, result), answers=False)
+        file = judged.result.file
+        then = judged.result._replace(verdict=was.verdict)
+        change = sort_pair(Pair(then, judged.result), answers=False)
         if change == "broke":
-            found.broke.append(result)
+            found.broke[file] += 1
         elif change == "fixed":
-            found.fixed.append(result)
+            found.fixed[file] += 1
     return left

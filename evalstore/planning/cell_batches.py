@@ -16,7 +16,7 @@ from evalstore.planning.cells import (
     cells_with,
 )
 from evalstore.values import Case
-from evalstore.workspace.digest_set import DigestSet, digest_of, find_repeated
+from evalstore.workspace.digest_set import DigestSet, IdSet, digest_of, find_repeated
 
 FEW = 10_000
 """The number of cells that stay in memory, however large their files are."""
@@ -75,7 +75,7 @@ class StreamedCells(Collection[Cell]):
         self._count = 0
         self.skipped: list[SkippedPair] = []
         self.summary = Summary()
-        self.shared: set[str] = set()
+        self.shared = IdSet()
         """Ids of questions: all that the cells of several cases ask are among them."""
         if place_alike is None or not self._summarise_alike(place_alike()):
             self._summarise(place_cases())
@@ -119,7 +119,9 @@ class StreamedCells(Collection[Cell]):
             self.summary.add(placed.file, case, placed.judges)
             asked = case.tests if len(case.tests) == 1 else {*case.tests}
             if [test for test in asked if not tests.add(digest_of(test))]:
-                self.shared.update(id for cell in self._make(placed) for id in cell.questions)
+                for cell in self._make(placed):
+                    for id in cell.questions:
+                        self.shared.add(id)
 
     def _make(self, placed: PlacedCase) -> list[Cell]:
         """Return the cells of a case."""
@@ -170,7 +172,7 @@ def summarise_cells(cells: Collection[Cell]) -> Summary:
     return cells.summary if isinstance(cells, StreamedCells) else Summary(cells)
 
 
-def find_shared(cells: Collection[Cell]) -> set[str]:
+def find_shared(cells: Collection[Cell]) -> IdSet:
     """Return ids of questions: all that the cells of several cases ask are among them."""
     if isinstance(cells, StreamedCells):
         return cells.shared
@@ -184,7 +186,7 @@ class SharedQuestions:
     """Finds the questions that several cells ask; of the other questions it keeps digests."""
 
     def __init__(self) -> None:
-        self.shared: set[str] = set()
+        self.shared = IdSet()
         self._seen = DigestSet()
 
     def add(self, cell: Cell) -> None:

@@ -122,6 +122,19 @@ class Cell(NamedTuple):
             if None not in sessions:
                 yield tuple(id for id in sessions if id is not None)
 
+    def count_subjects(
+        self, answers: Mapping[str, Sequence[str]], planned: Mapping[str, int]
+    ) -> int:
+        """Return how many subjects there will be when the planned answers are there, too."""
+        return min(
+            self.attempts,
+            *(
+                (len(answers.get(question, ())) + planned.get(question, 0))
+                // (most // self.attempts)
+                for question, _, most in self.distinct_questions()
+            ),
+        )
+
 
 _Choice = tuple[Candidate, tuple[str, ...]]
 """A candidate, and the capabilities that it lacks: with any it is skipped."""

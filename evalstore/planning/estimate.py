@@ -47,6 +47,8 @@ class Estimate(NamedTuple):
     """The guessed tokens of all answers, and how many answers they are of."""
     paid: float = 0.0
     """The part of `total` that is not of scripted models."""
+    has_means: bool = False
+    """Whether the price of some answers is the mean of those that are asked for again."""
 
     @property
     def is_simulated(self) -> bool:
@@ -61,6 +63,8 @@ def make_estimate(
     answers: Iterable[float | None] = (),
     judgements: Iterable[float | None] = (),
     paid: float = 0.0,
+    *,
+    has_means: bool = False,
 ) -> Estimate:
     """Return the estimate of these sums; `guessed` are tokens, and the answers they are of.
 
@@ -79,6 +83,7 @@ def make_estimate(
         total=total,
         guessed=guessed,
         paid=paid,
+        has_means=has_means,
     )
 
 
@@ -120,7 +125,7 @@ def estimate(
     measured = project.store.find_judging_usage(
         {by_model.judge.evaluator for by_model in by_models if by_model.judge}
     )
-    total, paid, guessed, count = 0.0, 0.0, 0, 0
+    total, paid, guessed, count, has_means = 0.0, 0.0, 0, 0, False
     unpriced: dict[str, None] = {}
     answers: list[float | None] = []
     judged: list[float | None] = []
@@ -129,7 +134,9 @@ def estimate(
     for ask, reason in asks:
         price = project.price_of(ask.cell.candidate.id)
         if price is None:
-            cost = usual_asked.get(ask.cell.candidate.model, before.get(ask.cell.candidate.id))
+            candidate = ask.cell.candidate
+            cost = usual_asked.get(candidate.model, before.get(candidate.id))
+            has_means = has_means or (candidate.model not in usual_asked and cost is not None)
             if cost is None:
                 unpriced[ask.cell.candidate.id] = None
             answers.append(cost)
@@ -170,7 +177,9 @@ def estimate(
         judged.append(price.cost(usage).usd)
         total += judgement.count * price.cost(usage).usd
         paid += 0.0 if price.is_simulated else judgement.count * price.cost(usage).usd
-    return make_estimate(total, (guessed, count), unpriced, answers, judged, paid)
+    return make_estimate(
+        total, (guessed, count), unpriced, answers, judged, paid, has_means=has_means
+    )
 
 
 def _find_usual(

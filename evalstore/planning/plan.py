@@ -15,6 +15,7 @@ from evalstore import hashing
 from evalstore.judging.aggregation import wants_models
 from evalstore.planning.age_limit import EVER, AgeLimit
 from evalstore.planning.cells import Cell, Judge, SkippedPair, Subject, ask_of, limit_of
+from evalstore.planning.earlier_batches import EarlierWork
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.results import KnownCosts, Sample, Vote
 from evalstore.values import Evaluator, Question, Verdict
@@ -114,6 +115,8 @@ class Plan:
     """Ids of the models that would answer or judge if their applications were trusted."""
     settled: SettledParts = field(default_factory=SettledParts)
     """Parts of files for which nothing is to be done; their cells are not among the cells."""
+    shared: EarlierWork = field(default_factory=EarlierWork)
+    """What earlier batches do, if the plan is that of a batch."""
 
     @property
     def questions(self) -> set[str]:
@@ -157,7 +160,9 @@ class Plan:
     @property
     def reused(self) -> int:
         """Return how many stored answers count."""
-        return self.settled.answers + sum(len(sessions) for sessions in self.sessions.values())
+        known = self.shared.questions
+        own = (sessions for id, sessions in self.sessions.items() if id not in known)
+        return self.settled.answers + sum(map(len, own))
 
 
 def counts(sample: Sample, limit: int | None) -> bool:
@@ -259,7 +264,8 @@ def plan_judgements(
                     replace(judgement, why=why),
                 )
             plan.left_judgements += lacks_evaluator(cell, counting)
-        coming = _coming(cell, plan, planned) - complete if complete < cell.attempts else 0
+        all_then = cell.count_subjects(plan.sessions, planned) if complete < cell.attempts else 0
+        coming = all_then - complete
         if coming > 0:
             for judge, count in _lacking(cell, (), before_checks=True):
                 judgement = PlannedJudgement(cell, (), judge, count * coming)
@@ -275,34 +281,26 @@ _Missing = dict[tuple[str | Subject, str, str], PlannedJudgement]
 
 
 def _add_judgements(plan: Plan, missing: _Missing) -> None:
-    """Add missing judgements to those to make, those that wait for trust, or those left."""
-    for (about, evaluation, _), judgement in missing.items():
-        if evaluation in plan.blocked and (about, evaluation, CHECKS) in missing:
+    """Add missing judgements to those to make, those that wait for trust, or those left.
+
+    Those of earlier batches are not added again.
+    """
+    for key, judgement in missing.items():
+        about, evaluation, _ = key
+        is_blocked = evaluation in plan.blocked and (about, evaluation, CHECKS) in missing
+        is_made = not is_blocked and (judgement.judge is None or judgement.judge.reachable)
+        if plan.shared.takes(key, judgement.cell, is_made=is_made):
+            continue
+        if is_blocked:
             plan.blocked_judgements += judgement.count if judgement.judge is None else 0
             plan.waiting.add(evaluation)
-        elif judgement.judge is None or judgement.judge.reachable:
+        elif is_made or judgement.judge is None:
             plan.judgements.append(judgement)
         elif judgement.judge.trust_needed:
             plan.blocked_judgements += judgement.count
             plan.waiting_models.add(judgement.judge.trust_needed)
         else:
             plan.left_judgements += judgement.count
-
-
-def _coming(cell: Cell, plan: Plan, planned: Mapping[str, int]) -> int:
-    """Return how many subjects a cell will have when all its questions are answered."""
-    if len(cell.questions) == 1:
-        question = cell.questions[0]
-        have = len(plan.sessions.get(question, ())) + planned.get(question, 0)
-        return min(have, cell.attempts)
-    return min(
-        cell.attempts,
-        *(
-            (len(plan.sessions.get(question, ())) + planned.get(question, 0))
-            // (most // cell.attempts)
-            for question, _, most in cell.distinct_questions()
-        ),
-    )
 
 
 def missing_judgements(

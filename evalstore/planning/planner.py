@@ -21,6 +21,7 @@ from evalstore.planning.cells import (
     place_alike,
     place_cases,
 )
+from evalstore.planning.earlier_batches import EarlierWork
 from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import files_of
 from evalstore.planning.row_labels import CUT, complete_label
@@ -30,6 +31,7 @@ from evalstore.values import RECORDED, Case, CaseFile, Text, Verdict
 
 if TYPE_CHECKING:
     from evalstore.planning.age_limit import AgeLimit
+    from evalstore.planning.earlier_batches import EarlierBatches
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
 
@@ -259,15 +261,26 @@ def plan_scope(project: Project, scope: Scope) -> Plan:
 
 
 def plan_cells(
-    project: Project, scope: Scope, cells: Sequence[Cell], *, priced: bool = False
+    project: Project,
+    scope: Scope,
+    cells: Sequence[Cell],
+    *,
+    priced: bool = False,
+    earlier: EarlierBatches | None = None,
 ) -> Plan:
-    """Return the plan of some cells of a scope; if `priced`, with what they cost."""
-    plan = Plan(cells=[*cells], blocked=project.code.find_blocked(cells))
+    """Return the plan of some cells of a scope; if `priced`, with what they cost.
+
+    With `earlier`, without what the batches before ask and judge. Raises `WholePlanError` where it
+    depends on other batches.
+    """
+    shared = EarlierWork(earlier, earlier.begin(cells)) if earlier else EarlierWork()
+    plan = Plan(cells=[*cells], blocked=project.code.find_blocked(cells), shared=shared)
     costs = plan.costs if priced else None
     samples = project.store.find_samples(plan.questions, costs)
     plan_asks(plan, samples, scope.answers)
     votes = project.store.find_votes(plan.subjects(), costs)
     plan_judgements(plan, votes, scope.judgements, scope.ignored_verdicts, scope.run_started)
+    _leave_out_shared(plan)
     project.code.note_waiting(cells, plan.waiting)
     project.code.note_models(plan.waiting_models)
     if scope.retry_only:
@@ -276,6 +289,21 @@ def plan_cells(
         plan.asks = []
         plan.judgements = [judgement for judgement in plan.judgements if judgement.sessions]
     return plan
+
+
+def _leave_out_shared(plan: Plan) -> None:
+    """Leave out the questions that earlier batches ask, after the judgements are planned."""
+    shared = plan.shared
+    if not (known := shared.questions):
+        return
+    cells = {cell.questions[0]: cell for cell in plan.cells if cell.questions[0] in known}
+    for question, cell in cells.items():
+        if not (cell.candidate.reachable or cell.candidate.trust_needed):
+            plan.left_asks -= cell.attempts - len(plan.sessions.get(question, ()))
+    asked = {ask.question_id for ask in plan.asks}
+    shared.asked = {id: place for id, place in known.items() if id in asked}
+    plan.asks = [ask for ask in plan.asks if ask.question_id not in known]
+    plan.waiting_asks = [ask for ask in plan.waiting_asks if ask.question_id not in known]
 
 
 def _selected(

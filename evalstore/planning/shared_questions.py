@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from evalstore.planning.earlier_batches import FirstCase, WholePlanError
+
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan, PlannedAsk
@@ -35,21 +37,31 @@ class QuestionSharing:
         return {ask.question_id: ask for ask in self._plan.asks}
 
     def others(self, cell: Cell) -> Iterator[Cell]:
-        """Yield other cases that ask a question of a cell."""
+        """Yield other cases that ask a question of a cell.
+
+        Raises `WholePlanError` if some may be in other batches.
+        """
+        earlier = self._plan.shared.earlier
+        if earlier and not earlier.shared.isdisjoint(cell.questions):
+            raise WholePlanError
         for question in cell.questions:
             for other in self._cells.get(question, ()):
                 if not _is_same_case(cell, other):
                     yield other
 
-    def asked_by(self, cell: Cell) -> Cell | None:
+    def asked_by(self, cell: Cell) -> Cell | FirstCase | None:
         """Return the other case with which a run asks the questions of a cell; None if its own."""
+        before = self._plan.shared.asked
+        places = [before[question] for question in cell.questions if question in before]
+        if places:
+            return places[0]
         asks = [self._asks[question] for question in cell.questions if question in self._asks]
         if not asks or any(_is_same_case(cell, ask.cell) for ask in asks):
             return None
         return asks[0].cell
 
 
-def place_of(other: Cell, cell: Cell) -> str:
+def place_of(other: Cell | FirstCase, cell: Cell) -> str:
     """Return where another case is: its file, or that it is a row of the same file."""
     return other.file if other.file != cell.file else "another row"
 

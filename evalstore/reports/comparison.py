@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from evalstore.reports.paired_tests import ClusterSum, RateChange, change_of, sum_of
 from evalstore.reports.statistics import (
@@ -278,6 +278,7 @@ def order_of_rows(
 
 
 Place = tuple[str, str, str, Any]
+PlaceKey = tuple[str, Place]
 
 
 def _by(row: str, prompt: str) -> Callable[[Result], Place]:
@@ -288,26 +289,51 @@ def _by(row: str, prompt: str) -> Callable[[Result], Place]:
 _BY_NUMBER = (_by("key", "prompt_number"), _by("row", "prompt_number"))
 
 
+class Placed(Protocol):
+    """What is kept of the result of a cell."""
+
+    @property
+    def prompt(self) -> str | None:
+        """Return the system prompt."""
+
+
+Kept = TypeVar("Kept", bound=Placed)
+
+
+def places_of(result: Result) -> Iterator[PlaceKey]:
+    """Yield the places at which the cell of a result is looked for, in this order."""
+    for prompt in ("prompt", "prompt_number"):
+        for row in ("key", "row"):
+            yield prompt, _by(row, prompt)(result)
+
+
+def find_match(
+    kept: Callable[[PlaceKey], Kept | None], result: Result, prompts: Collection[str | None]
+) -> Kept | None:
+    """Return what is kept of the same cell as a result, by the rules of `compare`.
+
+    `prompts` are the case's current system prompts.
+    """
+    for place in places_of(result):
+        match = kept(place)
+        # A result with another system prompt of the case belongs to that prompt's cell.
+        if match and (match.prompt == result.prompt or match.prompt not in prompts):
+            return match
+    return None
+
+
 class ResultIndex:
     """Finds the result of a cell in a run, by the rules of `compare`."""
 
     def __init__(self, results: Iterable[Result]) -> None:
-        results = list(results)
-        self._places: dict[tuple[str, Place], Result] = {}
-        for prompt in ("prompt", "prompt_number"):
-            for result in results:
-                for row in ("row", "key"):
-                    self._places[prompt, _by(row, prompt)(result)] = result
+        self._places: dict[PlaceKey, Result] = {}
+        for result in results:
+            for place in places_of(result):
+                self._places[place] = result
 
     def find(self, result: Result, prompts: Collection[str | None]) -> Result | None:
         """Return the result of the same cell; `prompts` are the case's current system prompts."""
-        for prompt in ("prompt", "prompt_number"):
-            for row in ("key", "row"):
-                match = self._places.get((prompt, _by(row, prompt)(result)))
-                # A result with another system prompt of the case belongs to that prompt's cell.
-                if match and (match.prompt == result.prompt or match.prompt not in prompts):
-                    return match
-        return None
+        return find_match(self._places.get, result, prompts)
 
 
 def _cell_of(result: Result) -> tuple[str, str, str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from itertools import chain, islice
 
 _FEW = 10_000
@@ -44,6 +44,81 @@ class DigestSet:
             return False
         bucket.append(digest)
         return True
+
+    def __contains__(self, digest: int) -> bool:
+        if not self._buckets:
+            return digest in self._few
+        bucket = self._buckets[digest >> (_BITS - _BUCKET_BITS)]
+        return bucket is not None and digest in bucket
+
+
+class DigestMap:
+    """Whole numbers of 64 bits by digests as in a `DigestSet`; the first of a digest counts."""
+
+    def __init__(self) -> None:
+        self._few: dict[int, int] = {}
+        self._buckets: list[tuple[array[int], array[int]] | None] = []
+        """Replaces the dictionary when there are many: the digests, and their numbers."""
+
+    def add(self, digest: int, number: int) -> int:
+        """Add a number for a digest, unless it has one; returns the number that it has."""
+        if not self._buckets:
+            known = self._few.setdefault(digest, number)
+            if len(self._few) > _FEW:
+                self._buckets = [None] * (1 << _BUCKET_BITS)
+                while self._few:
+                    self.add(*self._few.popitem())
+            return known
+        place = digest >> (_BITS - _BUCKET_BITS)
+        bucket = self._buckets[place]
+        if bucket is None:
+            self._buckets[place] = array("Q", (digest,)), array("Q", (number,))
+            return number
+        digests, numbers = bucket
+        if digest in digests:
+            return numbers[digests.index(digest)]
+        digests.append(digest)
+        numbers.append(number)
+        return number
+
+    def get(self, digest: int) -> int | None:
+        """Return the number of a digest; None if it has none."""
+        if not self._buckets:
+            return self._few.get(digest)
+        bucket = self._buckets[digest >> (_BITS - _BUCKET_BITS)]
+        if bucket is None or digest not in bucket[0]:
+            return None
+        return bucket[1][bucket[0].index(digest)]
+
+
+class IdSet:
+    """A set of ids in little memory, each by its digest."""
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        self._digests = DigestSet()
+        self._is_any = False
+        for id in ids:
+            self.add(id)
+
+    def add(self, id: str) -> None:
+        """Add an id."""
+        self._is_any = True
+        self._digests.add(digest_of(id))
+
+    def __bool__(self) -> bool:
+        return self._is_any
+
+    def __contains__(self, id: str) -> bool:
+        return self._is_any and digest_of(id) in self._digests
+
+    def isdisjoint(self, ids: Iterable[str]) -> bool:
+        """Return whether none of these ids is in the set."""
+        return not self._is_any or not any(digest_of(id) in self._digests for id in ids)
+
+
+def digest_of_value(value: Hashable) -> int:
+    """Return a digest of a value that holds for this process."""
+    return hash(value) % (1 << _BITS)
 
 
 def digest_of(id: str) -> int:

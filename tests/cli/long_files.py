@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from evalstore.operations import run_plans, stats
+from evalstore.operations import plan_status, run_plans, stats, stored_outcomes
 from evalstore.planning import cell_batches
 from evalstore.store import case_chunks, case_files
 from evalstore.workspace import digest_set
@@ -41,6 +41,10 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (digest_set, "_BUCKET_BITS", 6),
         (run_plans, "BATCH", 30),
         (run_plans, "LONGEST", 30),
+        (plan_status, "FEW", 50),
+        (plan_status, "BATCH", 30),
+        (plan_status, "LONGEST", 30),
+        (stored_outcomes, "FEW", 20),
         (stats, "_MANY", 0),
     ):
         monkeypatch.setattr(module, name, number)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.operations import plan_status, status_sums
+from evalstore.operations import plan_status
 from evalstore.operations.status_report import Status
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.plan_items import FiledItems
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.long_files import CHECK, CHECKED, JUDGE, ONE, PRICE, ROWS, TWO, treat_as_long
@@ -56,8 +57,6 @@ WORKSPACES = {
 @pytest.fixture(params=WORKSPACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     treat_as_long(monkeypatch)
-    for name, number in (("FEW", 50), ("BATCH", 30), ("LONGEST", 30)):
-        monkeypatch.setattr(status_sums, name, number)
     root = tree(tmp_path / "ws", WORKSPACES[request.param] | {"tests/data.jsonl": ROWS})
     monkeypatch.chdir(root)
     return root
@@ -65,21 +64,19 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def statuses(
     root: Path, monkeypatch: pytest.MonkeyPatch, selection: SelectionOptions
-) -> tuple[Status, Status, int]:
-    """The status that is added up, that of the whole plan, and how many were added up."""
-    made: list[object] = []
-    sums = status_sums.StatusSums
-
-    def count(*arguments: object) -> object:
-        made.append(arguments)
-        return sums(*arguments)  # type: ignore[arg-type]
-
+) -> tuple[Status, Status]:
+    """The status that is added up batch by batch, and that of the whole plan."""
+    quick = plan_status.compute_status(Location(root), selection, whole=False)
     with monkeypatch.context() as patch:
-        patch.setattr(plan_status, "StatusSums", count)
-        (root / ".evalstore/quiet.json").unlink(missing_ok=True)
-        quick = plan_status.compute_status(Location(root), selection, whole=False)
+        patch.setattr(plan_status, "FEW", 10**9)
         whole = plan_status.compute_status(Location(root), selection)
-    return quick, whole, len(made)
+    return quick, whole
+
+
+def is_in_batches(root: Path) -> bool:
+    """Whether the plan is made batch by batch."""
+    status = plan_status.compute_status(Location(root), SelectionOptions(), in_file=True)
+    return isinstance(status.items, FiledItems)
 
 
 def forget_runs(root: Path) -> None:
@@ -101,8 +98,7 @@ def test_sums_are_those_of_the_whole_plan(
     )
     for is_first in (True, False):
         for selection in selections:
-            quick, whole, count = statuses(place, monkeypatch, selection)
-            assert count == 1, selection
+            quick, whole = statuses(place, monkeypatch, selection)
             assert whole.items or not whole.is_any
             assert quick == replace(whole, items=[])
         if is_first:
@@ -121,18 +117,22 @@ def test_what_is_printed_is_that_of_the_whole_plan(
     listed = evalstore("status", "--json")
     assert listed.stdout.count('"kind": "ask"') == 150
     (place / ".evalstore/quiet.json").unlink(missing_ok=True)
-    monkeypatch.setattr(plan_status, "can_add_up", lambda _project, _scope: False)
+    monkeypatch.setattr(plan_status, "FEW", 10**9)
     assert evalstore("status") == quick == again
     assert evalstore("status", "--json") == listed
 
 
 @pytest.mark.parametrize("place", ["checks"], indirect=True)
-def test_rows_that_share_questions_and_workspaces_with_runs_are_planned_whole(
+def test_only_unequal_numbers_of_answers_to_a_question_need_the_whole_plan(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tree(place, {"tests/same.md": CHECKED + CHECK.replace("contains", "startsWith")})
-    assert statuses(place, monkeypatch, SelectionOptions())[2] == 0
+    same = CHECKED + CHECK.replace("contains", "startsWith")
+    assert is_in_batches(place)
+    tree(place, {"tests/same.md": same})
+    assert is_in_batches(place)
+    tree(place, {"tests/same.md": same.replace("---\n", "---\nattempts: 2\n", 1)})
+    assert not is_in_batches(place)
     (place / "tests/same.md").unlink()
-    assert statuses(place, monkeypatch, SelectionOptions())[2] == 1
     evalstore("run", "--yes", "--fail-on", "none")
-    assert statuses(place, monkeypatch, SelectionOptions())[2] == 0
+    tree(place, {"tests/rows.md": CHECKED.replace("Where", "So where") + CHECK})
+    assert is_in_batches(place)

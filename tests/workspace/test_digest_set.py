@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore import hashing
 from evalstore.workspace import digest_set
-from evalstore.workspace.digest_set import DigestSet, count_distinct
+from evalstore.workspace.digest_set import DigestMap, DigestSet, IdSet, count_distinct
 from evalstore.workspace.testfiles.replacements import labels
 
 
@@ -61,3 +62,31 @@ def test_very_many_rows_are_called_what_a_few_are(rows: list[dict[str, str]]) ->
         actual = labels(rows)
     assert actual == labels(rows)
     assert len(set(actual)) == len(rows)
+
+
+@pytest.mark.parametrize("few", [0, 3, 1000])
+def test_a_map_has_the_first_number_of_each_digest(
+    monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(digest_set, "_FEW", few)
+    monkeypatch.setattr(digest_set, "_BUCKET_BITS", 4)
+    choice = Random(few)
+    numbers, known = DigestMap(), dict[int, int]()
+    for number in range(200):
+        digest = choice.choice([choice.getrandbits(64), *known])
+        assert numbers.get(digest) == known.get(digest)
+        assert numbers.add(digest, number) == known.setdefault(digest, number)
+    assert {digest: numbers.get(digest) for digest in known} == known
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+def test_a_set_of_ids_has_those_that_were_added(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr(digest_set, "_FEW", few)
+    ids = [hashing.hash_content(str(number)) for number in range(100)]
+    empty, some = IdSet(), IdSet(ids[:50])
+    assert not empty
+    assert empty.isdisjoint(ids)
+    assert some
+    assert [id in some for id in ids] == [True] * 50 + [False] * 50
+    assert some.isdisjoint(ids[50:])
+    assert not some.isdisjoint(ids[40:])

@@ -317,7 +317,9 @@ def show(
     from evalstore.operations.views import shown_item
 
     if json:
-        output.document(shown_item.describe_shown(here(), revision, model=model, prompt=prompt))
+        output.document(
+            shown_item.describe_shown(here(), revision, model=model, prompt=prompt, in_file=True)
+        )
     else:
         most = None if output.verbose else SHOWN
         print_shown(

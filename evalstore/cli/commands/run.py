@@ -208,7 +208,7 @@ def status(
         from evalstore.operations.remotes import read_remote
 
         read_remote(here(), remote)
-    report = operation(here(), selection, whole=json or explain)
+    report = operation(here(), selection, whole=json or explain, in_file=True)
     if json:
         output.document(report)
     elif short:

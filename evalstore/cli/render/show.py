@@ -6,24 +6,26 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from evalstore import deserialize
 from evalstore.cli import output
 from evalstore.cli.render.history import print_log
 from evalstore.cli.render.lines import print_block
-from evalstore.cli.render.table import BESIDE_PLACE, shorten_places
+from evalstore.cli.render.table import BESIDE_PLACE, shorten_places, shortens_places
+from evalstore.cli.render.urgent_results import UrgentFirst, cell_of, list_by_urgency
 from evalstore.clock import iso
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_yaml, text_of
 from evalstore.operations.show import ShownItem
+from evalstore.operations.shown_results import word_of
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.judgements import name_results
 from evalstore.operations.views.styled_text import TextBlock
 from evalstore.runs import restore_run
-from evalstore.values import URGENCY, VERDICTS, Json, Message, Usage, order_counts
+from evalstore.values import VERDICTS, Json, Message, Usage, order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
@@ -76,47 +78,42 @@ def _print_workspace(item: ShownItem) -> None:
 
 def _print_results(item: ShownItem) -> None:
     """Print the results of a run, of the workspace or of a file, the most urgent first."""
-    if not (results := _by_urgency(item)):
+    results = UrgentFirst(item)
+    if not (count := len(results)):
         return
     output.line()
-    shown = results if output.verbose else results[:SHOWN]
-    words = [result["verdict"] or "answered" for result in shown]
-    several = _with_several_prompts(results) if item.several is None else item.several
-    places = [
-        _place(
-            result["file"],
-            result["row"],
-            item.prompts.get(result["prompt"])
-            if item.kind == "cases" or (result["file"], result["row"]) in several
-            else None,
-        )
-        for result in shown
-    ]
-    models = [output.safe(result["model"]) for result in shown]
-    older = [_older_run(result) for result in shown]
-    beside = max(map(output.columns_of, models)) + BESIDE_PLACE
-    marks = [item.marks.get(_cell(result), "") for result in shown]
-    beside += max(output.columns_of(text) + 2 * bool(text) for text in older)
-    beside += max(4 * bool(mark) + len(mark) for mark in marks)
-    places = shorten_places(places, beside)
-    widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
-    rows = zip(shown, words, places, models, older, marks, strict=True)
-    for result, word, place, model, run, mark in rows:
+    shown = results if output.verbose else list(islice(results, SHOWN))
+    columns = output.columns_of
+
+    def place_of(result: Json, has_several: bool) -> str:
+        prompt = item.prompts.get(result["prompt"]) if has_several else None
+        return _place(result["file"], result["row"], prompt)
+
+    widths, of_older, of_mark = [0, 0, 0], 0, 0
+    for result, has_several in shown:
+        older = columns(_older_run(result))
+        texts = (word_of(result), place_of(result, has_several), output.safe(result["model"]))
+        widths = [max(width, columns(text)) for width, text in zip(widths, texts, strict=True)]
+        of_older = max(of_older, older + 2 * bool(older))
+        mark = item.marks.get(cell_of(result), "")
+        of_mark = max(of_mark, 4 * bool(mark) + len(mark))
+    places: Iterable[str] = (place_of(*listed) for listed in shown)
+    if shortens_places():  # so that they stay distinct, all are needed at once
+        beside = widths[2] + BESIDE_PLACE + of_older + of_mark
+        places = shorten_places([*places], beside)
+        widths[1] = max(map(columns, places))
+    for (result, _), place in zip(shown, places, strict=True):
+        word, run, mark = word_of(result), _older_run(result), item.marks.get(cell_of(result), "")
         _columns(
             output.paint(output.pad(word, widths[0]), word),
             output.pad(place, widths[1]),
-            output.pad(model, widths[2]),
+            output.pad(output.safe(result["model"]), widths[2]),
             " ".join(map(output.short, result["sessions"])),
             output.faint(run) if run else "",
             f"({output.paint(mark)})" if mark else "",
         )
-    if left := len(results) - len(shown) + item.left_out:
+    if left := count - (count if output.verbose else len(shown)) + item.left_out:
         output.line(f"… {left} more (-v lists all)")
-
-
-def _cell(result: Json) -> tuple[str, str, str | None, str]:
-    """Return the case, system prompt and candidate of a result."""
-    return result["file"], result["row"], result["prompt"], result["model"]
 
 
 def _older_run(result: Json) -> str:
@@ -127,19 +124,9 @@ def _older_run(result: Json) -> str:
     return f"(run {output.short(result['run'])}{edited})"
 
 
-def _by_urgency(item: ShownItem) -> list[Json]:
-    return sorted(
-        item.related.get("results", ()),
-        key=lambda result: (
-            URGENCY.index(result["verdict"] or "answered"),
-            item.marks.get(_cell(result)) != "broke",
-        ),
-    )
-
-
 def _suggest_failure(item: ShownItem) -> None:
     """Name the command that explains the most urgent result of a file, if it failed."""
-    results = _by_urgency(item)
+    results = list_by_urgency(item)
     failed = results and results[0]["verdict"] in VERDICTS and results[0]["verdict"] != "pass"
     if not failed or not results[0]["sessions"]:
         return
@@ -149,14 +136,6 @@ def _suggest_failure(item: ShownItem) -> None:
     if name := item.prompts.get(first["prompt"]):
         words += ["--prompt", name]
     output.talk(f'(use "{output.safe(shlex.join(words))}" to see why the first one failed)')
-
-
-def _with_several_prompts(results: Iterable[Json]) -> set[tuple[str, str]]:
-    """Return the cases of a run that were asked with several system prompts."""
-    seen: dict[tuple[str, str], set[str | None]] = {}
-    for result in results:
-        seen.setdefault((result["file"], result["row"]), set()).add(result["prompt"])
-    return {place for place, prompts in seen.items() if len(prompts) > 1}
 
 
 def _print_judgement(item: ShownItem) -> None:

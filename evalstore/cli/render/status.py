@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
-from evalstore.cli.render.table import BESIDE_PLACE, shorten_places
-from evalstore.operations.status_report import summed
+from evalstore.cli.render.table import BESIDE_PLACE, shorten_places, shortens_places
+from evalstore.operations.summed_items import SummedItems
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.status_text import (
     KIND_TITLES,
@@ -34,6 +35,8 @@ from evalstore.operations.views.status_text import (
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from evalstore.operations.status_report import FileChange, OtherReason, Status
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan_item import PlanItem
@@ -176,26 +179,44 @@ def _print_values(item: FileChange | OtherReason | PlanItem, indent: int) -> Non
 
 def _print_items(status: Status) -> None:
     for kind, title in KIND_TITLES.items():
-        items = summed(item for item in status.items if item.kind == kind)
-        if items:
+        items = SummedItems(status.items, kind)
+        if items.count:
             output.line()
-            output.line(f"{title} ({kind_count_text(status, kind, items)}):")
-            _print_items_of_kind(items, status.prompts)
-            _print_cut(len(items))
+            counted = kind_count_text(status, kind, items.total, items.by_checks)
+            output.line(f"{title} ({counted}):")
+            is_cut = not output.verbose and items.count > _SHOWN + 1
+            shown = list(islice(items, _SHOWN)) if is_cut else items
+            _print_items_of_kind(shown, items.shared, status.prompts)
+            _print_cut(items.count)
 
 
-def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | None, str]]) -> None:
-    shown = _cut(items, _SHOWN)
-    places = [case_place(item.file, item.row, item.prompt, prompts) for item in shown]
-    models = [" by ".join(filter(None, (item.model, item.evaluator))) for item in shown]
-    model_width = max(map(output.columns_of, models))
-    places = shorten_places(places, model_width + BESIDE_PLACE)
-    place_width = max(map(output.columns_of, places))
-    last_reason, shared = None, shared_edits(items)
-    for item, place, model in zip(shown, places, models, strict=True):
+def _print_items_of_kind(
+    items: Iterable[PlanItem],
+    shared: tuple[str, ...],
+    prompts: dict[str, dict[str | None, str]],
+) -> None:
+    """Print items, which are read several times; `shared` is what was edited in all of them."""
+
+    def name(item: PlanItem) -> str:
+        return " by ".join(filter(None, (item.model, item.evaluator)))
+
+    def full_places() -> Iterator[str]:
+        return (case_place(item.file, item.row, item.prompt, prompts) for item in items)
+
+    model_width = max(output.columns_of(name(item)) for item in items)
+    if shortens_places():  # so that they stay distinct, all are needed at once
+        short = shorten_places([*full_places()], model_width + BESIDE_PLACE)
+        place_width = max(map(output.columns_of, short))
+        places = iter(short)
+    else:
+        place_width = max(map(output.columns_of, full_places()))
+        places = full_places()
+    last_reason = None
+    for item, place in zip(items, places, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""
         output.line(
-            f"    {output.pad(place, place_width)}  {output.pad(output.safe(model), model_width)}  "
+            f"    {output.pad(place, place_width)}  "
+            f"{output.pad(output.safe(name(item)), model_width)}  "
             f"{output.safe(reason_text(item, shared))}{count}"
         )
         reason = (reason_text(item), item.was, item.now)

@@ -100,6 +100,11 @@ def print_table(table: Table) -> None:
             output.talk(output.faint(text))
 
 
+def shortens_places() -> bool:
+    """Return whether `shorten_places` may change a place."""
+    return not output.wide and output.table_width() is not None
+
+
 def shorten_places(places: Sequence[str], others: int) -> list[str]:
     """Return the names of cases, as long as the terminal allows beside the `others` columns."""
     columns = None if output.wide else output.table_width()

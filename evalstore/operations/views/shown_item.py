@@ -24,13 +24,19 @@ if TYPE_CHECKING:
 
 
 def describe_shown(
-    location: Location, revision: str, *, model: str | None = None, prompt: str | None = None
+    location: Location,
+    revision: str,
+    *,
+    model: str | None = None,
+    prompt: str | None = None,
+    in_file: bool = False,
 ) -> ShownItem | dict[str, Json]:
     """Return a stored object for JSON; `REV:path` means the cases of a test file in that run.
 
     `@work` means the current workspace, and `[REV:]FILE::ROW` a case with the explanation of its
     verdict: of the candidate and the system prompt that are named. `FILE` is its case, or if it
-    has several the file with each result of the newest run that has it.
+    has several the file with each result of the newest run that has it. With `in_file`, the results
+    of a run and of the workspace are in a temporary file.
 
     Raises `RevisionError`.
     """
@@ -39,17 +45,17 @@ def describe_shown(
             return explained
         result = explained.result
         return {"kind": "case", "id": result.evaluation or result.test, **explained.document()}
-    return _show(location, revision)
+    return _show(location, revision, in_file=in_file)
 
 
-def _show(location: Location, revision: str) -> ShownItem:
+def _show(location: Location, revision: str, *, in_file: bool) -> ShownItem:
     text, colon, path = revision.partition(":")
     if text == WORK:
         from evalstore.operations import show_workspace  # plans all cases
 
         if colon:
             return show_workspace.show_workspace_file(location, path)
-        return show_workspace.show_workspace(location)
+        return show_workspace.show_workspace(location, in_file=in_file)
     with open_store(location) as store:
         if colon:
             return show_file(location, store, text, path)
@@ -64,7 +70,7 @@ def _show(location: Location, revision: str) -> ShownItem:
             item.related |= explanation.document_of_history() if explanation else {}
             item.push = first_push_of(location, kind, id)
             return item
-        return show_item(location, store, kind, id)
+        return show_item(location, store, kind, id, in_file=in_file)
 
 
 def show_to_people(
@@ -82,7 +88,7 @@ def show_to_people(
     if (explained := _explain_case(location, revision, model, prompt)) is not None:
         return explained
     if ":" in revision or revision == WORK:
-        return _show(location, revision)
+        return _show(location, revision, in_file=True)
     with open_store(location) as store:
         kind, id = _resolve(location, store, revision)
         if kind == "session":
@@ -92,7 +98,7 @@ def show_to_people(
             judged = read_session_details(store, id)
             explanation = _explain_session(location, store, id, judged)
             return explanation or read_answer(location, store, id, judged=judged)
-        item = show_item(location, store, kind, id, most)
+        item = show_item(location, store, kind, id, most, in_file=True)
         if kind == "judgement":
             explanation = _explain_session(location, store, item.content["sessions"][0])
             return ExplainedJudgement(item, explanation)

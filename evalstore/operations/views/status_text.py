@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.display import likely_price, money, planned_judgements, plural, safe, short
@@ -48,12 +48,10 @@ def work_text(status: Status, *, brief: bool = False) -> str:
     return f"{answers} and make {most if brief else judgements_text(status)}"
 
 
-def kind_count_text(status: Status, kind: str, items: Sequence[PlanItem]) -> str:
+def kind_count_text(status: Status, kind: str, total: int, by_checks: int) -> str:
     """Return how many items of a kind there are: `28`, or `14 by checks and up to 14 by models`."""
-    total = sum(item.count for item in items)
     if kind != "judge" or not status.may_judge_less:
         return f"{total:,}"
-    by_checks = sum(item.count for item in items if item.evaluator == "checks")
     by_models = f"up to {total - by_checks:,}"
     return f"{by_checks:,} by checks and {by_models} by models" if by_checks else by_models
 
@@ -261,10 +259,36 @@ def skipped_text(skipped: Sequence[object]) -> str:
     return f"{plural(len(skipped), 'pair')} skipped for lack of a capability"
 
 
-def shared_edits(items: Sequence[FileChange] | Sequence[PlanItem]) -> tuple[str, ...]:
+class AllEqual:
+    """Tells whether all entries of a list were edited in the same way beside their reasons."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._edits: tuple[str, ...] | None = ()
+        """None when they differ."""
+
+    def add(self, item: FileChange | PlanItem) -> None:
+        """Add the next entry."""
+        if item.reason in ("new", "removed"):
+            return
+        self._count += 1
+        if self._count == 1:
+            self._edits = item.also
+        elif self._edits != item.also:
+            self._edits = None
+
+    @property
+    def edits(self) -> tuple[str, ...]:
+        """Return what was edited, if it is the same for all of several entries."""
+        return self._edits or () if self._count > 1 else ()
+
+
+def shared_edits(items: Iterable[FileChange | PlanItem]) -> tuple[str, ...]:
     """Return what was edited beside the reasons, if it is the same for all of several entries."""
-    edited = [item.also for item in items if item.reason not in ("new", "removed")]
-    return edited[0] if len(edited) > 1 and len(set(edited)) == 1 else ()
+    shared = AllEqual()
+    for item in items:
+        shared.add(item)
+    return shared.edits
 
 
 def shared_text(shared: tuple[str, ...]) -> str:

@@ -94,7 +94,9 @@ def plan_lines(
         items = [item for item in status.items if item.kind == kind]
         if items:
             yield BLANK
-            count = kind_count_text(status, kind, items)
+            by_checks = sum(item.count for item in items if item.evaluator == "checks")
+            total = sum(item.count for item in items)
+            count = kind_count_text(status, kind, total, by_checks)
             yield from _kind_lines(f"{title} ({count})", items, status.prompts, width, list_key)
     yield from _removed_lines(request, status)
     if any(result.verdict for result in request.before):
