@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.operations.edited_files import find_replaced_prompts
 from evalstore.operations.planned_rows import PlannedRows, planned_rows
 from evalstore.operations.row_ids import lacks_row_id
 from evalstore.operations.status_report import FileChange
@@ -80,6 +81,8 @@ def find_file_changes(
             was, here = old_files[before[old]], by_file.get(path, [])
             now = project.reading.files[path]
             change = _change(path, was, now, here, rows[path], was_run)
+            if change:
+                change = replace(change, prompts=_edited_prompts(project, was, now))
         if change and change.gone and change.new and lacks_row_id(project.workspace, path):
             change = replace(change, may_be_edited_rows=True)
         if path != old:
@@ -97,6 +100,17 @@ def find_file_changes(
             if change.file in by_file or change.new or change.asked or change.judged
         ]
     return sorted(changes, key=lambda change: (change.file, change.code))
+
+
+def _edited_prompts(project: Project, was: CaseFile, now: CaseFile) -> tuple[str, ...]:
+    """Return the names of the system prompts that were edited, if the test file was not."""
+    replaced, is_all = find_replaced_prompts(was, now)
+    name = project.name_of_version
+    names = {
+        None if name("prompt", former) else name("prompt", id)  # a named one was exchanged
+        for _, former, id in replaced
+    }
+    return tuple(sorted(filter(None, names))) if is_all and None not in names else ()
 
 
 def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:

@@ -234,6 +234,29 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
     drive(scenario, size=(80, 24))
 
 
+def test_an_edited_system_prompt_is_named_and_not_its_test_file(workspace: Path) -> None:
+    weather, brief = workspace / "tests/weather.md", workspace / "prompts/brief.md"
+    tree(workspace, {"prompts/brief.md": "Be brief.\n"})
+    edit(weather, "tags:", "systemPrompts: [brief]\ntags:")
+    main(["run", "--quiet"])
+    brief.write_text("Be short.\n")
+    (workspace / "tests/new.md").write_text(NEW)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        line = " edited      system prompt brief; 1 test file: tests/new.md "
+        assert screen(pilot).splitlines()[4].startswith(line)
+        await press(pilot, "home")
+        details = pilot.app.screen.query_one("#details", TextView).text
+        assert "edited since the last run\n  system prompt brief\n  tests/new.md" in details
+        await asyncio.to_thread(main, ["run", "--quiet"])
+        brief.write_text("Be brief.\n")
+        await show_changes(pilot)
+        line = " edited      system prompt brief (reverted) "
+        assert screen(pilot).splitlines()[4].startswith(line)
+
+    drive(scenario, size=(200, 60))
+
+
 def test_it_follows_the_store(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         (workspace / "tests/new.md").write_text(NEW)

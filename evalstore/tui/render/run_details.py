@@ -18,7 +18,7 @@ from evalstore.operations.views.styled_text import (
     text_lines,
 )
 from evalstore.operations.views.verdict_order import verdict_counts
-from evalstore.tui.render.dashboard import rate_series
+from evalstore.tui.render.dashboard import edited_files, edited_prompts, rate_series
 from evalstore.tui.render.plot import series_line
 from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import when
@@ -40,7 +40,7 @@ STAR = "*"
 """The sign of a change in points that does not show all that differs."""
 _NAMED = "the previous run of all cases,"
 _LISTED = 20
-"""Test files that were edited, of which more are only counted."""
+"""What was edited, of which more are only counted."""
 
 
 def workspace_lines(
@@ -66,10 +66,11 @@ def workspace_lines(
     if changes:
         yield BLANK
         yield heading("edited since the last run")
-        for change in changes[:_LISTED]:
-            yield from text_lines(change.file, indent=2)
-        if len(changes) > _LISTED:
-            yield from text_lines(f"… {len(changes) - _LISTED:,} more", "faint", 2)
+        edited = [*edited_prompts(changes), *edited_files(changes)]
+        for text in edited[:_LISTED]:
+            yield from text_lines(text, indent=2)
+        if len(edited) > _LISTED:
+            yield from text_lines(f"… {len(edited) - _LISTED:,} more", "faint", 2)
 
 
 def _broken_lines(
