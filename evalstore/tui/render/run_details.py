@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural, safe, short
+from evalstore.operations.cost_text import SIMULATED
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.run_text import run_counts_text
@@ -44,9 +45,12 @@ _LISTED = 20
 
 
 def workspace_lines(
-    dashboard: Dashboard | None, with_keys: Callable[[str], str]
+    dashboard: Dashboard | None, runs: Sequence[RunLine], with_keys: Callable[[str], str]
 ) -> Iterator[StyledLine]:
-    """Yield what the figures above the list have no room for: what broke, and what was edited."""
+    """Yield what the figures above the list have no room for: what broke, and what was edited.
+
+    If `runs` are of scripted models, also that their costs are simulated.
+    """
     yield heading("the workspace")
     if dashboard and dashboard.problem:
         yield from text_lines(problem_text(dashboard.problem), "error")
@@ -56,6 +60,8 @@ def workspace_lines(
         yield from text_lines(
             with_keys("{history.status} shows what a run would do, why, and its cost."), "faint"
         )
+    if any(run.is_simulated for run in runs):
+        yield from text_lines(f"{SIMULATED}.", "faint")
     if dashboard is None:
         return
     if dashboard.verdicts:
