@@ -133,9 +133,8 @@ def likely_price(
     """Return the estimated cost as text; `guess` is the assumed tokens of an answer.
 
     With `at_most`, some of the calls may not be necessary. With `brief`, the guess is left out.
-    With `is_simulated`, it says that nobody is paid, unless it is `brief`.
+    With `is_simulated`, it says that nobody is paid.
     """
-    is_simulated = is_simulated and not brief
     if usd is None:
         return money(None) if brief else "at an unknown price"
     if not usd or guess is not None or not at_most:

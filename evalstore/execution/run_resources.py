@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.execution.work_sharing import Item, WorkSharing, lease_key_of
 from evalstore.planning.plan import PlannedAsk
+from evalstore.providers.scripted import ScriptedProvider
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -38,6 +39,14 @@ class RunEndpoints:
     def all(self) -> tuple[Endpoint, ...]:
         """Return all endpoints; several may share a provider or an account."""
         return (*self.candidates.values(), *self.judges.values())
+
+    def find_given_entries(self) -> dict[str, frozenset[int]]:
+        """Return the numbers of the entries that each scripted model has given, by display id."""
+        return {
+            end.model.id: end.provider.used
+            for end in self.all()
+            if isinstance(end.provider, ScriptedProvider)
+        }
 
     def account_of(self, item: Item) -> str:
         """Return the name of the account that an item's calls are counted for."""

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from evalstore.reports.group_totals import ResultGroup
     from evalstore.values import Json
 
+SIMULATED = "costs of scripted models are simulated: they call nobody"
+
 
 def spending_text(spending: Json) -> str:
     """Return the cost of the calls of one model."""

@@ -54,7 +54,8 @@ class EditedFile:
 
     def __init__(self, path: str, was: CaseFile, now: CaseFile) -> None:
         """Compare the cases of both."""
-        self._path, self._was, self._now = path, was, now
+        self._path = path
+        self.was, self.now = was, now
         self._bits = bytearray(len(now.cases))
         self._gone = self._compare()
         self._first: PlanItem | None = None
@@ -74,7 +75,7 @@ class EditedFile:
         known, evaluations, kept = DigestSet(), DigestSet(), DigestSet()
         names: list[array[int]] = [array("Q"), array("Q")]
         has_several = False
-        for case in self._was.cases:
+        for case in self.was.cases:
             known.add(digest_of_value(_shown(case)))
             evaluations.add(digest_of_value((case.tests, case.evaluation)))
             names[0].append(digest_of_value(case.key))
@@ -82,7 +83,7 @@ class EditedFile:
             has_several = has_several or len(case.tests) > 1
         shown: list[Case] = []
         """Those that are compared with cases of several conversations."""
-        for number, case in enumerate(self._now.cases):
+        for number, case in enumerate(self.now.cases):
             kept.add(digest_of_value(case.key))
             kept.add(digest_of_value(case.row))
             if digest_of_value(_shown(case)) not in known:
@@ -90,8 +91,8 @@ class EditedFile:
                 shown += [case] if has_several else []
             elif digest_of_value((case.tests, case.evaluation)) not in evaluations:
                 self._bits[number] = _REJUDGED
-        if fewer := _only_fewer(shown, self._was) if shown else set():
-            for number, case in enumerate(self._now.cases):
+        if fewer := _only_fewer(shown, self.was) if shown else set():
+            for number, case in enumerate(self.now.cases):
                 if self._bits[number] == _SHOWN and case.key in fewer:
                     is_judged = digest_of_value((case.tests, case.evaluation)) in evaluations
                     self._bits[number] = 0 if is_judged else _REJUDGED
@@ -99,7 +100,7 @@ class EditedFile:
 
     @cached_property
     def _old(self) -> RowIndex:
-        return RowIndex(self._was)
+        return RowIndex(self.was)
 
     def add(self, rows: PlannedRows, items: FileItems) -> None:
         """Add rows and items of the plan; all of a case must be added at once."""
@@ -182,7 +183,7 @@ class EditedFile:
         bits = self._bits
         return all(
             was_run(self._path, case)
-            for number, case in enumerate(self._now.cases)
+            for number, case in enumerate(self.now.cases)
             if bits[number] & _EDITED and not bits[number] & _UNSETTLED
         )
 

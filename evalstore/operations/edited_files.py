@@ -154,8 +154,8 @@ def _find_prompts(store: Store, edits: Collection[_Edits]) -> None:
             if is_tree(before) or is_tree(after):
                 each.edited.append(path)
                 continue
-            replaced = _find_replaced(before, after)
-            if not replaced or _without_prompts(before) != _without_prompts(after):
+            replaced, is_all = find_replaced_prompts(before, after)
+            if not is_all:
                 each.edited.append(path)
             for number, former, id in replaced:
                 each.prompts.setdefault(id, _Replaced(former, number, [])).files.append(path)
@@ -189,6 +189,18 @@ def find_file_edits(
         for version in (id, replaced.former)
     )
     return [tuple(each.describe(names)) for each in listed]
+
+
+def find_replaced_prompts(
+    before: CaseFile, after: CaseFile
+) -> tuple[set[tuple[int, str, str]], bool]:
+    """Return the system prompts that were replaced, and whether the file differs in nothing else.
+
+    Of each its number, its former and its new id.
+    """
+    replaced = _find_replaced(before, after)
+    is_all = bool(replaced) and _without_prompts(before) == _without_prompts(after)
+    return replaced, is_all
 
 
 def _find_replaced(before: CaseFile, after: CaseFile) -> set[tuple[int, str, str]]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.operations.edited_file import EditedFile, FileItems
+from evalstore.operations.edited_files import find_replaced_prompts
 from evalstore.operations.planned_rows import plan_rows
 from evalstore.operations.row_ids import lacks_row_id
 from evalstore.operations.status_report import FileChange
@@ -90,7 +91,9 @@ class FileChanges:
         for path, old in self._pairs.items():
             change = None
             if path in self._edited:
-                change = self._edited[path].describe(self._was_run)
+                edited = self._edited[path]
+                names = _edited_prompts(self._project, edited.was, edited.now)
+                change = replace(edited.describe(self._was_run), prompts=names)
             workspace = self._project.workspace
             if change and change.gone and change.new and lacks_row_id(workspace, path):
                 change = replace(change, may_be_edited_rows=True)
@@ -108,6 +111,17 @@ class FileChanges:
                 if change.file in self._busy or change.new or change.asked or change.judged
             ]
         return sorted(changes, key=lambda change: (change.file, change.code))
+
+
+def _edited_prompts(project: Project, was: CaseFile, now: CaseFile) -> tuple[str, ...]:
+    """Return the names of the system prompts that were edited, if the test file was not."""
+    replaced, is_all = find_replaced_prompts(was, now)
+    name = project.name_of_version
+    names = {
+        None if name("prompt", former) else name("prompt", id)  # a named one was exchanged
+        for _, former, id in replaced
+    }
+    return tuple(sorted(filter(None, names))) if is_all and None not in names else ()
 
 
 def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:

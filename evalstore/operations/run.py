@@ -168,7 +168,9 @@ def run(
             save_settled(recorder, extent, outcome)
         if sums and not shared:
             sums.save()
-        note_scripts(project, selection, {model for model, _ in outcome.spending})
+        # Of a shared run it is not known here which entries the other runners were given.
+        given = {} if shared else outcome.script_entries
+        note_scripts(project, selection, {id: given.get(id) for id, _ in outcome.spending})
         report = _make_report(location, project, scope, finished, recorded)
         _compare(project, report, recorded, options, baseline)
         decide(project, report, options)

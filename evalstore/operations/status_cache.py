@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [19, __version__]
+_FORMAT = [20, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -85,7 +85,10 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         if memory["digest"] != digest.hexdigest():
             return None
         content = memory["status"]
-        changes = [FileChange(**_with_also(each)) for each in content.pop("changes")]
+        changes = [
+            FileChange(**_with_also(each) | {"prompts": tuple(each["prompts"])})
+            for each in content.pop("changes")
+        ]
         reasons = [OtherReason(**_with_also(each)) for each in content.pop("other_reasons")]
         skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
         edits = [Difference(**edit) for edit in content.pop("edits")]

@@ -59,6 +59,13 @@ class FileChange:
     """The number of asked cases that are shown with further system prompts, and only asked so."""
     reverted: bool = True
     """Whether these cases all were like this in earlier runs, and not only like other cases."""
+    prompts: tuple[str, ...] = ()
+    """The names of the system prompts that were edited, and not the test file."""
+
+    @property
+    def is_reverted(self) -> bool:
+        """Return whether all that was edited is as in earlier runs, so that nothing is to do."""
+        return self.code == "= " and self.reverted and bool(self.settled)
 
     @property
     def letters(self) -> str:

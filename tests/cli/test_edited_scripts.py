@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from evalstore.operations.scripted_answers import _name
 from tests.builders import tree
-from tests.cli.conftest import JUDGE, ONE, Evalstore
+from tests.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
 from tests.cli.test_explained_cases import section
 
 WARM = ONE.replace("answer: Cold.", "answer: Warm!")
-EDITED = "warning: 1 entry of 'responses' of 'scripted/one' has changed since it answered"
+EDITED = "warning: entry 'Oslo' of 'scripted/one' has changed; 'extraIdentifier: v2' asks again\n"
+BARI = ONE.replace("responses:\n", "responses:\n  - {when: Bari, answer: Sunny.}\n")
+"""A model with an entry that no question of the workspace meets."""
 
 
 @pytest.mark.parametrize("command", ["status", "run"])
@@ -20,7 +24,6 @@ def test_edited_entries_are_warned_of(workspace: Path, evalstore: Evalstore, com
     assert evalstore(command).stderr.count("warning") == 0
     tree(workspace, {"models/one.yaml": WARM})
     assert evalstore("-q", command).stderr.count(EDITED) == 1
-    assert "extraIdentifier: v2" in evalstore(command).stderr
     tree(workspace, {"models/one.yaml": ONE})
     assert evalstore(command).stderr.count("warning") == 0
 
@@ -28,7 +31,51 @@ def test_edited_entries_are_warned_of(workspace: Path, evalstore: Evalstore, com
 def test_edited_entries_of_a_judge_are_warned_of(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run", "-q")
     tree(workspace, {"models/judge.yaml": JUDGE.replace("It is cold", "Cold it is")})
-    assert "1 entry of 'responses' of 'scripted/judge'" in evalstore("status").stderr
+    assert "entry 'must be warm.*Cold' of 'scripted/judge' has" in evalstore("status").stderr
+
+
+@pytest.mark.parametrize("left", [ONE, BARI.replace("Sunny", "Wet")])
+def test_an_entry_that_never_answered_may_change(
+    workspace: Path, evalstore: Evalstore, left: str
+) -> None:
+    tree(workspace, {"models/one.yaml": BARI})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": left})
+    for command in ("status", "run"):
+        assert "warning" not in evalstore(command).stderr
+
+
+def test_an_entry_that_answered_only_later_is_warned_of(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"models/one.yaml": BARI})
+    evalstore("run", "-q")
+    cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
+    tree(workspace, {"tests/weather.md": cities})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": ONE})
+    assert "entry 'Bari' of 'scripted/one' has changed;" in evalstore("status").stderr
+
+
+def test_edited_entries_are_named_as_far_as_there_is_room(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM.replace("answer: Warm.", "answer: Mild.")})
+    printed = evalstore("status").stderr
+    assert "entries 'Oslo' and without 'when' of 'scripted/one' have changed;" in printed
+    conditions = ["a" * 40, "b", "c\nd", "e"]
+    assert _name(conditions) == f"entries '{'a' * 29}…', 'b' and 2 more"
+    assert _name(conditions[1:]) == "entries 'b', 'c d' and 'e'"
+
+
+def test_entries_noted_by_an_older_version_are_not_known(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    noted = workspace / ".evalstore/scripts.json"
+    noted.write_text(json.dumps({version: ["0" * 32] for version in json.loads(noted.read_text())}))
+    assert evalstore("status").stderr == ""
 
 
 def test_entries_that_are_added_are_no_edit(workspace: Path, evalstore: Evalstore) -> None:

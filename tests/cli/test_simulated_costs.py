@@ -67,4 +67,5 @@ def test_a_cost_is_simulated_only_if_all_of_it_is() -> None:
     )
     assert cost_text(0.0, []) == "$0"
     assert likely_price(0.06, None, is_simulated=True) == "about $0.0600 simulated"
+    assert likely_price(0.06, 40, brief=True, is_simulated=True) == "about $0.0600 simulated"
     assert likely_price(0.0, None, is_simulated=True) == "about $0"

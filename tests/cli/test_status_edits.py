@@ -116,6 +116,57 @@ def test_a_reverted_test_says_what_the_revert_fixes(workspace: Path, evalstore: 
     assert found[1] == "2 results fixed, 1 still fails"
 
 
+@pytest.fixture
+def brief(workspace: Path, evalstore: Evalstore) -> Path:
+    """A workspace with a system prompt that two runs have seen: now the second version."""
+    prompted = WEATHER.replace("tags:", "systemPrompts: [brief]\ntags:")
+    tree(workspace, {"prompts/brief.md": "Be brief.\n", "tests/weather.md": prompted})
+    evalstore("run", "-q")
+    tree(workspace, {"prompts/brief.md": "Be short.\n"})
+    evalstore("run", "-q")
+    return workspace
+
+
+def test_an_edited_system_prompt_is_named_in_place_of_its_test_file(
+    brief: Path, evalstore: Evalstore
+) -> None:
+    tree(brief, {"prompts/brief.md": "Be very brief.\n"})
+    assert "2 cases asked again: system prompt brief changed: " in evalstore("status").stdout
+    tree(brief, {"prompts/brief.md": "Be brief.\n"})
+    line = "    =   tests/weather.md  system prompt brief reverted to a stored version (1 "
+    for _ in range(2):  # the second one is read from the cache
+        assert line in evalstore("status").stdout
+    cities = (brief / "tests/weather.md").read_text().replace("[Oslo, Rome]", "[Rome]")
+    tree(brief, {"tests/weather.md": cities})
+    assert "tests/weather.md  1 case removed, 1 reverted to" in evalstore("status").stdout
+
+
+def test_a_system_prompt_that_is_as_in_another_test_is_edited(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    prompted = WEATHER.replace("tags:", "systemPrompts: [brief]\ntags:")
+    other = prompted.replace("brief", "polite")
+    tests = {"tests/weather.md": prompted, "tests/sky.md": other}
+    tree(workspace, {**tests, "prompts/brief.md": "Be brief.\n", "prompts/polite.md": "Please.\n"})
+    evalstore("run", "-q")
+    tree(workspace, {"prompts/brief.md": "Please.\n"})
+    line = "tests/weather.md  system prompt brief edited: answered and judged already"
+    assert line in evalstore("status").stdout
+
+
+def test_another_system_prompt_is_an_edit_of_the_test_file(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    prompted = WEATHER.replace("tags:", "systemPrompts: [brief]\ntags:")
+    two = {"prompts/brief.md": "Be brief.\n", "prompts/polite.md": "Please.\n"}
+    tree(workspace, {"tests/weather.md": prompted, **two})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": prompted.replace("brief", "polite")})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": prompted})
+    assert "    =   tests/weather.md  reverted to a stored" in evalstore("status").stdout
+
+
 def test_what_a_revert_changes_is_counted_in_results_everywhere(
     workspace: Path, evalstore: Evalstore
 ) -> None:

@@ -60,7 +60,7 @@ def test_its_figures_are_those_of_the_commands(workspace: Path) -> None:
     assert (dashboard.status.ask, dashboard.status.judge) == (2, 2)
     assert pending_text(dashboard.status).startswith("ask for 2 answers and make 2 judgements, ")
     brief = pending_text(dashboard.status, brief=True)
-    assert brief.startswith("2 to ask, 2 to judge, up to $")
+    assert brief.startswith("2 to ask, 2 to judge, about $")
     main(["run", "--quiet"])
     after = read_dashboard(Location(workspace)).status
     assert after
@@ -213,7 +213,7 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
         assert lines[1] == " passing now 50.0% of 6  95% interval 10.3 to 89.7%"
-        assert lines[2].startswith(" pending     ask for 2 answers and make 2 judgements, up to $")
+        assert lines[2].startswith(" pending     ask for 2 answers and make 2 judgements, about $")
         assert lines[3].startswith(" broke last  tests/weather.md [city=Oslo] scripted/two (")
         trend = " trend       50.0% ▅▃▅ 50.0%  (0% to 100%)  2 runs of all cases and now"
         assert lines[4] == trend
@@ -232,6 +232,29 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
         await resized(pilot, 19, 5)
 
     drive(scenario, size=(80, 24))
+
+
+def test_an_edited_system_prompt_is_named_and_not_its_test_file(workspace: Path) -> None:
+    weather, brief = workspace / "tests/weather.md", workspace / "prompts/brief.md"
+    tree(workspace, {"prompts/brief.md": "Be brief.\n"})
+    edit(weather, "tags:", "systemPrompts: [brief]\ntags:")
+    main(["run", "--quiet"])
+    brief.write_text("Be short.\n")
+    (workspace / "tests/new.md").write_text(NEW)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        line = " edited      system prompt brief; 1 test file: tests/new.md "
+        assert screen(pilot).splitlines()[4].startswith(line)
+        await press(pilot, "home")
+        details = pilot.app.screen.query_one("#details", TextView).text
+        assert "edited since the last run\nsystem prompt brief\ntests/new.md" in details
+        await asyncio.to_thread(main, ["run", "--quiet"])
+        brief.write_text("Be brief.\n")
+        await show_changes(pilot)
+        line = " edited      system prompt brief (reverted) "
+        assert screen(pilot).splitlines()[4].startswith(line)
+
+    drive(scenario, size=(200, 60))
 
 
 def test_it_follows_the_store(workspace: Path) -> None:

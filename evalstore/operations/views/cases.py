@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.display import cost_text
+from evalstore.display import cost_text, is_simulated
 from evalstore.operations.cost_text import shared_cost_text
 from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.prompt_names import label_prompts
@@ -88,6 +88,8 @@ class RunLine:
     """Who pushed it; None for a run of this machine."""
     edits: tuple[str, ...] = ()
     """What was edited since the runs before it, as `log` says it; only of the newest runs."""
+    is_simulated: bool = False
+    """Whether it has a cost, and all of it is of scripted models."""
 
     @property
     def note(self) -> str:
@@ -195,6 +197,7 @@ def _line(run: Run, push: FirstPush | None, edits: tuple[str, ...]) -> RunLine:
         author=run.author or "",
         push=push,
         edits=edits,
+        is_simulated=is_simulated(run.spending),
     )
 
 

@@ -310,7 +310,10 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
         return reason_text(change, shared)
     settled = settled_text(change)
     if code == "=" and change.settled and not change.gone:
-        return settled
+        if not change.prompts:
+            return settled
+        edited = "" if change.reverted else " edited:"
+        return f"{prompts_text(change.prompts)}{edited} {settled}"
     is_again = not change.reason.startswith(_NEW_CANDIDATE)
     counts = (
         (change.new, "new"),
@@ -326,6 +329,11 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
         listed.append(f"{change.settled:,} {settled}" if listed else settled)
     parts = ", ".join(listed)
     return ": ".join(part for part in (parts, reason_text(change, shared)) if part)
+
+
+def prompts_text(names: Sequence[str]) -> str:
+    """Return `system prompt brief`, or `system prompts brief, polite`."""
+    return f"system prompt{'s' * (len(names) > 1)} {', '.join(names)}"
 
 
 def settled_text(change: FileChange) -> str:

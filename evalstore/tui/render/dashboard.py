@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, columns_of, interval_bar, percent, plural, safe
-from evalstore.operations.views.status_text import pending_text, remote_texts
+from evalstore.operations.views.status_text import pending_text, prompts_text, remote_texts
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.render.plot import Series, beside, series_line, series_lines
 from evalstore.tui.render.reading import READING, problem_text
 from evalstore.tui.render.verdicts import when
 
 if TYPE_CHECKING:
-    from evalstore.operations.status_report import Status
+    from evalstore.operations.status_report import FileChange, Status
     from evalstore.operations.views.cases import RunLine
     from evalstore.operations.views.dashboard import BrokenCase, Dashboard
     from evalstore.reports.statistics import Rate
@@ -145,18 +146,37 @@ def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
     has_work = status.is_any or bool(status.untrusted or status.labels)
     long, brief = pending_text(status), pending_text(status, brief=True)
     remotes = remote_texts(status, brief=True)
-    texts = ("; ".join([long, *remotes]), "; ".join([brief, *remotes]), long)
-    text = next((text for text in texts if columns_of(text) <= room), brief)
+    unmarked = pending_text(replace(status, is_simulated=False), brief=True)
+    texts = ("; ".join([long, *remotes]), "; ".join([brief, *remotes]), long, brief)
+    text = next((text for text in texts if columns_of(text) <= room), unmarked)
     return (StyledSpan(clip(text, room), "pending" if has_work else ""),)
 
 
 def _edited_spans(status: Status, room: int) -> tuple[StyledSpan, ...]:
     if not (status.changes or status.edits):
         return (StyledSpan("no test file since the last run" if status.last_run else ""),)
-    names = ", ".join(change.file for change in status.changes)
-    files = [f"{plural(len(status.changes), 'test file')}: {names}"] if names else []
-    text = "; ".join([*files, *map(str, status.edits)])
+    files = edited_files(status.changes)
+    names = [f"{plural(len(files), 'test file')}: {', '.join(files)}"] if files else []
+    text = "; ".join([*edited_prompts(status.changes), *names, *map(str, status.edits)])
     return (StyledSpan(clip(text, room)),)
+
+
+def edited_prompts(changes: Sequence[FileChange]) -> Iterator[str]:
+    """Yield the system prompts that were edited, in a line: `system prompt brief`.
+
+    Those that are as in earlier runs again are `system prompt brief (reverted)`.
+    """
+    names = {name for change in changes for name in change.prompts}
+    edited = {name for change in changes if not change.is_reverted for name in change.prompts}
+    if edited:
+        yield prompts_text(sorted(edited))
+    if names - edited:
+        yield f"{prompts_text(sorted(names - edited))} (reverted)"
+
+
+def edited_files(changes: Sequence[FileChange]) -> list[str]:
+    """Return the test files that were edited themselves."""
+    return [change.file for change in changes if not change.prompts]
 
 
 def _broken_spans(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from evalstore.display import known_price, money, plural, safe
+from evalstore.display import known_price, money, plural, safe, simulated
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.run_text import (
     changes_line,
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
 
 _REASONS = 12
 """Reasons that are listed; more are only counted."""
+_OF_CHECK = re.compile(r"check \d+ |order of the checks")
+"""Begins the reason of a judgement if a check was edited, and not the instructions."""
+_ONE_VERSION = " (instructions and checks are one version)"
+"""Why a model judges again, too."""
 _WIDTH = 80
 """The least columns in which two long values are shown."""
 _VALUE_INDENT = 10
@@ -131,12 +136,16 @@ def _kind_lines(
     models = Counter[str]()
     reasons = Counter[str]()
     first: dict[str, PlanItem] = {}
+    by_models: set[str] = set()
+    """The reasons for which a model judges."""
     differing: set[str] = set()
     """The reasons whose values are not the same in all items."""
     for item in items:
         models[item.evaluator or item.model if item.kind == "judge" else item.model] += item.count
         reason = reason_text(item)
         reasons[reason] += item.count
+        if item.kind == "judge" and item.evaluator != "checks":
+            by_models.add(reason)
         example = first.setdefault(reason, item)
         if (item.was, item.now) != (example.was, example.now):
             differing.add(reason)
@@ -145,7 +154,11 @@ def _kind_lines(
     yield StyledLine((StyledSpan(f"{title}  ", "heading"), StyledSpan(f"{by}{names}")))
     for reason, count in reasons.most_common(_REASONS):
         number = f"{count:>5,}x  "
-        for line in text_lines(f"{number}{reason}", indent=2):
+        remark = ""
+        if reason in by_models and _OF_CHECK.match(reason):
+            remark = _ONE_VERSION
+            by_models.clear()  # it is said once
+        for line in text_lines(f"{number}{reason}{remark}", indent=2):
             yield line._replace(hang=len(number))
         item = first[reason]
         values = list(reason_value_lines(item, width=max(_WIDTH, width), indent=_VALUE_INDENT))
@@ -229,6 +242,8 @@ def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
     failed = runner.done["failed"]
     calls = f", {SIGNS['error']} {plural(failed, 'call')} failed"
     usd = known_price(runner.usd, not runner.is_priced, brief=True)
+    if runner.usd and runner.preview.status.is_simulated:
+        usd = simulated(usd)
     yield StyledLine(
         (
             StyledSpan(f"{usd} so far, {_minutes(runner.seconds)}"),

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural, safe, short
+from evalstore.operations.cost_text import SIMULATED
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.run_text import run_counts_text
@@ -18,7 +19,7 @@ from evalstore.operations.views.styled_text import (
     text_lines,
 )
 from evalstore.operations.views.verdict_order import verdict_counts
-from evalstore.tui.render.dashboard import rate_series
+from evalstore.tui.render.dashboard import edited_files, edited_prompts, rate_series
 from evalstore.tui.render.plot import series_line
 from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import when
@@ -40,13 +41,16 @@ STAR = "*"
 """The sign of a change in points that does not show all that differs."""
 _NAMED = "the previous run of all cases,"
 _LISTED = 20
-"""Test files that were edited, of which more are only counted."""
+"""What was edited, of which more are only counted."""
 
 
 def workspace_lines(
-    dashboard: Dashboard | None, with_keys: Callable[[str], str]
+    dashboard: Dashboard | None, runs: Sequence[RunLine], with_keys: Callable[[str], str]
 ) -> Iterator[StyledLine]:
-    """Yield what the figures above the list have no room for: what broke, and what was edited."""
+    """Yield what the figures above the list have no room for: what broke, and what was edited.
+
+    If `runs` are of scripted models, also that their costs are simulated.
+    """
     yield heading("the workspace")
     if dashboard and dashboard.problem:
         yield from text_lines(problem_text(dashboard.problem), "error")
@@ -56,6 +60,8 @@ def workspace_lines(
         yield from text_lines(
             with_keys("{history.status} shows what a run would do, why, and its cost."), "faint"
         )
+    if any(run.is_simulated for run in runs):
+        yield from text_lines(f"{SIMULATED}.", "faint")
     if dashboard is None:
         return
     if dashboard.verdicts:
@@ -66,10 +72,11 @@ def workspace_lines(
     if changes:
         yield BLANK
         yield heading("edited since the last run")
-        for change in changes[:_LISTED]:
-            yield from text_lines(change.file, indent=2)
-        if len(changes) > _LISTED:
-            yield from text_lines(f"… {len(changes) - _LISTED:,} more", "faint", 2)
+        edited = [*edited_prompts(changes), *edited_files(changes)]
+        for text in edited[:_LISTED]:
+            yield from text_lines(text, indent=2)
+        if len(edited) > _LISTED:
+            yield from text_lines(f"… {len(edited) - _LISTED:,} more", "faint", 2)
 
 
 def _broken_lines(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import interval_bar, money, percent, plural, widest
 from evalstore.operations.cost_text import (
+    SIMULATED,
     answers_cost,
     answers_cost_per_100,
     judging_cost,
@@ -169,9 +170,10 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
     share = (
         f" ({answers_cost_per_100(group, currency)} per 100 sessions)" if group.answering else ""
     )
+    marked = f"; {SIMULATED}" if stats.is_simulated and group.cost else ""
     yield from text_lines(
         f"answers {answers_cost(group, currency)}{share}, "
-        f"judging {judging_cost(group, currency)}{unpriced}, when they were made"
+        f"judging {judging_cost(group, currency)}{unpriced}, when they were made{marked}"
     )
     if group.attempted:
         yield from text_lines(

@@ -253,7 +253,7 @@ class RunsPage(ActionsPage):
     def _describe_workspace(self) -> list[StyledLine]:
         state = self.dashboard.state
         if self._runs or (state and state.problem):
-            return list(workspace_lines(state, self.with_keys))
+            return list(workspace_lines(state, self._runs, self.with_keys))
         return [heading("the workspace"), *text_lines(self.with_keys(_NEVER))]
 
     def _describe(self, number: int) -> Iterator[StyledLine]:

@@ -138,7 +138,7 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
             self._models = _short_names(status)
             summary = _summary(status)
             reused = f"{status.reuse:,} reused" if status.reuse else ""
-            self.set_title("pending work", summary, self._file, reused)
+            self.set_title("pending work", summary, self._file, (reused, ""))
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
         grid = self.query_one(Grid)
         grid.display = bool(self._lines)

@@ -254,13 +254,13 @@ def test_a_label_that_counted_and_was_removed_is_shown_beside_its_verdict(
         await press(pilot, "down", "u")
         assert words(pilot) == ["pass", "pass"]
         text = screen(pilot)
-        assert re.search(r"by Ada \(a person\)  \(label removed in the workspace", text)
+        assert re.search(r"– label removed  by Ada  \(label removed in the workspace", text)
         await press(pilot, "enter")
         text = screen(pilot)
         assert "(label removed in the workspace; here it counts)" in text
         assert "✓ pass  by Ada (a person)  just now" in text
 
-    drive(after_the_run, revision="@", size=(120, 30))
+    drive(after_the_run, revision="@", size=(120, 40))
 
 
 def test_what_nothing_else_has_judged_is_pending_when_the_label_is_taken_back(

@@ -120,7 +120,7 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "G", "l", "R")
         text = screen(pilot)
-        assert "A run would ask for 2 answers and make 2 judgements (2 candidates), up to $" in text
+        assert "A run would ask for 2 answers and make 2 judgements (2 candidates), about $" in text
         assert "Would ask (2)  scripted/one 1, scripted/two 1" in text
         assert "Would judge (2)  by scripted/judge 2" in text
         assert "2x  new" in text

@@ -68,7 +68,8 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
             "scripted/one\n"
             "33.3% of 3 (95% interval 6.1 to 79.2%)\n"
             "2 test files, 3 cases, 3 sessions, 3 judgements\n"
-            "answers $0.0900 ($3.00 per 100 sessions), judging $0, when they were made\n"
+            "answers $0.0900 ($3.00 per 100 sessions), judging $0, when they were made; "
+            "costs of scripted models are simulated: they call nobody\n"
             "\n"
             "no trend: no earlier run of all cases has this group"
         )
