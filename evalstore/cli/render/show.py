@@ -13,7 +13,7 @@ from evalstore import deserialize
 from evalstore.cli import output
 from evalstore.cli.render.history import print_log
 from evalstore.cli.render.lines import print_block
-from evalstore.cli.render.table import BESIDE_PLACE, shorten_places
+from evalstore.cli.render.table import BESIDE_PLACE, ids_that_fit, shorten_places
 from evalstore.clock import iso
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.log import Log, LogEntry
@@ -100,13 +100,15 @@ def _print_results(item: ShownItem) -> None:
     beside += max(4 * bool(mark) + len(mark) for mark in marks)
     places = shorten_places(places, beside)
     widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
+    before = sum(widths) + 2 * len(widths)
     rows = zip(shown, words, places, models, older, marks, strict=True)
     for result, word, place, model, run, mark in rows:
+        behind = len(run) + 2 * bool(run) + len(mark) + 4 * bool(mark)
         _columns(
             output.paint(output.pad(word, widths[0]), word),
             output.pad(place, widths[1]),
             output.pad(model, widths[2]),
-            " ".join(map(output.short, result["sessions"])),
+            ids_that_fit(result["sessions"], before + behind),
             output.faint(run) if run else "",
             f"({output.paint(mark)})" if mark else "",
         )

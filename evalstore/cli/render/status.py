@@ -194,8 +194,8 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
     last_reason, shared = None, shared_edits(items)
     for item, place, model in zip(shown, places, models, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""
-        output.line(
-            f"    {output.pad(place, place_width)}  {output.pad(output.safe(model), model_width)}  "
+        _print_wrapped(
+            f"{output.pad(place, place_width)}  {output.pad(output.safe(model), model_width)}  "
             f"{output.safe(reason_text(item, shared))}{count}"
         )
         reason = (reason_text(item), item.was, item.now)
@@ -203,7 +203,7 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
             _print_values(item, 8)
         last_reason = reason
     if shared:
-        output.line(f"    {shared_text(shared)}")
+        _print_wrapped(shared_text(shared))
 
 
 def _cut(items: list[T], most: int) -> list[T]:
