@@ -130,7 +130,7 @@ def likely_price(
     brief: bool = False,
     is_simulated: bool = False,
 ) -> str:
-    """Return the estimated cost as text; `guess` is the tokens of an answer that nobody knows.
+    """Return the estimated cost as text; `guess` is the assumed tokens of an answer.
 
     With `at_most`, some of the calls may not be necessary. With `brief`, the guess is left out.
     With `is_simulated`, it says that nobody is paid, unless it is `brief`.

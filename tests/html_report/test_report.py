@@ -226,20 +226,6 @@ def test_the_workspace_can_be_reported_before_it_is_run(root: Path) -> None:
     assert data_of(text, "block-0")["texts"][0] == "Hi"
 
 
-def test_the_rate_of_a_candidate_that_is_partly_judged_is_marked(root: Path) -> None:
-    test = root / "tests/again.md"
-    test.write_text("# 👤\n\nAgain?\n\n---\n\n~~~checks\n- contains: a\n~~~\n", encoding="utf-8")
-    note = "~ marks a pass rate of a part of the results: fewer are judged than of another."
-    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
-    text = report(root, "@work").read_text(encoding="utf-8")
-    assert f'<p class="note">{note}</p>' in text
-    assert re.search(r'<td class="number">~[\d.]+%</td>', text)
-    assert call(root, "run", "--fail-on", "none") == 0
-    text = report(root, "@work").read_text(encoding="utf-8")
-    assert note not in text
-    assert '<td class="number">~' not in text
-
-
 # --- the file
 
 
