@@ -24,6 +24,7 @@ from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import SideVerdict, describe_pair, summary_lines
 from evalstore.operations.views.run_text import scope_text
 from evalstore.planning.options import is_partial
+from evalstore.reports.group_totals import PARTLY_TEXT, partly_judged
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
@@ -83,7 +84,7 @@ class GroupTable:
     unit: str
     rows: tuple[GroupRow, ...]
     note: str
-    """How many groups are left out; empty if all are shown."""
+    """How many groups are left out, and what a sign means; empty if there is nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +320,7 @@ def _group_table(stats: Stats) -> GroupTable:
     by = stats.by[0]
     groups = sorted(stats.groups, key=_rank) if by in ("tag", "file") else list(stats.groups)
     shown = groups[:MOST_GROUPS]
+    partly = partly_judged(groups)[:MOST_GROUPS]
     per_answer = {id(group): (group.per_100(group.answering) or 0.0) for group in shown}
     highest = max(per_answer.values(), default=0.0)
     slowest = max((group.latency or 0.0 for group in shown), default=0.0)
@@ -330,7 +332,7 @@ def _group_table(stats: Stats) -> GroupTable:
         rows=tuple(
             GroupRow(
                 name=safe(group.name),
-                rate=group.rate.text,
+                rate=group.rate_text(is_partly=is_partly),
                 interval=" to ".join(map(percent, group.interval)) if group.interval else "",
                 chart=interval_chart(group.pass_rate, group.interval),
                 judged=f"{group.rate.judged:,} / {group.results:,}",
@@ -339,12 +341,17 @@ def _group_table(stats: Stats) -> GroupTable:
                 latency="" if group.latency is None else f"{group.latency:.2f} s",
                 latency_bar=share_bar((group.latency or 0.0) / slowest if slowest else 0.0),
             )
-            for group in shown
+            for group, is_partly in zip(shown, partly, strict=True)
         ),
-        note=f"The {MOST_GROUPS} with the lowest pass rates; {rest:,} more are left out."
-        if rest
-        else "",
+        note=" ".join(_table_notes(rest, has_partly=any(partly))),
     )
+
+
+def _table_notes(rest: int, *, has_partly: bool) -> Iterable[str]:
+    if rest:
+        yield f"The {MOST_GROUPS} with the lowest pass rates; {rest:,} more are left out."
+    if has_partly:
+        yield f"{PARTLY_TEXT}."
 
 
 def _rank(group: ResultGroup) -> tuple[float, str]:

@@ -22,6 +22,7 @@ from evalstore.operations.urgent_results import find_urgent_results
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
+from evalstore.planning.path_history import find_later_name
 from evalstore.planning.path_targets import name_file
 from evalstore.results import Result
 from evalstore.runs import restore_run
@@ -226,7 +227,7 @@ def show_file(
     """
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
-    name = find_test_file(location, open_workspace(location), tree, path, run.id)
+    name = find_file_of_run(location, store, run, tree, path)
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)
     cells = read_file_results(store, run, name)
@@ -275,8 +276,7 @@ def find_test_file(
     The path is relative to the workspace, to the current folder or to the folder of the tests.
     Raises `RevisionError` when there is no such file.
     """
-    folder = workspace.settings.paths["tests"]
-    names = [path, name_file(location, workspace, path), f"{folder}/{path}"]
+    names = _possible_names(location, workspace, path)
     name = next((name for name in names if name in files), None)
     if name is None:
         is_now = side == WORKSPACE
@@ -285,6 +285,33 @@ def find_test_file(
             hint=suggest_file(path, files),
         )
     return name
+
+
+def find_file_of_run(
+    location: Location, store: Store, run: Run, files: Collection[str], path: str
+) -> str:
+    """Return the test file of a run that a path names, as `find_test_file` does.
+
+    Raises `RevisionError` when there is no such file; the hint for a former path is the later one.
+    """
+    workspace = open_workspace(location)
+    try:
+        return find_test_file(location, workspace, files, path, run.id)
+    except RevisionError as error:
+        names, folder = (
+            _possible_names(location, workspace, path),
+            workspace.settings.paths["tests"],
+        )
+        later = find_later_name(store, run, names, folder)
+        if later is None:
+            raise
+        raise RevisionError(str(error), hint=f"it was renamed to '{later}'") from None
+
+
+def _possible_names(location: Location, workspace: WorkspaceFolder, path: str) -> list[str]:
+    """Return the paths in the workspace that a path on the command line may mean."""
+    folder = workspace.settings.paths["tests"]
+    return [path, name_file(location, workspace, path), f"{folder}/{path}"]
 
 
 def _evaluator_name(store: Store, id: str) -> str:

@@ -24,7 +24,7 @@ from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.simulated_costs import is_all_scripted
 from evalstore.operations.stats_filter import Filter
 from evalstore.planning.candidate_order import candidate_order
-from evalstore.planning.options import describe_selection, is_partial
+from evalstore.planning.options import describe_selection, is_partial, leaves_out_cases
 from evalstore.reports.group_totals import GroupTotals, ResultGroup
 from evalstore.results import Result
 from evalstore.store.revisions import WORK
@@ -70,6 +70,8 @@ class Stats:
     """Results of questions that were asked again."""
     selection: str = field(default="", metadata={"json_as": lambda text: text or None})
     """The selection of a run that left out cases or candidates; else empty."""
+    leaves_out_cases: bool = False
+    """Whether the run left out cases, and not only candidates."""
     is_simulated: bool = False
     """Whether all models are scripted, so that nobody is paid."""
 
@@ -252,6 +254,7 @@ class StatsCollector:
                 query=chosen.description if chosen else None,
                 currency=self._code,
                 selection=describe_selection(run.selection) if is_partial(run) else "",
+                leaves_out_cases=is_partial(run) and leaves_out_cases(run),
                 total=everything,
                 groups=tuple(
                     sorted(

@@ -132,9 +132,18 @@ _OPTIONS = {
 
 def is_partial(run: Run) -> bool:
     """Return whether a run left out some cases or candidates."""
-    has_all = run.cases is not None and run.cases.selected == run.cases.total
-    complete = (*_ALL_CASES, *_OF_CASES) if has_all else _ALL_CASES
+    complete = (*_ALL_CASES, *_OF_CASES) if _has_all_cases(run) else _ALL_CASES
     return any(name not in complete for name in run.selection)
+
+
+def leaves_out_cases(run: Run) -> bool:
+    """Return whether a run left out some cases; False for one of all cases by some candidates."""
+    complete = (*_ALL_CASES, *_OF_CASES, "models")
+    return not _has_all_cases(run) or any(name not in complete for name in run.selection)
+
+
+def _has_all_cases(run: Run) -> bool:
+    return run.cases is not None and run.cases.selected == run.cases.total
 
 
 def describe_selection(selection: Mapping[str, Json]) -> str:

@@ -144,3 +144,20 @@ def follow_file(
             yield name, nodes.get(root)
         else:
             return
+
+
+def find_later_name(store: Store, run: Run, names: Iterable[str], folder: str) -> str | None:
+    """Return the path in a run of a test file that had one of these paths in an older run.
+
+    The newest older run with one of them decides. None: no recent run has it, or it is gone since.
+    """
+    history = PathHistory(store, folder, run.snapshot, {})
+    former = dict.fromkeys(names)
+    for older in store.find_recent_runs(before=run):
+        history.step(older.snapshot)
+        for name in former:
+            if find_entry({older.snapshot}, name, store.load_nodes):
+                later = history.newest_path(name)
+                is_there = later and find_entry({run.snapshot}, later, store.load_nodes)
+                return later if is_there else None
+    return None

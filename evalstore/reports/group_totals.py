@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _NONE = Counts()
 
+PARTLY_TEXT = "~ marks a pass rate of a part of the results: fewer are judged than of another"
+"""What explains the sign before the rate of a group that is partly judged."""
+
 
 class CallFacts(NamedTuple):
     """The cost and the duration of an answer or a judgement."""
@@ -91,6 +94,10 @@ class ResultGroup:
     def pass_rate(self) -> float | None:
         """Return the share of judged results that passed, 0..1; None when nothing was judged."""
         return self.rate.rate
+
+    def rate_text(self, *, is_partly: bool) -> str:
+        """Return the pass rate, with `~` before it if the group is partly judged."""
+        return f"~{self.rate.text}" if is_partly else self.rate.text
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -162,6 +169,16 @@ def flip_probability(passed: int, attempts: int) -> float:
     Unbiased: the mean over all ways to draw two of them.
     """
     return 2 * passed * (attempts - passed) / (attempts * (attempts - 1))
+
+
+def partly_judged(groups: Sequence[ResultGroup]) -> list[bool]:
+    """Return for each group whether its pass rate is of a part of its results alone.
+
+    Some are not judged, and fewer of them are than of another of these groups: its rate is hardly
+    comparable with that one.
+    """
+    most = max((group.rate.judged for group in groups), default=0)
+    return [0 < group.rate.judged < min(group.results, most) for group in groups]
 
 
 class GroupTotals:

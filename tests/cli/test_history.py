@@ -490,7 +490,8 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
         "    this version: judged once, reuse not counted\n"
     )
     foot = (
-        "\n$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop, scripted/one, <when>\n"
+        "\n$0.0300 simulated, 10 in + 2 out tokens, temperature 0, finish reason stop, "
+        "scripted/one, <when>\n"
         "session <short>, question <short>, test <short>, model <short>, instructions <short>\n"
     )
     page = head.format("fail") + judged + since + talk + messages + foot
@@ -520,7 +521,7 @@ def test_show_a_session_that_no_run_knows(
         store.execute("DELETE FROM runs")
     assert evalstore("show", session).stdout.startswith(
         "session <short>  scripted/one  <when>\n"
-        "\nuser: How is Oslo?\nanswer: Cold.\n\n$0.0300, 10 in"
+        "\nuser: How is Oslo?\nanswer: Cold.\n\n$0.0300 simulated, 10 in"
     )
 
 

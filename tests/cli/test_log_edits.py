@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_an_edit_belongs_to_the_first_run_that_judged_it(
     evalstore("run", "tests/weather.md", "--message", "only these")
     assert edits(evalstore) == ["tests/weather.md changed"]
     line = evalstore("log", "--oneline").stdout.splitlines()[0]
-    assert line.endswith("tests/weather.md changed  only these")
+    assert "  tests/weather.md changed  only these" in line
     evalstore("run")
     assert edits(evalstore) == []
     edit(workspace / "tests/weather.md", "Tell me how is", "How is")
@@ -110,3 +111,23 @@ def test_an_edited_system_prompt_is_named_not_the_tests_that_use_it(
     tree(workspace, edited)
     evalstore("run")
     assert edits(evalstore) == expected
+
+
+def test_author_and_commit_are_cut_before_what_changed(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    author = "Nu with a name that is rather long"
+    configure = (["config", "user.name", author], ["config", "user.email", "nu@example.org"])
+    for argv in (["init", "-q"], *configure, ["add", "."], ["commit", "-qm", "Begin"]):
+        subprocess.run(["git", *argv], check=True)
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "How is", "Tell me how is")
+    evalstore("run")
+    whole = evalstore("log", "--oneline").stdout.splitlines()[0]
+    order = ["  tests/weather.md changed", f"  by {author}", "  git "]
+    assert [part for part in sorted(order, key=whole.index) if part in whole] == order
+    monkeypatch.setenv("COLUMNS", "80")
+    cut = evalstore("log", "--oneline").stdout.splitlines()[0]
+    assert "tests/weather.md changed" in cut
+    assert len(cut) <= 80
+    assert "  git " not in cut

@@ -97,3 +97,41 @@ def test_a_pending_result_has_no_outcome_of_its_own(
     assert history(evalstore, "tests/t.md") == expected
     assert history(evalstore, "@work:tests/t.md::") == expected
     assert documents("show", "tests/t.md")["history"]["pending"] is True
+
+
+def test_attempts_before_an_edit_that_was_undone_count_again(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write()
+    evalstore("run", "-q", "-r", "3")
+    evalstore("run", "-q")
+    expected = (
+        "this version: passed 3 of the last 3, reuse not counted; never flipped "
+        "(newest first: pass, pass, pass)"
+    )
+    assert counts(evalstore) == expected
+    write("20 euros", "30 euros")
+    evalstore("run", "-q")
+    assert counts(evalstore) == "this version: judged once, reuse not counted"
+    write()
+    evalstore("run", "-q")
+    assert counts(evalstore) == expected
+    document = documents("show", "tests/t.md")["history"]
+    assert (document["judged"], document["passed"], document["flips"]) == (3, 3, 0)
+    assert (document["runsSearched"], document["isCut"]) == (4, False)
+
+
+def test_the_search_ends_with_as_many_verdicts_as_are_counted(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write()
+    evalstore("run", "-q", "-r", "2")
+    write("20 euros", "30 euros")
+    evalstore("run", "-q")
+    write()
+    for _ in range(3):
+        evalstore("run", "-q", "--refresh", "-r", "10")
+    document = documents("show", "tests/t.md")["history"]
+    assert document["verdicts"] == ["pass"] * 20
+    assert document["before"] is not None
+    assert document["runsSearched"] <= 5

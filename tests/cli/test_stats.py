@@ -232,3 +232,23 @@ def test_what_has_no_price_is_reported(
     assert shown.stderr == (
         "note: the price of 10 sessions and judgements is unknown; the costs do not include them\n"
     )
+
+
+def test_the_rate_of_a_candidate_that_is_partly_judged_is_marked(
+    two: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-m", "scripted/one")
+    evalstore("run", "-m", "scripted/two", "tests/weather.md::city=Oslo")
+    ran = evalstore("stats", "@work")
+    rates = {line.split()[0]: line.split()[1] for line in ran.stdout.splitlines()[2:]}
+    assert (rates["scripted/one"], rates["scripted/two"]) == ("66.7%", "~100.0%")
+    assert not rates["all"].startswith("~")
+    assert (
+        "note: ~ marks a pass rate of a part of the results: fewer are judged than of another\n"
+        in ran.stderr
+    )
+    evalstore("run")
+    ran = evalstore("stats")
+    assert "~" not in ran.stdout + ran.stderr
+    edit(two / "tests/weather.md", "must be warm", "may be cold")  # as few of both are judged
+    assert "~" not in evalstore("stats", "@work").stdout

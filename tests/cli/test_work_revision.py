@@ -24,7 +24,9 @@ def partial(workspace: Path, evalstore: Evalstore) -> Evalstore:
 def test_stats_of_the_workspace_count_all_cases(partial: Evalstore, documents: Any) -> None:
     last = partial("stats")
     assert last.stdout.startswith(f"run <short>, <when>, only {OSLO}\n")
-    assert last.stderr.startswith('(use "evalstore stats @work" for all cases)\n')
+    assert last.stderr.startswith(
+        '(use "evalstore stats @work" for all cases with the candidates in the settings)\n'
+    )
     ran = partial("stats", "@work")
     assert "@work" not in ran.stderr
     assert ran.stdout.splitlines()[0] == "workspace, all cases as they are now"
@@ -101,3 +103,17 @@ def test_what_the_workspace_is_not_is_an_error(
     partial: Evalstore, command: list[str], expected: str
 ) -> None:
     assert partial(*command) == Ran(2, "", expected)
+
+
+def test_all_cases_of_other_candidates_need_no_hint(workspace: Path, evalstore: Evalstore) -> None:
+    two = (workspace / "models/one.yaml").read_text().replace("scripted/one", "scripted/two")
+    (workspace / "models/two.yaml").write_text(two)
+    both = ("-m", "scripted/one", "-m", "scripted/two")
+    evalstore("run", "-q", *both)
+    ran = evalstore("stats")
+    assert "scripted/two" in ran.stdout
+    assert "@work" not in ran.stderr
+    evalstore("run", "-q", *both, OSLO)
+    words = '(use "evalstore stats @work" for all cases with the candidates in the settings)'
+    assert words in evalstore("stats").stderr
+    assert "scripted/two" not in evalstore("stats", "@work").stdout

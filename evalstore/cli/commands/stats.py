@@ -73,6 +73,8 @@ def stats(
 
 def print_stats(statistics: Stats) -> None:
     """Print statistics as a table."""
+    from evalstore.reports.group_totals import PARTLY_TEXT, partly_judged
+
     about = f", {output.safe(statistics.query)}" if statistics.query else ""
     part = f", only {output.safe(statistics.selection)}" if statistics.selection else ""
     if statistics.is_workspace:
@@ -85,8 +87,12 @@ def print_stats(statistics: Stats) -> None:
         group for group in statistics.groups if is_whole or not _is_special(group, statistics)
     ]
     left_out = len(statistics.groups) - len(groups)
+    partly = [*partly_judged(groups), False]
     groups += [statistics.total] if len(statistics.groups) > 1 or not groups else []
-    rows = [_row(group, statistics) for group in groups]
+    rows = [
+        _row(group, statistics, is_partly=is_partly)
+        for group, is_partly in zip(groups, partly, strict=False)
+    ]
     always = {*statistics.by, *_ALWAYS}
     kept = [name for name in rows[0] if name in always or any(row[name] for row in rows)]
     numbers = frozenset(kept) - {*statistics.by, INTERVAL_BAR}
@@ -97,8 +103,13 @@ def print_stats(statistics: Stats) -> None:
     if rerolls:
         for text in output.wrap(rerolls, output.width()):
             output.line(text)
-    if statistics.selection:
-        output.talk('(use "evalstore stats @work" for all cases)')
+    if any(partly):
+        for text in output.wrap(f"note: {PARTLY_TEXT}", output.width()):
+            output.talk(text)
+    if statistics.leaves_out_cases:
+        output.talk(
+            '(use "evalstore stats @work" for all cases with the candidates in the settings)'
+        )
     if statistics.is_simulated and statistics.total.cost:
         note = "note: the costs are simulated: scripted models call nobody, so nothing is paid"
         for text in output.wrap(note, output.width()):
@@ -116,7 +127,7 @@ def _is_special(group: ResultGroup, statistics: Stats) -> bool:
     return any(name == "tag" and key in SPECIAL_TAGS for name, key in keys)
 
 
-def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:
+def _row(group: ResultGroup, statistics: Stats, *, is_partly: bool) -> dict[str, str]:
     """Return the cells of a group by the names of their columns."""
     from evalstore.operations.cost_text import (
         answers_cost,
@@ -129,7 +140,7 @@ def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:
     names = group.names or (group.name, *("" for _ in statistics.by[1:]))
     return {
         **dict(zip(statistics.by, names, strict=True)),
-        "passed": rate.text,
+        "passed": group.rate_text(is_partly=is_partly),
         "95% interval": f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
         INTERVAL_BAR: interval_bar(rate.interval, rate.rate, _BAR),
         "judged": f"{rate.judged:,}/{group.results:,}",

@@ -238,11 +238,12 @@ def _one_line(entry: LogEntry, now: int, *, of_file: bool) -> Iterator[str]:
         output.ago(run.started, now),
         _verdicts(entry),
         f"only {selection}" if selection and is_partial(run) else selection,
+        "; ".join(map(output.safe, map(str, entry.edits))),
+        "" if of_file and entry.edits else output.safe(run.message or ""),
+        # What a narrow terminal cuts away is the end.
         f"by {output.safe(run.author)}" if run.author else "",
         f"from {output.safe(entry.push.writer)}" if entry.push else "",
         f"git {commit_text(run.git)}" if run.git else "",
-        "; ".join(map(output.safe, map(str, entry.edits))),
-        "" if of_file and entry.edits else output.safe(run.message or ""),
     )
     return filter(None, parts)
 

@@ -13,7 +13,12 @@ from evalstore import deserialize
 from evalstore.cli import output
 from evalstore.cli.render.history import print_log
 from evalstore.cli.render.lines import print_block
-from evalstore.cli.render.table import BESIDE_PLACE, shorten_places, shortens_places
+from evalstore.cli.render.table import (
+    BESIDE_PLACE,
+    ids_that_fit,
+    shorten_places,
+    shortens_places,
+)
 from evalstore.cli.render.urgent_results import UrgentFirst, cell_of, list_by_urgency
 from evalstore.clock import iso
 from evalstore.operations.first_pushes import push_text
@@ -102,13 +107,15 @@ def _print_results(item: ShownItem) -> None:
         beside = widths[2] + BESIDE_PLACE + of_older + of_mark
         places = shorten_places([*places], beside)
         widths[1] = max(map(columns, places))
+    before = sum(widths) + 2 * len(widths)
     for (result, _), place in zip(shown, places, strict=True):
         word, run, mark = word_of(result), _older_run(result), item.marks.get(cell_of(result), "")
+        behind = len(run) + 2 * bool(run) + len(mark) + 4 * bool(mark)
         _columns(
             output.paint(output.pad(word, widths[0]), word),
             output.pad(place, widths[1]),
             output.pad(output.safe(result["model"]), widths[2]),
-            " ".join(map(output.short, result["sessions"])),
+            ids_that_fit(result["sessions"], before + behind),
             output.faint(run) if run else "",
             f"({output.paint(mark)})" if mark else "",
         )

@@ -214,8 +214,8 @@ def _print_items_of_kind(
     last_reason = None
     for item, place in zip(items, places, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""
-        output.line(
-            f"    {output.pad(place, place_width)}  "
+        _print_wrapped(
+            f"{output.pad(place, place_width)}  "
             f"{output.pad(output.safe(name(item)), model_width)}  "
             f"{output.safe(reason_text(item, shared))}{count}"
         )
@@ -224,7 +224,7 @@ def _print_items_of_kind(
             _print_values(item, 8)
         last_reason = reason
     if shared:
-        output.line(f"    {shared_text(shared)}")
+        _print_wrapped(shared_text(shared))
 
 
 def _cut(items: list[T], most: int) -> list[T]:

@@ -113,6 +113,21 @@ def shorten_places(places: Sequence[str], others: int) -> list[str]:
     return shorten_labels(places, max(_LEAST_PLACE, columns - others))
 
 
+def ids_that_fit(ids: Sequence[str], others: int) -> str:
+    """Return short ids, as many as the terminal allows beside `others` columns, at least one.
+
+    Behind them is the number of those that are left out, such as `+3`.
+    """
+    columns = None if output.wide else output.table_width()
+    listed = [output.short(id) for id in ids]
+    for shown in range(len(listed), 0, -1):
+        more = [f"+{len(listed) - shown}"] if shown < len(listed) else []
+        text = " ".join([*listed[:shown], *more])
+        if columns is None or shown == 1 or len(text) + others <= columns:
+            return text
+    return ""
+
+
 def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
     """Return the rows with shorter cells; cells of a column that begin alike remain distinct."""
     if not layout.is_cut:

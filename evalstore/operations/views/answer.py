@@ -94,6 +94,8 @@ class SessionFacts:
     """The token limit that cut the answer off; None if it was not cut off."""
     resolved: tuple[str, ...]
     """The models that answered, as reported by the provider."""
+    is_simulated: bool = False
+    """Whether the model is scripted, so that nobody is paid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ def read_answer(
         together=_together(store, together),
         failures=failures_of_answer(store, judged),
         request_settings=describe_request(contents, question.test, model),
-        facts=session_facts(session, is_free=model.get("provider") == SCRIPTED),
+        facts=session_facts(session, is_scripted=model.get("provider") == SCRIPTED),
         ids=tuple(
             (kind, key)
             for kind, key in (
@@ -351,10 +353,10 @@ def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...]
     return (), fresh
 
 
-def session_facts(session: Session, *, is_free: bool = False) -> SessionFacts:
+def session_facts(session: Session, *, is_scripted: bool = False) -> SessionFacts:
     """Return the tokens, cost, time and options of a session.
 
-    Answers of a model that `is_free` cost nothing by default.
+    Answers of a model that `is_scripted` cost nothing by default.
     """
     usages = [turn.usage for turn in session.turns]
 
@@ -372,7 +374,7 @@ def session_facts(session: Session, *, is_free: bool = False) -> SessionFacts:
         output_tokens=total("output_tokens"),
         cached_tokens=total("cached_tokens"),
         reasoning_tokens=total("reasoning_tokens"),
-        cost=session.cost.usd if session.cost else 0.0 if is_free else None,
+        cost=session.cost.usd if session.cost else 0.0 if is_scripted else None,
         latency=sum(turn.latency for turn in session.turns),
         temperature=session.question.temperature,
         seed=session.question.seed,
@@ -381,4 +383,5 @@ def session_facts(session: Session, *, is_free: bool = False) -> SessionFacts:
         resolved=tuple(
             dict.fromkeys(turn.resolved_model for turn in session.turns if turn.resolved_model)
         ),
+        is_simulated=is_scripted,
     )

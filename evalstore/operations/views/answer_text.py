@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.checks.types.judge import JUDGE
-from evalstore.display import ago, clip, money, safe, short
+from evalstore.display import ago, clip, money, safe, short, simulated
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.views.judgements import EARLIER, ELSEWHERE, FIRST, TAKES_BACK
 from evalstore.operations.views.styled_text import (
@@ -300,8 +300,13 @@ def facts_text(facts: SessionFacts, now: int | None) -> str:
         inner = [f"{facts.cached_tokens:,} cached"] if facts.cached_tokens else []
         inner += [f"{facts.reasoning_tokens:,} reasoning"] if facts.reasoning_tokens else []
         tokens += f" ({', '.join(inner)})" if inner else ""
+    cost = money(facts.cost)
     texts = (
-        facts.origin if facts.origin == RECORDED else money(facts.cost),
+        facts.origin
+        if facts.origin == RECORDED
+        else simulated(cost)
+        if facts.is_simulated and facts.cost
+        else cost,
         tokens,
         f"{facts.latency:.4g} s" if facts.latency else "",
         "" if facts.temperature is None else f"temperature {facts.temperature:g}",

@@ -143,7 +143,7 @@ class AnswerReader:
                         session.started,
                         tuple(map(answer_text, session.turns)),
                         session_facts(
-                            session, is_free=self._free.get(session.question.model, False)
+                            session, is_scripted=self._free.get(session.question.model, False)
                         ),
                     )
                     for key in result.sessions

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.errors import RevisionError
-from evalstore.operations.show import find_test_file
+from evalstore.operations.show import find_file_of_run
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import follow_file
@@ -164,7 +164,7 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     name, row = split_case(case)
     if row is None and "[" in case:
         name, row = case.split(" [", 1)[0], case
-    file = find_test_file(location, workspace, nodes, name, run.id)
+    file = find_file_of_run(location, store, run, nodes, name)
     files = store.load_case_files([nodes[file]])
     named = file + case[len(name) :] if row else file
     known = {file: files[nodes[file]]}

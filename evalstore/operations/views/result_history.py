@@ -106,18 +106,19 @@ def find_history(
     if case is not None and current.verdict:
         records.append(JudgedResult(run, None, current, case))
     before: JudgedResult | None = None
+    is_ended = False
     for record in search.find(current, case):
         if records and _passes(record) != _passes(records[-1]) and before is None:
             before = record
         records.append(record)
-        if before and not _is_same_version(records[0], record):
-            break
-        if before and len(_answers(records)) >= _SAMPLES:
+        # Older runs may have judged this version, too, although another one lies between them.
+        if before and len(_answers(_alike(records))) >= _SAMPLES:
+            is_ended = search.count < len(runs)
             break
     if not records:
         return None
     since = next((newer for newer, older in pairwise(records) if older is before), records[-1])
-    alike = [record for record in records if _is_same_version(records[0], record)]
+    alike = _alike(records)
     attempts = find_attempts(store, records[:1])
     return ResultHistory(
         passes=_passes(records[0]),
@@ -127,7 +128,7 @@ def find_history(
         changes=tuple(find_result_changes(store, before, since, project)) if before else (),
         counts=VerdictCounts(tuple(sample.verdict for sample in _samples(store, alike))[:_SAMPLES]),
         searched=search.count,
-        is_cut=search.is_cut or len(earlier) == RUNS_SEARCHED,
+        is_cut=is_ended or search.is_cut or len(earlier) == RUNS_SEARCHED,
         is_pending=current.verdict is None,
         attempts=attempts.get(records[0].result.evaluations, ()),
     )
@@ -204,9 +205,10 @@ def _answers(records: Sequence[JudgedResult]) -> set[tuple[tuple[str, ...], tupl
     return {(record.result.sessions, record.result.evaluations) for record in records}
 
 
-def _is_same_version(now: JudgedResult, was: JudgedResult) -> bool:
-    """Return whether both runs asked the same model the same, and judged it by the same."""
-    return _version(now) == _version(was)
+def _alike(records: Sequence[JudgedResult]) -> list[JudgedResult]:
+    """Return those of the runs that asked the same model the same as the first, judged alike."""
+    version = _version(records[0])
+    return [record for record in records if _version(record) == version]
 
 
 def _version(record: JudgedResult) -> tuple[object, ...]:
