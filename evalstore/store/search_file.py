@@ -16,31 +16,34 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import NamedTuple, Self
 
 from evalstore.errors import StoreError
+from evalstore.store.contents import decode_content
 from evalstore.store.database import select_each
-from evalstore.store.ids import as_bytes, as_digits, as_id
-from evalstore.store.search_index import Report, add_batches
+from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.search_index import Report
 from evalstore.store.search_texts import (
+    FIELDS,
     KINDS,
     TABLES,
     Kind,
     iterate_links,
     list_named,
-    load_searched,
+    may_have_text,
     searchable_text,
 )
 from evalstore.store.search_words import fold_words, make_phrases
 from evalstore.store.sqlite.connection import SQLiteConnection, harden
 from evalstore.store.store import Store
-from evalstore.values import Json
 
-_FORMAT = 1
+_FORMAT = 2
 """Increase this number when the format of the index changes."""
 _BUSY_SECONDS = 10.0
-_BATCH = 1_000
+_BATCH = 5_000
 """Texts in one transaction, for which other writers, and an interruption, wait."""
+_CACHE = 32 * 1024
+"""KiB of the index in memory: ids are in no order."""
 _SCHEMA = """
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, kind INTEGER
@@ -48,13 +51,19 @@ CREATE TABLE documents (
 CREATE TABLE shown (
     document INTEGER NOT NULL, session INTEGER NOT NULL, PRIMARY KEY (document, session)
 ) WITHOUT ROWID;
+CREATE TABLE reached (
+    store TEXT NOT NULL, kind INTEGER NOT NULL, number INTEGER NOT NULL, id BLOB NOT NULL,
+    PRIMARY KEY (store, kind)
+) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5 (
     text, content = '',
     tokenize = "unicode61 remove_diacritics 2 categories 'L* M* N* Co So'"
 );
 """
-# A document is anything with an id; its kind is set when its words are added. `shown` links a
-# document to the sessions that it belongs to; an answer is linked to itself.
+# A document is anything with an id; its kind is set when its words are added. One without words is
+# left out unless it is a session. `shown` links a document to the sessions that it belongs to; an
+# answer is linked to itself. `reached` has the last row of each table of a store that was read:
+# SQLite numbers rows in the order in which they are committed, and none is changed or deleted.
 
 _FOREIGN = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
 _LINKS = (
@@ -119,6 +128,7 @@ class SearchFile:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA wal_autocheckpoint = 8000")
+                connection.execute(f"PRAGMA cache_size = -{_CACHE}")
             connection.execute("BEGIN IMMEDIATE")
             with connection:
                 _make(connection)
@@ -144,59 +154,96 @@ class SearchFile:
         Other programs may do so at the same time: each batch is checked again when it is written.
         """
         with self._sound():
-            missing = {kind: self._missing(store, kind) for kind in KINDS}
+            ends = _last_rows(store)
+            reached = {kind: self._reached(store, kind) for kind in KINDS}
+            total = sum(max(ends[kind] - reached[kind], 0) for kind in KINDS)
+            done = 0
+            for kind in KINDS:
+                while reached[kind] < ends[kind]:
+                    if not report(done, total):
+                        return False
+                    rows = _read(store, kind, reached[kind])
+                    if not rows:
+                        break
+                    self._take(store, kind, rows)
+                    done += min(rows[-1].number, ends[kind]) - reached[kind]
+                    reached[kind] = rows[-1].number
+            return report(done, total) if total else True
 
-            def add(kind: Kind, ids: list[str]) -> None:
-                self._take(kind, load_searched(store, kind, ids))
+    def _reached(self, store: Store, kind: Kind) -> int:
+        """Return the number of the last row of a table that was read; 0 if it is another one."""
+        query = "SELECT number, id FROM reached WHERE store = ? AND kind = ?"
+        for number, id in self._connection.execute(query, (store.path, KINDS.index(kind))):
+            with store._reading() as connection:
+                query = f"SELECT id FROM {TABLES[kind]} WHERE rowid = ?"
+                if connection.execute(query, (number,)).fetchall() == [(id,)]:
+                    return int(number)
+        return 0
 
-            return add_batches(missing, _BATCH, report, add)
-
-    def _missing(self, store: Store, kind: Kind) -> bytes:
-        """Return the sorted ids of this kind that are not in the index, concatenated."""
-        query = "SELECT id FROM documents WHERE kind = ? ORDER BY id"
-        known = self._connection.execute(query, (KINDS.index(kind),))
-        with store.snapshot() as connection:
-            ids = connection.stream(f"SELECT id FROM {TABLES[kind]} ORDER BY id")
-            missing = bytearray()  # as a list of ids it would need far more memory
-            for id in _without(map(_id_of, ids), map(_id_of, known)):
-                missing += id
-            return bytes(missing)
-
-    def _take(self, kind: Kind, contents: dict[str, Json]) -> None:
-        about = {id: list_named(kind, content) for id, content in contents.items()}
-        texts = {id: fold_words(searchable_text(kind, content)) for id, content in contents.items()}
+    def _take(self, store: Store, kind: Kind, rows: Sequence[_Row]) -> None:
+        """Add the texts of rows, and note the last one as reached."""
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection as connection:
-            documents = self._number(
-                [*contents, *(named for ids in about.values() for named in ids)]
-            )
-            numbers = {id: number for id, (number, _) in documents.items()}
-            fresh = [id for id in contents if documents[id][1] is None]
-            connection.executemany(
-                "UPDATE documents SET kind = ? WHERE number = ?",
-                [(KINDS.index(kind), numbers[id]) for id in fresh],
-            )
-            connection.executemany(
-                "INSERT INTO words (rowid, text) VALUES (?, ?)",
-                [(numbers[id], texts[id]) for id in fresh if texts[id]],
-            )
-            connection.executemany(
-                "INSERT OR IGNORE INTO shown VALUES (?, ?)",
-                [
-                    (numbers[document], numbers[session])
-                    for id in fresh
-                    for document, session in iterate_links(kind, id, about[id])
-                ],
+            self._add(kind, {as_digits(row.id): row for row in rows if row.is_of_use(kind)})
+            connection.execute(
+                "INSERT INTO reached VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                "SET number = excluded.number, id = excluded.id",
+                (store.path, KINDS.index(kind), rows[-1].number, rows[-1].id),
             )
 
-    def _number(self, ids: Iterable[str]) -> dict[str, tuple[int, int | None]]:
-        """Return the numbers of documents, which are added if they are missing, and their kinds."""
-        unique_ids = list(dict.fromkeys(ids))
-        insert = "INSERT OR IGNORE INTO documents (id) VALUES (?)"
-        self._connection.executemany(insert, [(as_bytes(id),) for id in unique_ids])
+    def _add(self, kind: Kind, rows: Mapping[str, _Row]) -> None:
+        known = self._find(rows)
+        contents = {
+            id: decode_content(TABLES[kind], id, row.content)
+            for id, row in rows.items()
+            if known.get(id, (0, None))[1] is None
+        }
+        about = {id: list_named(kind, content) for id, content in contents.items()}
+        numbers = {id: number for id, (number, _) in known.items()}
+        numbers |= self._number(contents, known, kind)
+        named = dict.fromkeys(other for others in about.values() for other in others)
+        found = self._find(named)
+        numbers |= {id: number for id, (number, _) in found.items()}
+        numbers |= self._number(named, found)
+        texts = {id: fold_words(searchable_text(kind, content)) for id, content in contents.items()}
+        self._connection.executemany(
+            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            [(numbers[id], text) for id, text in texts.items() if text],
+        )
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO shown VALUES (?, ?)",
+            [
+                (numbers[document], numbers[session])
+                for id in contents
+                for document, session in iterate_links(kind, id, about[id])
+            ],
+        )
+
+    def _find(self, ids: Iterable[str]) -> dict[str, tuple[int, int | None]]:
+        """Return the numbers of those of these documents that are there, and their kinds."""
         query = "SELECT id, number, kind FROM documents WHERE id IN"
-        rows = select_each(self._connection, query, unique_ids)
-        return {as_digits(id): (number, kind) for id, number, kind in rows}
+        found = select_each(self._connection, query, ids)
+        return {as_digits(id): (number, kind) for id, number, kind in found}
+
+    def _number(
+        self, ids: Iterable[str], known: Mapping[str, object], kind: Kind | None = None
+    ) -> dict[str, int]:
+        """Add documents that are not known, and set the kind; returns the numbers of new ones."""
+        number = None if kind is None else KINDS.index(kind)
+        (last,) = self._connection.execute("SELECT max(number) FROM documents").fetchone()
+        new = {
+            id: at for at, id in enumerate((id for id in ids if id not in known), (last or 0) + 1)
+        }
+        self._connection.executemany(
+            "INSERT INTO documents VALUES (?, ?, ?)",
+            [(at, as_bytes(id), number) for id, at in new.items()],
+        )
+        if kind is not None and len(known):
+            self._connection.executemany(
+                "UPDATE documents SET kind = ? WHERE id = ?",
+                [(number, as_bytes(id)) for id in ids if id in known],
+            )
+        return new
 
     # --- searching
 
@@ -261,7 +308,7 @@ def _make(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError("there are triggers or views in the search index")
     if format_number == _FORMAT:
         return
-    tables = ("words", "shown", "documents")
+    tables = ("words", "shown", "reached", "documents")
     for table in tables:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     for statement in _SCHEMA.split(";\n"):
@@ -274,15 +321,39 @@ def _remove(path: Path) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-def _id_of(row: tuple[Any, ...]) -> bytes:
-    return as_id(row[0])
+class _Row(NamedTuple):
+    """A row of a table with texts."""
+
+    number: int
+    id: bytes
+    content: str
+    has_instructions: bool
+    """Whether it is a judgement by instructions that have a text."""
+
+    def is_of_use(self, kind: Kind) -> bool:
+        """Return whether it has a text, or links one to a session."""
+        return self.has_instructions or may_have_text(kind, self.content)
 
 
-def _without(ids: Iterator[bytes], known: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the ids that are not known; both iterators are sorted and are read in step."""
-    last = next(known, None)
-    for id in ids:
-        while last is not None and last < id:
-            last = next(known, None)
-        if id != last:
-            yield id
+def _last_rows(store: Store) -> dict[Kind, int]:
+    """Return the numbers of the last rows; what a row refers to is in the store before it."""
+    with store.snapshot() as connection:
+        queries = {kind: f"SELECT max(rowid) FROM {table}" for kind, table in TABLES.items()}
+        return {
+            kind: connection.execute(query).fetchall()[0][0] or 0 for kind, query in queries.items()
+        }
+
+
+def _read(store: Store, kind: Kind, after: int) -> list[_Row]:
+    """Return the next rows of a table."""
+    query = f"SELECT rowid, id, content, 0 FROM {TABLES[kind]} WHERE rowid > ?"
+    if kind == "feedback":
+        query = (
+            "SELECT judged.rowid, judged.id, judged.content, "
+            f"""instr(by.content, '"{FIELDS["instructions"]}":') FROM evaluations AS judged """
+            "LEFT JOIN evaluation_versions AS by ON by.id = evaluation WHERE judged.rowid > ?"
+        )
+    with store._reading() as connection:
+        rows = connection.execute(f"{query} ORDER BY 1 LIMIT ?", (after, _BATCH)).fetchall()
+    # Where the instructions are missing, they may be stored later.
+    return [_Row(number, id, text, at is None or at > 0) for number, id, text, at in rows]

@@ -19,6 +19,16 @@ TABLES = dict(zip(KINDS, ("tests", "evaluation_versions", "sessions", "evaluatio
 """The table of the store with the texts of each kind."""
 
 
+FIELDS = {"feedback": "feedback", "instructions": "instructions"}
+"""The fields with the texts of kinds that are often without one."""
+
+
+def may_have_text(kind: Kind, content: str) -> bool:
+    """Return whether a canonical content, which is not decoded for it, may have a text."""
+    field = FIELDS.get(kind)
+    return field is None or f'"{field}":' in content  # inside of a string, quotes are escaped
+
+
 def load_searched(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
     """Return the contents of those of these documents that the store has."""
     with store._reading() as connection:
