@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from evalstore.errors import StoreError
 from evalstore.store.contents import decode_content
@@ -24,14 +24,14 @@ from evalstore.store.database import select_each
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.search_index import Report
 from evalstore.store.search_texts import (
-    FIELDS,
     KINDS,
     TABLES,
     Kind,
+    StoredText,
     iterate_links,
     list_named,
-    may_have_text,
     searchable_text,
+    stored_texts,
 )
 from evalstore.store.search_words import fold_words, make_phrases
 from evalstore.store.sqlite.connection import SQLiteConnection, harden
@@ -166,8 +166,9 @@ class SearchFile:
                     if not rows:
                         break
                     self._take(store, kind, rows)
-                    done += min(rows[-1].number, ends[kind]) - reached[kind]
-                    reached[kind] = rows[-1].number
+                    last, _ = rows[-1]
+                    done += min(last, ends[kind]) - reached[kind]
+                    reached[kind] = last
             return report(done, total) if total else True
 
     def _reached(self, store: Store, kind: Kind) -> int:
@@ -180,18 +181,19 @@ class SearchFile:
                     return int(number)
         return 0
 
-    def _take(self, store: Store, kind: Kind, rows: Sequence[_Row]) -> None:
+    def _take(self, store: Store, kind: Kind, rows: Sequence[tuple[int, StoredText]]) -> None:
         """Add the texts of rows, and note the last one as reached."""
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection as connection:
-            self._add(kind, {as_digits(row.id): row for row in rows if row.is_of_use(kind)})
+            self._add(kind, {as_digits(row.id): row for _, row in rows if row.is_of_use(kind)})
+            number, last = rows[-1]
             connection.execute(
                 "INSERT INTO reached VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
                 "SET number = excluded.number, id = excluded.id",
-                (store.path, KINDS.index(kind), rows[-1].number, rows[-1].id),
+                (store.path, KINDS.index(kind), number, last.id),
             )
 
-    def _add(self, kind: Kind, rows: Mapping[str, _Row]) -> None:
+    def _add(self, kind: Kind, rows: Mapping[str, StoredText]) -> None:
         known = self._find(rows)
         contents = {
             id: decode_content(TABLES[kind], id, row.content)
@@ -321,20 +323,6 @@ def _remove(path: Path) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-class _Row(NamedTuple):
-    """A row of a table with texts."""
-
-    number: int
-    id: bytes
-    content: str
-    has_instructions: bool
-    """Whether it is a judgement by instructions that have a text."""
-
-    def is_of_use(self, kind: Kind) -> bool:
-        """Return whether it has a text, or links one to a session."""
-        return self.has_instructions or may_have_text(kind, self.content)
-
-
 def _last_rows(store: Store) -> dict[Kind, int]:
     """Return the numbers of the last rows; what a row refers to is in the store before it."""
     with store.snapshot() as connection:
@@ -344,16 +332,9 @@ def _last_rows(store: Store) -> dict[Kind, int]:
         }
 
 
-def _read(store: Store, kind: Kind, after: int) -> list[_Row]:
-    """Return the next rows of a table."""
-    query = f"SELECT rowid, id, content, 0 FROM {TABLES[kind]} WHERE rowid > ?"
-    if kind == "feedback":
-        query = (
-            "SELECT judged.rowid, judged.id, judged.content, "
-            f"""instr(by.content, '"{FIELDS["instructions"]}":') FROM evaluations AS judged """
-            "LEFT JOIN evaluation_versions AS by ON by.id = evaluation WHERE judged.rowid > ?"
-        )
+def _read(store: Store, kind: Kind, after: int) -> list[tuple[int, StoredText]]:
+    """Return the next rows of a table with their numbers."""
+    query = f"SELECT stored.rowid, {stored_texts(kind, 'instr')} WHERE stored.rowid > ?"
     with store._reading() as connection:
         rows = connection.execute(f"{query} ORDER BY 1 LIMIT ?", (after, _BATCH)).fetchall()
-    # Where the instructions are missing, they may be stored later.
-    return [_Row(number, id, text, at is None or at > 0) for number, id, text, at in rows]
+    return [(row[0], StoredText(*row[1:])) for row in rows]
