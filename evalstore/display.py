@@ -7,6 +7,7 @@ that an answer cannot move the cursor or change colours.
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -38,6 +39,17 @@ def safe(text: str, *, lines: bool = False) -> str:
         else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def steady(text: str) -> str:
+    """Return the text without the parts of emoji for which terminals count different columns.
+
+    Selectors of a variant (U+FE0F makes a wide emoji of a narrow sign in some terminals, and
+    changes nothing in tmux) and the tones of skin that follow a sign.
+    """
+    if text.isascii():
+        return text
+    return re.sub("[\ufe0e\ufe0f]|(?<=[^\\x00-\\x7f])[\U0001f3fb-\U0001f3ff]", "", text)
 
 
 def short(id: str) -> str:
@@ -82,10 +94,11 @@ def known_price(
 def cost_text(cost: float | None, spending: Sequence[Json], *, brief: bool = False) -> str:
     """Return the cost of a run; if some prices are unknown, the cost of the other calls.
 
-    With `brief`, the number of calls without a price is left out.
+    A cost of scripted models alone is `$0.01 simulated`. With `brief`, this word is left out, and
+    so is the number of calls without a price.
     """
     if cost is not None:
-        return money(cost)
+        return simulated(money(cost)) if is_simulated(spending) and not brief else money(cost)
     known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
     counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
     if known and not all(counts):
@@ -93,19 +106,44 @@ def cost_text(cost: float | None, spending: Sequence[Json], *, brief: bool = Fal
     return known_price(known, sum(counts) or 1, brief=brief)
 
 
+def is_simulated(spending: Sequence[Json]) -> bool:
+    """Return whether there is a cost, and all of it is of scripted models, so nobody is paid."""
+    paid = [each for each in spending if each["cost"] != 0]
+    return bool(paid) and all(each.get("simulated") for each in paid)
+
+
+def simulated(price: str) -> str:
+    """Return a price with a word that says that nobody is paid."""
+    return f"{price} simulated"
+
+
+def saved_text(usd: float, *, is_simulated: bool) -> str:
+    """Return what reuse has saved."""
+    return simulated(money(usd)) if is_simulated else money(usd)
+
+
 def likely_price(
-    usd: float | None, guess: int | None, *, at_most: bool = False, brief: bool = False
+    usd: float | None,
+    guess: int | None,
+    *,
+    at_most: bool = False,
+    brief: bool = False,
+    is_simulated: bool = False,
 ) -> str:
     """Return the estimated cost as text; `guess` is the estimated tokens of an answer.
 
     With `at_most`, some of the calls may not be necessary. With `brief`, the guess is left out.
+    With `is_simulated`, it says that nobody is paid, unless it is `brief`.
     """
+    is_simulated = is_simulated and not brief
     if usd is None:
         return money(None) if brief else "at an unknown price"
     if not usd or (guess is None and not at_most):
         text = money(usd)
-        return f"less than {text[1:]}" if text.startswith("<") else f"about {text}"
+        text = f"less than {text[1:]}" if text.startswith("<") else f"about {text}"
+        return simulated(text) if usd and is_simulated else text
     most = f"up to {money(usd).removeprefix('<')}"
+    most = simulated(most) if is_simulated else most
     return most if brief or guess is None else f"{most} (at {guess:,} tokens an answer)"
 
 

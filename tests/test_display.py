@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.display import clip, columns_of, difference, likely_price, shorten_to_line, widest
+from evalstore.display import (
+    clip,
+    columns_of,
+    difference,
+    likely_price,
+    shorten_to_line,
+    steady,
+    widest,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +34,25 @@ from evalstore.display import clip, columns_of, difference, likely_price, shorte
 def test_a_text_is_cut_to_the_columns_it_takes(text: str, columns: int, shown: str) -> None:
     assert clip(text, columns) == shown
     assert columns_of(shown) <= max(columns, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("\u2699\ufe0f gear", "\u2699 gear"),
+        ("1\ufe0f\u20e3", "1\u20e3"),
+        ("\U0001f44d\U0001f3fd", "\U0001f44d"),
+        ("\u261d\ufe0f\U0001f3fd", "\u261d"),
+        ("\u231a\ufe0e", "\u231a"),
+        ("tone \U0001f3fd alone", "tone \U0001f3fd alone"),
+        ("\U0001f1e9\U0001f1ea", "\U0001f1e9\U0001f1ea"),
+        ("漢字 e\u0301", "漢字 e\u0301"),
+    ],
+)
+def test_what_terminals_disagree_on_is_left_out_of_emoji(text: str, shown: str) -> None:
+    """U+2699 with U+FE0F is one column in tmux, two elsewhere; a tone of skin is two, or none."""
+    assert steady(text) == shown
 
 
 def test_a_text_of_a_megabyte_is_cut_at_once() -> None:

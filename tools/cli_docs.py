@@ -67,9 +67,10 @@ JSON says how much is missing.
 ## Revisions
 
 `@` is the latest run, `@~2` the second before it, `7f3c` the run (or any
-other stored thing) whose id starts so, with at least 4 digits. For `stats`, `show`, `diff`
-and `view` there is also `@work`, the workspace: all cases as the files have them now, each
-with the verdict that stored answers and judgements give it.
+other stored thing) whose id starts so, with at least 4 digits. Any revision that names a run
+may be followed by `~` and a number, as in git: `7f3c~1` is the run before `7f3c`. For `stats`,
+`show`, `diff` and `view` there is also `@work`, the workspace: all cases as the files have them
+now, each with the verdict that stored answers and judgements give it.
 
 `origin/@` is the latest run that the remote `origin` has, and `origin/@~2` and `origin/7f3c` are
 others of its runs, as far as the last `fetch`, `pull` or `push` has seen them. Only a pulled run

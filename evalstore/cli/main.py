@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from typer.main import get_command
 
 from evalstore import __version__
 from evalstore.cli import output, streams
-from evalstore.cli.app import COMPLETING, Globals, _Interrupted, app
+from evalstore.cli.app import COMPLETING, GROUPS, Globals, _Interrupted, app
 from evalstore.cli.global_options import GLOBAL, GlobalOptions
+from evalstore.cli.hinted_commands import use_folder
 from evalstore.cli.options import OptionGroup, grouped
 from evalstore.cli.pager import COMMANDS, find_pager
 from evalstore.cli.resources import explain_resources
@@ -45,12 +47,20 @@ def start(context: typer.Context, options: GlobalOptions) -> None:
     output.quiet, output.verbose, output.wide = options.quiet, options.verbose, options.wide
     is_paged = context.invoked_subcommand in COMMANDS and not options.no_pager
     output.use_pager(find_pager() if is_paged else None)
+    if _is_typed(context, "directory"):
+        use_folder(options.directory, chain.from_iterable(GROUPS.values()))
     Globals.directory, Globals.folder = _find_folder(options.directory), options.directory
     Globals.config = None if options.config is None else Globals.directory / options.config
     Globals.store = options.store
     Globals.overrides = options.overrides
     Globals.allow_outside = options.allow_outside
     Globals.progress = options.progress
+
+
+def _is_typed(context: typer.Context, name: str) -> bool:
+    """Return whether an option is on the command line, and not in a variable or a default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _find_folder(named: Path | None) -> Path:
@@ -139,6 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     arguments = Globals.arguments = hoist(sys.argv[1:] if argv is None else argv)
+    use_folder(None)
     output.use_color("auto")  # until `--color` is read, also for errors of the command line
     try:
         if any("\0" in argument for argument in arguments):

@@ -11,13 +11,14 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 import typer
 
 from evalstore.cli import streams
+from evalstore.cli.hinted_commands import for_here
 from evalstore.cli.pager import Pager, start_pager
 from evalstore.display import ago as ago
 from evalstore.display import clip as clip
@@ -150,6 +151,7 @@ def talk(text: str) -> None:
     """
     if quiet:
         return
+    text = for_here(text)
     if text.lstrip().startswith(_SENTENCES):
         text = folded(text)
     _write(_inert(text), err=True)
@@ -175,9 +177,24 @@ def wrap_sentence(text: str, columns: int) -> list[str]:
     return lines
 
 
+def fitted(parts: Iterable[str], before: int = 0) -> str:
+    """Return the parts of a line side by side; those beyond the terminal are cut.
+
+    `before` are the columns that are taken already.
+    """
+    columns, line = None if wide else table_width(), ""
+    for part in parts:
+        longer = f"{line}  {part}" if line else part
+        if columns is not None and before + shown_columns(longer) > columns:
+            left = columns - before - shown_columns(line) - 2 * bool(line)
+            return f"{line}  {clip(_STYLE.sub('', part), left)}" if left > 1 else line
+        line = longer
+    return line
+
+
 def sentence(text: str) -> None:
     """Write a sentence as `line` does, wrapped between words to the columns of the terminal."""
-    columns = table_width()
+    columns, text = table_width(), for_here(text)
     for part in [text] if columns is None or not text.strip() else wrap_sentence(text, columns):
         line(part)
 
@@ -187,7 +204,7 @@ def warn(text: str) -> None:
     if text in _warned:
         return
     _warned.add(text)
-    to_stderr(folded(f"{typer.style('warning:', fg='yellow')} {safe(text)}"))
+    to_stderr(folded(f"{typer.style('warning:', fg='yellow')} {safe(for_here(text))}"))
 
 
 def folded(text: str) -> str:
@@ -268,16 +285,21 @@ def failure(error: EvalstoreError) -> None:
             "nothing was asked"
         )
         if error.hint:
-            to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(error.hint)}")
+            to_stderr(hint_line(error.hint))
         return
-    to_stderr(folded(f"{typer.style('error:', fg='red')} {safe(str(error), lines=True)}"))
+    to_stderr(folded(f"{typer.style('error:', fg='red')} {safe(for_here(str(error)), lines=True)}"))
     if error.hint:
-        to_stderr(folded(f"{typer.style('hint:', fg='cyan')} {safe(error.hint, lines=True)}"))
+        to_stderr(folded(hint_line(error.hint)))
     cause = error.__cause__
     while verbose and cause is not None:
         words = safe(hide_passwords(str(cause)), lines=True)
         to_stderr(faint(f"caused by {type(cause).__name__}: {words}"))
         cause = cause.__cause__
+
+
+def hint_line(hint: str) -> str:
+    """Return the line of a hint, with commands for the current folder."""
+    return f"{typer.style('hint:', fg='cyan')} {safe(for_here(hint), lines=True)}"
 
 
 def problem(entry: Problem) -> None:
@@ -288,7 +310,7 @@ def problem(entry: Problem) -> None:
         to_stderr(f"    {safe(entry.excerpt)}")
         to_stderr("    " + " " * columns_of(safe(entry.excerpt[: entry.column - 1])) + "^")
     if entry.hint:
-        to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(entry.hint)}")
+        to_stderr(hint_line(entry.hint))
 
 
 def left_out(problems: list[Problem]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from evalstore.cli import output
+from evalstore.cli.hinted_commands import for_here
 from evalstore.cli.progress_mode import PLAIN_SECONDS, choose_mode
 from evalstore.display import known_price
 from evalstore.operations.progress import ProgressListener
@@ -98,7 +99,7 @@ class TerminalProgress(ProgressListener):
     def note(self, message: str) -> None:
         """Print a line above the bars."""
         if self._bars:
-            self._bars.note(output.safe(message))
+            self._bars.note(output.safe(for_here(message)))
         else:
             output.talk(output.safe(message))
 

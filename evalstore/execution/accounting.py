@@ -156,6 +156,7 @@ class Accounting:
             self.outcome.priced = False
             spending.unpriced += 1
             return None
+        spending.simulated += endpoint.price.is_simulated
         cost = endpoint.price.cost(usage, reply.latency)
         spending.cost += cost.usd
         return cost if cost.usd or endpoint.price.source != "scripted" else None

@@ -19,6 +19,8 @@ class ModelSpending:
     """USD of the calls whose cost is known."""
     unpriced: int = 0
     """Calls whose price or tokens are not known."""
+    simulated: int = 0
+    """Calls of a scripted model, which cost nothing."""
 
 
 @dataclass

@@ -77,18 +77,20 @@ def verdict_bar(counts: Mapping[str, int]) -> Drawing:
 
 
 def trend_chart(points: Sequence[TrendPoint]) -> Drawing:
-    """Return the pass rates of runs as a line, oldest first; empty with fewer than two rates."""
+    """Return the pass rates of runs as a line, oldest first; empty with fewer than two rates.
+
+    Its axis is the whole range of rates, as in the browser.
+    """
     rates = [point.rate for point in points if point.rate is not None]
     if len(rates) < 2:
         return Drawing("")
-    lowest = min(0.9, int(min(rates) * 10) / 10)
-    grid = [lowest, (lowest + 1) / 2, 1.0]
+    grid = [0.0, 0.5, 1.0]
 
     def x(number: int) -> float:
         return 44 + (_WIDTH - 44 - _MARGIN) * number / max(1, len(points) - 1)
 
     def y(rate: float) -> float:
-        return _MARGIN + (_HEIGHT - 2 * _MARGIN) * (1 - (rate - lowest) / (1 - lowest))
+        return _MARGIN + (_HEIGHT - 2 * _MARGIN) * (1 - rate)
 
     lines = "".join(
         f'<line class="tick" x1="44" x2="{_WIDTH}" y1="{y(rate):.1f}" y2="{y(rate):.1f}"/>'

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.clock import minute
-from evalstore.display import cost_text, money, percent, plural, safe, short
+from evalstore.display import cost_text, money, percent, plural, safe, short, simulated
 from evalstore.html_report.charts import (
     Drawing,
     TrendPoint,
@@ -167,7 +167,7 @@ def summarise_results(
         rate_chart=interval_chart(rate.rate, rate.interval) if rate else Drawing(""),
         counts=tuple((word, f"{count:,}") for word, count in counts.items() if count),
         bar=verdict_bar(counts),
-        facts=tuple(_facts(run, total, table, saved)),
+        facts=tuple(_facts(run, statistics[0] if statistics else None, table, saved)),
         changes=_changes(diff, table, regressions) if diff else None,
         groups=tuple(
             _group_table(stats)
@@ -237,7 +237,9 @@ def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable
         yield f"The differences of {table.undiffed:,} changed answers are left out."
 
 
-def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) -> Iterable[Fact]:
+def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -> Iterable[Fact]:
+    total = statistics.total if statistics else None
+    priced = simulated if statistics and statistics.is_simulated else str
     results = sum(len(row.cells) for row in table.rows)
     places = f"in {plural(len(table.files), 'file')}; {plural(results, 'result')}"
     yield Fact("Cases", f"{table.case_count:,}", places)
@@ -246,9 +248,9 @@ def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) 
         calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new judgement')}"
         yield Fact("Cost of this run", cost_text(run.cost, run.spending), calls)
     if saved and run.id != WORKSPACE:  # the workspace has reused nothing: a run does
-        yield Fact("Saved by reuse", money(saved), f"{run.reused:,} answers reused")
+        yield Fact("Saved by reuse", priced(money(saved)), f"{run.reused:,} answers reused")
     if total and total.cost:
-        yield Fact("Cost of all results", total_cost(total), "whichever run has paid")
+        yield Fact("Cost of all results", priced(total_cost(total)), "whichever run has paid")
     if total and total.latency:
         yield Fact("Mean latency", f"{total.latency:.2f} s", "of an answer")
     if total and total.flip is not None:

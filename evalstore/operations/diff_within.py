@@ -26,9 +26,12 @@ from evalstore.reports.comparison_within import compare_models, compare_prompts
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from evalstore.operations.compared_side import Side
     from evalstore.planning.project import Project
     from evalstore.reports.comparison import Comparison
+    from evalstore.results import Result
 
 
 def diff_models(
@@ -38,10 +41,12 @@ def diff_models(
     *,
     selection: SelectionOptions | None = None,
     answers: bool = False,
+    only: Callable[[Result], bool] | None = None,
 ) -> Diff:
     """Compare two candidates of one run, or of the workspace without a revision.
 
-    Raises `EvalstoreError` for an unknown candidate.
+    With `only`, just the results for which it returns True are compared. Raises `EvalstoreError`
+    for an unknown candidate.
     """
     selection = selection or SelectionOptions()
     revision = None if revision == WORK else revision
@@ -55,7 +60,9 @@ def diff_models(
             [
                 result
                 for result in side.results
-                if result.model == model and selected.covers_file(result.file)
+                if result.model == model
+                and selected.covers_file(result.file)
+                and (only is None or only(result))
             ]
             for model in models
         )
@@ -71,11 +78,13 @@ def diff_prompts(
     *,
     selection: SelectionOptions | None = None,
     answers: bool = False,
+    only: Callable[[Result], bool] | None = None,
 ) -> Diff:
     """Compare two system prompts of one run, or of the workspace without a revision.
 
     Each answer is compared with that of the same candidate in the same case. The prompts are given
-    by their names, or the first digits of their ids. Raises `EvalstoreError` for an unknown one.
+    by their names, or the first digits of their ids. With `only`, just the results for which it
+    returns True are compared. Raises `EvalstoreError` for an unknown one.
     """
     selection = selection or SelectionOptions()
     revision = None if revision == WORK else revision
@@ -89,7 +98,9 @@ def diff_prompts(
         results = [
             result
             for result in only_models(side, selection.models).results
-            if selected.covers_file(result.file) and result.prompt in ids
+            if selected.covers_file(result.file)
+            and result.prompt in ids
+            and (only is None or only(result))
         ]
         asked: dict[tuple[str, str], set[str | None]] = {}
         for result in results:

@@ -100,14 +100,14 @@ def find_file_changes(
 
 
 def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:
-    """Return a change with how many of its cases broke and were fixed without a call."""
+    """Return a change with how many of its results broke and were fixed without a call."""
     if not change.settled:
         return change
     broke, fixed = (
-        {result.row for result in results if result.file == change.file}
+        sum(result.file == change.file for result in results)
         for results in (outcomes.broke, outcomes.fixed)
     )
-    return replace(change, broke=len(broke), fixed=len(fixed - broke))
+    return replace(change, broke=broke, fixed=fixed)
 
 
 def _as_renamed(change: FileChange, old: str) -> FileChange:
@@ -153,7 +153,7 @@ def _change(
     unsettled = pending | rows.waiting
     settled = [case for case in (*shown, *rejudged) if case.row not in unsettled]
     waiting = sum(case.row in rows.waiting for case in (*shown, *rejudged))
-    failing = sum(case.row in rows.failing for case in settled)
+    failing = sum(rows.failing[row] for row in {case.row for case in settled})
     first = next((item for item in here if not item.reason.startswith(NEW_ROW)), None)
     is_again = bool(asked or judged)
     reason = _reason(first, here, judged) if first else rows.shared

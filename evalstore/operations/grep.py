@@ -8,13 +8,14 @@ PostgreSQL has it in its own tables: whoever searches first adds what is new, fo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from evalstore.display import plural
 from evalstore.errors import EvalstoreError
 from evalstore.operations.json_output import fields_to_json
+from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.text_places import ListedText, TextPlace, find_places, list_documents
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
@@ -56,6 +57,8 @@ class Searcher:
         """The recent runs in which texts have been looked for."""
         self._places: dict[tuple[str, tuple[str, ...]], TextPlace] = {}
         """The places of texts in these runs, by the id and the sessions of the text."""
+        self._prompts: dict[str | None, str] = {}
+        """The names of the system prompts of these texts."""
 
     def search(
         self, words: Sequence[str], report: Report, within: Sequence[In] = ()
@@ -84,7 +87,11 @@ class Searcher:
             placed = self._place(store, listed, lambda: report(0, 0))
             if placed is None:
                 return None
-            texts = tuple(FoundText(hit, place.run) for hit, place in _hits(store, words, placed))
+            names = self._name_prompts(place for _, _, place in placed)
+            texts = tuple(
+                FoundText(hit, place.run, ", ".join(names[id] for id in place.prompts))
+                for hit, place in _hits(store, words, placed)
+            )
             return FoundTexts(texts, len(documents))
 
         return self._use(report, find)
@@ -96,7 +103,7 @@ class Searcher:
         runs = list(store.find_recent_runs())
         ids = [run.id for run in runs]
         if ids != self._runs or len(self._places) > _KEPT_PLACES:
-            self._runs, self._places = ids, {}
+            self._runs, self._places, self._prompts = ids, {}, {}
         known = [
             (kind, id, self._places.get((id, place.sessions), place)) for kind, id, place in listed
         ]
@@ -104,6 +111,13 @@ class Searcher:
         for _, id, place in placed or ():
             self._places[id, place.sessions] = place
         return placed
+
+    def _name_prompts(self, places: Iterable[TextPlace]) -> Mapping[str | None, str]:
+        """Return the names of the system prompts of texts, which are read when one is new."""
+        ids = {id for place in places for id in place.prompts}
+        if not ids <= self._prompts.keys():
+            self._prompts = name_prompts(self._location, ids | self._prompts.keys())
+        return self._prompts
 
     def _use(self, report: Report, search: Callable[[Store, SearchIndex], T | None]) -> T | None:
         """Search the store with its index, which is updated first; one search at a time."""
@@ -201,6 +215,8 @@ class FoundText(NamedTuple):
     hit: SearchHit
     run: str | None
     """None if the text is not in a recent run."""
+    prompt: str = ""
+    """The name of its system prompt, where the case has several."""
 
 
 class FoundTexts(NamedTuple):

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
-_MOST_RUNS = 3
+_MOST_RUNS = 50
 """The most runs whose verdicts are compared with those before."""
-_MOST_RESULTS = 20_000
+MOST_COMPARED = 20_000
 """About the most results of them that are compared, so that the list comes at once."""
 
 
@@ -94,6 +94,8 @@ class Log:
     file: str | None = None
     row: str | None = None
     """The row of the file, as it was named."""
+    compared: int | None = None
+    """How many of the newest entries are compared with the runs before; None: all of them."""
 
 
 def log(location: Location, file: str | None = None, limit: int | None = None) -> Log:
@@ -106,7 +108,7 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
             runs = store.find_runs(limit=limit)
             pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
             edits = find_run_edits(location, store, runs)
-            outcomes = _find_outcomes(location, store, runs)
+            outcomes, compared = _find_outcomes(location, store, runs)
             entries = [
                 LogEntry(
                     run,
@@ -117,7 +119,8 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
                 )
                 for run, edited in zip(runs, edits, strict=True)
             ]
-            return Log(entries, store.count_runs())
+            is_whole = compared == len(runs)
+            return Log(entries, store.count_runs(), compared=None if is_whole else compared)
         workspace = open_workspace(location)
         file, row = split_row(file)
         name = name_file(location, workspace, file)
@@ -157,18 +160,21 @@ def _names_run(store: Store, name: str) -> bool:
 
 def _find_outcomes(
     location: Location, store: Store, runs: Sequence[Run]
-) -> dict[str, tuple[int, int]]:
-    """Return how many results broke and were fixed in each of the newest of these runs, by id."""
+) -> tuple[dict[str, tuple[int, int]], int]:
+    """Return how many results broke and were fixed in each of the newest of these runs, by id.
+
+    And how many of the runs were compared.
+    """
     folder = open_workspace(location).settings.paths["tests"]
     outcomes: dict[str, tuple[int, int]] = {}
-    left = _MOST_RESULTS
-    for run in runs[:_MOST_RUNS]:
+    left = MOST_COMPARED
+    for number, run in enumerate(runs):
         left -= sum(run.verdicts.values())
-        if left < 0:
-            break
+        if left < 0 or number == _MOST_RUNS:
+            return outcomes, number
         if changes := find_verdict_changes(store, folder, run):
             outcomes[run.id] = len(changes.broke), len(changes.fixed)
-    return outcomes
+    return outcomes, len(runs)
 
 
 def _name_in_runs(location: Location, store: Store, file: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.display import cost_text, money, percent, plural, short
+from evalstore.display import cost_text, money, percent, plural, saved_text, short
 from evalstore.operations.attempts import attempts_text
 from evalstore.operations.cost_text import spending_text
 from evalstore.operations.diff import diff
@@ -16,6 +16,7 @@ from evalstore.operations.exports.cells import code_block, code_span, markdown_c
 from evalstore.operations.open_regressions import find_open_regressions, regressions_text
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.reuse_savings import sum_savings
+from evalstore.operations.simulated_costs import is_all_scripted
 from evalstore.operations.stats import Stats, stats
 from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.attempts import find_attempts
@@ -57,7 +58,8 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         run = resolve_run(store, revision)
         earlier = next(store.find_recent_runs(before=run, limit=1), None)
         was = resolve_run(store, compare) if compare else earlier
-        saved = sum_savings(store, run)
+        usd = sum_savings(store, run)
+        saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""
         compared = diff(location, was.id, run.id, answers=False) if was else None
         pairs = [*compared.broke[:_MOST_PAIRS], *compared.fixed[:_MOST_PAIRS]] if compared else []
         failing = _find_new_failures(location, store, run, compared)
@@ -294,10 +296,10 @@ def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
     yield ""
 
 
-def _costs(run: Run, saved: float) -> Iterator[str]:
+def _costs(run: Run, saved: str) -> Iterator[str]:
     yield "#### Cost"
     yield ""
-    reused = f" Reuse saved {money(saved)}." if saved else ""
+    reused = f" Reuse saved {saved}." if saved else ""
     cost = cost_text(run.cost, run.spending)
     told = "The price of the run is unknown." if cost == money(None) else f"The run cost {cost}."
     yield f"{told}{reused}"

@@ -108,6 +108,8 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
             outcomes = find_stored_outcomes(project, plan, None if is_of_all else settled)
             changes = [with_outcomes(change, outcomes) for change in changes]
     models = {cell.candidate.id for cell in plan.cells} | plan.settled.models
+    pending = {ask.cell.candidate.id for ask in plan.asks}
+    pending |= {judgement.cell.candidate.id for judgement in plan.judgements}
     return Status(
         items=items,
         ask=plan.ask_count,
@@ -118,10 +120,13 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         cost=price.usd,
         guess=price.guess,
         known_cost=price.known,
+        is_simulated=price.is_simulated,
         unpriced=list(price.unpriced),
         models=len(models),
         cells=len(plan.cells) + sum(part.cells for part in plan.settled),
         has_recorded=RECORDED in models,
+        pending_models=len(pending - {RECORDED}),
+        is_recorded_pending=RECORDED in pending,
         by_checks=by_checks,
         may_judge_less=may_judge_less(plan),
         changes=changes,

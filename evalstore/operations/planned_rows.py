@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -21,8 +22,8 @@ class PlannedRows:
     """Rows that need a new answer, even if another case asks the same question for them."""
     judged: set[str] = field(default_factory=set)
     """Rows that need judgements alone."""
-    failing: set[str] = field(default_factory=set)
-    """Rows that need nothing and fail, by what is stored."""
+    failing: Counter[str] = field(default_factory=Counter)
+    """How many results fail, by what is stored, of each row that needs nothing."""
     waiting: set[str] = field(default_factory=set)
     """Rows that lack an answer or a judgement which the plan leaves out, such as until a file is
     trusted."""
@@ -55,11 +56,12 @@ def planned_rows(plan: Plan, files: Collection[str], rule: str) -> dict[str, Pla
             settled.append(cell)
     for result in compute_results(Plan(settled, sessions=plan.sessions, votes=plan.votes), rule):
         if result.verdict == "fail":
-            rows[result.cell.file].failing.add(result.cell.case.row)
+            rows[result.cell.file].failing[result.cell.case.row] += 1
         if result.pending:
             rows[result.cell.file].waiting.add(result.cell.case.row)
     for each in rows.values():
         each.judged.difference_update(each.asked)
         each.waiting.difference_update(each.asked, each.judged)
-        each.failing.difference_update(each.asked, each.judged, each.waiting)
+        for row in each.asked | each.judged | each.waiting:
+            del each.failing[row]
     return rows

@@ -31,6 +31,7 @@ from evalstore.operations.run_totals import MOST_SHOWN, RunTotals
 from evalstore.operations.runner_launch import make_launcher, require_launchable
 from evalstore.operations.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.operations.shared_run import RunOrigin, removed_if_unbegun, share_run
+from evalstore.operations.simulated_costs import is_all_scripted
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
@@ -246,6 +247,7 @@ def _make_report(
         ],
         warnings=_warnings(project),
         untrusted=project.code.named,
+        is_simulated=is_all_scripted(project.store, recorded),
         left_out=project.left_out,
         gate_off=options.fail_on == "none" and options.threshold is None,
     )

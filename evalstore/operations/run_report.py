@@ -41,6 +41,7 @@ def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json
             "cachedTokens": spent.cached_tokens,
             "cost": None if spent.unpriced else round(spent.cost, 8),
             **_unpriced(spent),
+            **({"simulated": True} if spent.simulated == spent.calls else {}),
         }
         for (model, part), spent in sorted(
             outcome.spending.items(), key=lambda entry: (entry[0][1], order(entry[0][0]))
@@ -106,6 +107,8 @@ class RunReport:
     """Python files that must be trusted before checks can run."""
     left_out: list[Problem] = field(default_factory=list, metadata=FILES)
     """Errors of test files that are left out."""
+    is_simulated: bool = False
+    """Whether all models are scripted, so that nobody is paid and nothing saved."""
     gate_off: bool = False
     """Whether verdicts cannot fail the gate."""
     regressions: list[Regression] | None = field(default=None, metadata={"json_optional": True})
@@ -152,7 +155,7 @@ class RunReport:
 
     def _repr_html_(self) -> str:
         """Return the report as notebooks show it."""
-        from evalstore.display import cost_text, money, new_judgements, plural, short
+        from evalstore.display import cost_text, new_judgements, plural, saved_text, short
         from evalstore.notebooks.html_tables import block, line, strong, table, word
         from evalstore.store.results import join_feedback
 
@@ -163,7 +166,8 @@ class RunReport:
             new_judgements(self.judged, self.judged_by_checks),
             *([f"{self.failed:,} failed"] if self.failed else []),
         ]
-        saved = f" · saved {money(self.saved)} by reuse" if self.saved else ""
+        amount = saved_text(self.saved, is_simulated=self.is_simulated)
+        saved = f" · saved {amount} by reuse" if self.saved else ""
         rate = f"{self.rate.passed:,} of {self.rate.judged:,} passed ({self.rate.text})"
         failures = self.failures.items()
         return block(

@@ -13,10 +13,12 @@ from evalstore.files.fields import suggest_file
 from evalstore.operations.failures import describe_failures, find_question_places
 from evalstore.operations.first_pushes import FirstPush, first_push_of
 from evalstore.operations.json_output import to_json
+from evalstore.operations.log import MOST_COMPARED
 from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.urgent_results import find_urgent_results
+from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_targets import name_file
@@ -52,6 +54,10 @@ class ShownItem:
     """The names of the system prompts of cases with several."""
     references: Mapping[str | None, str] = field(default_factory=dict)
     """The names of the evaluator prompts and schemas that checks refer to, by id."""
+    outcome: tuple[int, int] | None = None
+    """Of a run: how many results broke and were fixed; None if that is not computed."""
+    marks: Mapping[tuple[str, str, str | None, str], str] = field(default_factory=dict)
+    """`broke` or `fixed`, by the file, row, system prompt and candidate of a result of a run."""
     push: FirstPush | None = None
     """Who pushed it; None if it is of this machine."""
     left_out: int = 0
@@ -93,7 +99,23 @@ def show_item(
     item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
     item.references = name_references(location, _evaluations(item))
     item.push = first_push_of(location, kind, id)
+    if kind == "run":
+        _mark_changes(location, store, restore_run(id, stored.content), item)
     return item
+
+
+def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -> None:
+    """Mark the results of a run that broke or were fixed in it, unless there are very many."""
+    if sum(run.verdicts.values()) > MOST_COMPARED:
+        return
+    folder = open_workspace(location).settings.paths["tests"]
+    if changes := find_verdict_changes(store, folder, run):
+        item.outcome = len(changes.broke), len(changes.fixed)
+        item.marks = {
+            (result.file, result.row, result.prompt, result.model): word
+            for word, results in (("broke", changes.broke), ("fixed", changes.fixed))
+            for result in results
+        }
 
 
 def _show_run(location: Location, store: Store, run: Run, content: Json, most: int) -> ShownItem:
@@ -104,6 +126,7 @@ def _show_run(location: Location, store: Store, run: Run, content: Json, most: i
     prompts = {result.prompt for result in results if (result.file, result.row) in several}
     item.prompts = name_prompts(location, prompts)
     item.push = first_push_of(location, "run", run.id)
+    _mark_changes(location, store, run, item)
     return item
 
 

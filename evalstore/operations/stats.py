@@ -21,6 +21,7 @@ from evalstore.operations.prompt_names import name_prompts_of_run
 from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.side_names import WORKSPACE, side_name
+from evalstore.operations.simulated_costs import is_all_scripted
 from evalstore.operations.stats_filter import Filter
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import describe_selection, is_partial
@@ -69,6 +70,8 @@ class Stats:
     """Results of questions that were asked again."""
     selection: str = field(default="", metadata={"json_as": lambda text: text or None})
     """The selection of a run that left out cases or candidates; else empty."""
+    is_simulated: bool = False
+    """Whether all models are scripted, so that nobody is paid."""
 
     @property
     def is_workspace(self) -> bool:
@@ -240,6 +243,7 @@ class StatsCollector:
         counted = Rerolls()
         if rerolls and not self.keep.is_about_votes:
             counted = count_rerolls(self.project.store, run, self.keep)
+        is_simulated = is_all_scripted(self.project.store, run)
         return [
             Stats(
                 run=run.id,
@@ -260,6 +264,7 @@ class StatsCollector:
                     )
                 ),
                 rerolls=counted,
+                is_simulated=is_simulated,
             )
             for by, totals in zip(self._groupings, self._sums, strict=True)
         ]

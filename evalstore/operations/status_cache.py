@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [18, __version__]
+_FORMAT = [19, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -54,7 +54,8 @@ _MOST_LISTED = 100
 _REMEMBERED = (
     *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
-    *("may_judge_less", "by_checks", "known_cost", "unpriced"),
+    *("may_judge_less", "by_checks", "known_cost", "unpriced", "is_simulated"),
+    *("pending_models", "is_recorded_pending"),
     *("broke", "fixed", "labels", "has_recorded", "lost_labels", "remotes", "unread_remotes"),
     "remote_judgements",
 )

@@ -47,11 +47,11 @@ class FileChange:
     settled: int = 0
     """The number of edited cases whose answers and judgements are all stored."""
     failing: int = 0
-    """How many of these cases fail."""
+    """How many results of these cases fail: one for each candidate and system prompt."""
     broke: int = 0
-    """How many of them passed in the newest run that judged them, and do not now."""
+    """How many results passed in the newest run that judged them, and do not now."""
     fixed: int = 0
-    """How many of them did not pass then, and do now."""
+    """How many did not pass then, and do now."""
     waiting: int = 0
     """The number of new and edited cases for which this plan does nothing yet."""
     added: int = 0
@@ -136,6 +136,10 @@ class Status:
     cells: int
     has_recorded: bool = False
     """Whether answers are recorded in files."""
+    pending_models: int = 0
+    """The number of candidates that a run would ask, or whose answers it would judge."""
+    is_recorded_pending: bool = False
+    """Whether a run would take recorded answers, or judge them."""
     by_checks: int = 0
     """The part of the judgements that checks make, without a model."""
     may_judge_less: bool = False
@@ -144,6 +148,8 @@ class Status:
     """The assumed tokens of a new answer, when the cost depends on this assumption."""
     known_cost: float = 0.0
     """The part of the cost with known prices."""
+    is_simulated: bool = False
+    """Whether all of the cost is of scripted models, so that nobody is paid."""
     unpriced: list[str] = field(default_factory=list)
     """The models whose price is not known."""
     changes: list[FileChange] = field(default_factory=list)

@@ -59,10 +59,12 @@ class StatusSums:
         """How many rows each file has."""
         self._models: set[str] = set()
         self._called: set[str] = set()
+        self._pending: set[str] = set()
+        """The candidates with something to do."""
         self._prompts: dict[PromptPlace, None] = {}
         self._files: set[str] = set()
         """Those with something to do."""
-        self._total, self._guessed = 0.0, (0, 0)
+        self._total, self._paid, self._guessed = 0.0, 0.0, (0, 0)
         self._unpriced: dict[str, None] = {}
         self._oldest: int | None = None
         warn_of_edited_scripts(project, selection)
@@ -72,6 +74,7 @@ class StatusSums:
     def _add(self, plan: Plan) -> None:
         price = estimate(self._project, Explainer(self._project).asks(plan), plan.judgements)
         self._total += price.total
+        self._paid += price.paid
         tokens, answers = price.guessed
         self._guessed = (self._guessed[0] + tokens, self._guessed[1] + answers)
         self._unpriced.update(dict.fromkeys(price.unpriced))
@@ -86,6 +89,8 @@ class StatusSums:
         self._waiting += plan.blocked_judgements
         self._waiting_asks += sum(ask.count for ask in plan.waiting_asks)
         self._called |= called_models(plan)
+        self._pending |= {ask.cell.candidate.id for ask in plan.asks}
+        self._pending |= {judgement.cell.candidate.id for judgement in plan.judgements}
         for file, _ in {(cell.file, cell.case.row) for cell in plan.cells}:
             self._rows[file] = self._rows.get(file, 0) + 1
         self._models |= {cell.candidate.id for cell in plan.cells}
@@ -100,7 +105,7 @@ class StatusSums:
     def status(self) -> Status:
         """Return the status, without the list of items."""
         project = self._project
-        price = make_estimate(self._total, self._guessed, self._unpriced)
+        price = make_estimate(self._total, self._guessed, self._unpriced, paid=self._paid)
         places = (place for place in self._prompts if place.file in self._files)
         return Status(
             items=[],
@@ -115,10 +120,13 @@ class StatusSums:
             cost=price.usd,
             guess=price.guess,
             known_cost=price.known,
+            is_simulated=price.is_simulated,
             unpriced=list(price.unpriced),
             models=len(self._models),
             cells=len(self._scope.cells),
             has_recorded=RECORDED in self._models,
+            pending_models=len(self._pending - {RECORDED}),
+            is_recorded_pending=RECORDED in self._pending,
             by_checks=self._by_checks,
             may_judge_less=self._may_judge_less,
             changes=[

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.store.search_index import SearchIndex
+    from evalstore.values import Case
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +27,8 @@ class TextPlace:
     file: str | None = None
     row: str = ""
     models: tuple[str, ...] = ()
+    prompts: tuple[str | None, ...] = ()
+    """The system prompts of its results, where the case has others, too."""
     run: str | None = None
     """The newest run that has it."""
     is_final: bool = False
@@ -75,21 +78,24 @@ def find_places(
     for run in runs if unplaced else ():
         entries = dict(read_tree(run.results, store.load_nodes).items() - searched)
         searched |= entries.items()
-        found = finder.find(entries)
-        if found is None:
+        parts = finder.find(entries)
+        if parts is None:
             return None
-        matches: dict[TextPlace, list[Result]] = {}
-        for batch in iterate_entries(store, *found):
+        matches: dict[TextPlace, list[tuple[Result, Case]]] = {}
+        for batch in iterate_entries(store, *parts):
             if not go_on():
                 return None
-            for result, _ in batch:
+            for result, case in batch:
                 for key in (result.test, result.evaluation, *result.sessions, *result.evaluations):
                     for place in waiting.get(key, ()):
                         if place in unplaced:
-                            matches.setdefault(place, []).append(result)
-        for place, results in matches.items():
-            place.file, place.row = results[0].file, results[0].row
-            place.models = tuple(dict.fromkeys(result.model for result in results))
+                            matches.setdefault(place, []).append((result, case))
+        for place, found in matches.items():
+            (first, case), *_ = found
+            place.file, place.row = first.file, first.row
+            place.models = tuple(dict.fromkeys(result.model for result, _ in found))
+            prompts = tuple(dict.fromkeys(result.prompt for result, _ in found))
+            place.prompts = prompts if len(prompts) < len(case.prompts) else ()
             place.run = run.id
         unplaced -= matches.keys()
         if not unplaced:

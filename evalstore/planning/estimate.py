@@ -45,6 +45,13 @@ class Estimate(NamedTuple):
     """The part with known prices, not rounded."""
     guessed: tuple[int, int] = (0, 0)
     """The guessed tokens of all answers, and how many answers they are of."""
+    paid: float = 0.0
+    """The part of `total` that is not of scripted models."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Return whether all of the cost is of scripted models, so that nobody is paid."""
+        return self.total > 0 and not self.paid and not self.unpriced
 
 
 def make_estimate(
@@ -53,8 +60,12 @@ def make_estimate(
     unpriced: Iterable[str],
     answers: Iterable[float | None] = (),
     judgements: Iterable[float | None] = (),
+    paid: float = 0.0,
 ) -> Estimate:
-    """Return the estimate of these sums; `guessed` are tokens, and the answers they are of."""
+    """Return the estimate of these sums; `guessed` are tokens, and the answers they are of.
+
+    `paid` is the part that is not of scripted models.
+    """
     known = round(total, 6)
     tokens, count = guessed
     names = tuple(dict.fromkeys(unpriced))
@@ -67,6 +78,7 @@ def make_estimate(
         judgements=tuple(judgements),
         total=total,
         guessed=guessed,
+        paid=paid,
     )
 
 
@@ -106,7 +118,7 @@ def estimate(
     measured = project.store.find_judging_usage(
         {by_model.judge.evaluator for by_model in by_models if by_model.judge}
     )
-    total, guessed, count = 0.0, 0, 0
+    total, paid, guessed, count = 0.0, 0.0, 0, 0
     unpriced: dict[str, None] = {}
     answers: list[float | None] = []
     judged: list[float | None] = []
@@ -120,6 +132,7 @@ def estimate(
                 unpriced[ask.cell.candidate.id] = None
             answers.append(usual)
             total += ask.count * (usual or 0.0)
+            paid += ask.count * (usual or 0.0)
             continue
         usage = usages.get(reason.relative or "")
         if usage is None:
@@ -129,6 +142,7 @@ def estimate(
             count += ask.count
         answers.append(price.cost(usage).usd)
         total += ask.count * price.cost(usage).usd
+        paid += 0.0 if price.is_simulated else ask.count * price.cost(usage).usd
     for judgement in by_models:
         assert judgement.judge
         price = project.price_of(judgement.judge.id)
@@ -138,6 +152,7 @@ def estimate(
                 unpriced[judgement.judge.id] = None
             judged.append(usual)
             total += judgement.count * (usual or 0.0)
+            paid += judgement.count * (usual or 0.0)
             continue
         usage = measured.get(judgement.judge.evaluator)
         if usage is None:
@@ -150,7 +165,8 @@ def estimate(
             usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), _VERDICT)
         judged.append(price.cost(usage).usd)
         total += judgement.count * price.cost(usage).usd
-    return make_estimate(total, (guessed, count), unpriced, answers, judged)
+        paid += 0.0 if price.is_simulated else judgement.count * price.cost(usage).usd
+    return make_estimate(total, (guessed, count), unpriced, answers, judged, paid)
 
 
 def _find_usual(

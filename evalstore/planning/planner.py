@@ -148,9 +148,13 @@ def resolve_scope(
         ):
             project.warn(warning)
     if not cells and not skipped and not settled:
+        files = files_of(project.reading)
         raise NothingSelectedError(
             "nothing is selected",
-            hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
+            hint=(
+                (selection.name and unknown_names.suggest_word(selection.name, files))
+                or "'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags"
+            ),
         )
     tried: failed_work.FailedWork | None = None
     if selection.last_failed:

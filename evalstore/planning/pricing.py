@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.providers.kinds import SCRIPTED
 from evalstore.providers.price_table import find_price
 from evalstore.results import Cost
 from evalstore.values import Json, Reply, Usage
@@ -33,6 +34,8 @@ class Price:
     """The currency of the model file, when it is not USD."""
     rate: float | None = None
     """The value of one unit of the currency in USD."""
+    is_simulated: bool = False
+    """Whether the model is scripted, so that nobody is paid."""
 
     @property
     def is_any(self) -> bool:
@@ -82,6 +85,7 @@ class Price:
 def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | None:
     """Return the price of a model on a day (`YYYY-MM-DD`); None when it is not known."""
     in_force = [cost for cost in model.costs if cost.valid_from <= day]
+    is_scripted = model.provider.type == SCRIPTED
     if in_force:
         cost = in_force[-1]
         rate = _rate(cost.currency, currencies, day)
@@ -98,9 +102,10 @@ def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | 
             per_hour=cost.per_hour * rate,
             currency=cost.currency if converted else None,
             rate=rate if converted else None,
+            is_simulated=is_scripted,
         )
-    if model.provider.type == "scripted":
-        return Price(source="scripted")
+    if is_scripted:
+        return Price(source="scripted", is_simulated=True)
     listed = find_price(model.provider.type, model.code)
     if listed is None:
         return None

@@ -5,6 +5,8 @@ Names of test files and of rows are looked up in `path_targets`.
 
 from __future__ import annotations
 
+import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
@@ -12,11 +14,14 @@ from evalstore.files.fields import nearest, suggest
 from evalstore.workspace.model_suggestions import NO_FILE, suggest_model
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from evalstore.values import CaseFile
     from evalstore.workspace.reader import Reading
     from evalstore.workspace.settings import Settings
+
+_MOST_CASES = 10_000
+_WORD = re.compile(r"\w+")
 
 
 def no_such_model(
@@ -64,3 +69,17 @@ def unknown_tags(tags: Iterable[str], known: Collection[str]) -> list[str]:
         for tag in tags
         if tag not in known
     ]
+
+
+def suggest_word(expression: str, files: Mapping[str, CaseFile]) -> str | None:
+    """Suggest the nearest word for the first of `-k` that no file or row has; None without one.
+
+    Of very many cases only the first are read.
+    """
+    cases = ((path, case.row) for path, file in files.items() for case in file.cases)
+    places = [f"{path}::{row}".casefold() for path, row in islice(cases, _MOST_CASES)]
+    known = {word for place in places for word in _WORD.findall(place)}
+    for word in _WORD.findall(expression.casefold()):
+        if word not in ("and", "or", "not") and not any(word in place for place in places):
+            return nearest(word, known)
+    return None

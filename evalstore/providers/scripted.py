@@ -7,6 +7,7 @@ network. The first entry that matches is the answer.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -99,10 +100,15 @@ def as_reply(entry: ScriptEntry, request: Request) -> Reply:
         text=text,
         tool_calls=entry.tool_calls,
         finish_reason=entry.finish_reason or finish_reason,
-        usage=entry.usage or estimate_usage(request, text or ""),
+        usage=entry.usage or estimate_usage(request, (text or "") + _written(entry)),
         resolved_model=entry.model or request.code,
         latency=entry.latency,
     )
+
+
+def _written(entry: ScriptEntry) -> str:
+    """Return the tool calls of an entry as a model writes them."""
+    return "".join(call.name + json.dumps(call.arguments) for call in entry.tool_calls)
 
 
 def estimate_usage(request: Request, answer: str) -> Usage:

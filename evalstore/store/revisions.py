@@ -15,8 +15,10 @@ MIN_PREFIX = 4
 WORK = "@work"
 """The revision for the workspace as it is now, which is not a run."""
 _LATEST = re.compile(r"@(?:~([0-9]{1,9}))?\Z")
+_EARLIER = re.compile(r"(.+)~([0-9]{0,9})\Z")
+"""Matches a revision and how many runs before it are meant; as in git, one without a number."""
 _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
-_OF_REMOTE = re.compile(r"([^/:]+)/(@(?:~[0-9]{1,9})?|[0-9a-fA-F]{4,32})\Z")
+_OF_REMOTE = re.compile(r"([^/:]+)/((?:@|[0-9a-fA-F]{4,32})(?:~[0-9]{0,9})?)\Z")
 
 
 def _range_hint(count: int) -> str:
@@ -31,7 +33,7 @@ def _range_hint(count: int) -> str:
 
 
 def resolve_run(store: Store, text: str) -> Run:
-    """Return the run that a revision names: `@`, `@~2`, or the start of its id.
+    """Return the run that a revision names: `@`, `@~2`, the start of its id, or `7f3c~2`.
 
     `REMOTE/REV` is one of the runs that a remote has. Raises `RevisionError`.
     """
@@ -51,6 +53,9 @@ def resolve_run(store: Store, text: str) -> Run:
         if not runs:
             raise RevisionError(f"there is no run '{text}'", hint=_range_hint(store.count_runs()))
         return runs[0]
+    earlier = _EARLIER.match(text)
+    if earlier:
+        return _find_earlier(store, resolve_run(store, earlier[1]), int(earlier[2] or 1), text)
     kind, id = resolve(store, text)
     if kind != "run":
         raise RevisionError(
@@ -59,9 +64,23 @@ def resolve_run(store: Store, text: str) -> Run:
     return store.load_run(id)
 
 
+def _find_earlier(store: Store, run: Run, back: int, text: str) -> Run:
+    """Return the run that is so many runs before another one; raises `RevisionError`."""
+    if not back:
+        return run
+    earlier = list(store.find_recent_runs(before=run, limit=back))
+    if len(earlier) < back:
+        raise RevisionError(
+            f"there is no run '{text}'",
+            hint=f"{plural(len(earlier), 'run')} came before {short(run.id)}",
+        )
+    return earlier[-1]
+
+
 def resolve(store: Store, text: str) -> tuple[str, str]:
     """Return the kind and the full id of what a revision names; raises `RevisionError`."""
-    if _LATEST.match(text) or (_OF_REMOTE.match(text) and store.find_remote_runs):
+    is_remote = _OF_REMOTE.match(text) and store.find_remote_runs
+    if _LATEST.match(text) or _EARLIER.match(text) or is_remote:
         return "run", resolve_run(store, text).id
     if text == WORK:
         raise RevisionError(
@@ -104,6 +123,16 @@ def resolve_remote_run(ids: Sequence[str], remote: str, text: str) -> str:
         raise RevisionError(
             f"there is no run '{remote}/{text}'",
             hint=f"'{remote}' had {plural(len(ids), 'run')} when it was last read{oldest}",
+        )
+    earlier = _EARLIER.match(text)
+    if earlier:
+        newer = ids.index(resolve_remote_run(ids, remote, earlier[1]))
+        back = int(earlier[2] or 1)
+        if newer + back < len(ids):
+            return ids[newer + back]
+        raise RevisionError(
+            f"there is no run '{remote}/{text}'",
+            hint=f"{plural(len(ids) - newer - 1, 'run')} of '{remote}' came before {earlier[1]}",
         )
     matches = [id for id in ids if id.startswith(text.lower())]
     if len(matches) == 1:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import RunRequest
+    from evalstore.tui.state.compared_cases import Among, Models
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
 
@@ -86,6 +88,15 @@ def _place_commands() -> type[Provider]:
     from evalstore.tui.screens.palette import PlaceCommands
 
     return PlaceCommands
+
+
+class WholeCells(ScrollBarRender):
+    """Draws scrollbars in whole cells: parts of one look odd in many fonts, and without colours."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+
+
+ScrollBar.renderer = WholeCells
 
 
 class Browser(MessageApp):
@@ -307,10 +318,10 @@ class Browser(MessageApp):
         self.push_screen(TestHistoryPage(file, row, model))
 
     def show_comparison(
-        self, was: str | None, now: str | None, models: tuple[str, str] | None = None
+        self, was: str | None, now: str | None, models: Models = None, among: Among = None
     ) -> None:
         """Open a run beside a run or the workspace (None), or two candidates of one of them."""
-        self.push_screen(ComparePage(was, now, models))
+        self.push_screen(ComparePage(was, now, models, among))
 
     def show_stats(self, run: str | None) -> None:
         """Open the statistics of a run, or of the workspace."""

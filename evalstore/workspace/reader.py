@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.model_files import Currency, Model
 
+_OF_OTHERS = "; the tests of others come with git, only results come from a remote"
+"""Ends the hint where no test is found and a remote is set, as after `clone`."""
+
 
 @dataclass
 class Reading:
@@ -183,7 +186,8 @@ class _Reader:
                 Problem(
                     folder,
                     "there are no test files",
-                    hint=f"write a test into '{folder}/', such as '{folder}/hello.md'",
+                    hint=f"write a test into '{folder}/', such as '{folder}/hello.md'"
+                    + _OF_OTHERS * bool(self._settings.remotes),
                 )
             )
 

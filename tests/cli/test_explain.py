@@ -115,3 +115,11 @@ def test_a_check_of_a_plugin_is_explained_by_what_it_declares(
     assert shown.startswith("rhymes passes if it rhymes.\n\nSettings:\n  lines  how many (whole")
     assert "  - rhymes: {lines: 2}\n      pass  a\\na\n" in shown
     assert "it rhymes" in evalstore("ls", "checks").stdout
+
+
+def test_without_a_check_a_hint_says_where_they_are_listed(evalstore: Evalstore) -> None:
+    told = evalstore("explain")
+    assert told.exit_code == 2
+    assert told.stderr == (
+        "error: no check is named\nhint: 'evalstore ls checks' lists all checks\n"
+    )

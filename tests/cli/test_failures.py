@@ -214,9 +214,9 @@ def test_the_hint_for_an_incomplete_script_names_the_line_to_add(
         "unsupported, 1 try  no response in the script matches the judged response 'Warm.'\n"
         "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  unsupported, 1 try  "
         "no response in the script matches 'How is Oslo?'\n",
-        "hint: unsupported: add a line such as "
+        "hint: add a line such as "
         + line % ("{pass: true, feedback: ''}", "judge")
-        + "hint: unsupported: add a line such as "
+        + "hint: add a line such as "
         + line % ("'the answer'", "one"),
     )
 
@@ -266,3 +266,16 @@ def test_show_says_why_a_case_is_pending_whose_checks_passed(
         "  hint: check the key"
     ) in shown
     assert "pass  by checks" in shown
+
+
+def test_no_line_of_failures_is_wider_than_the_terminal(
+    failing: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run")
+    monkeypatch.setenv("COLUMNS", "60")
+    cut = evalstore("log", "--failures", "--oneline").stdout.splitlines()
+    assert cut
+    wrapped = evalstore("log", "--failures").stdout.splitlines()
+    for line in (*cut, *wrapped):
+        assert len(line) <= 60
+    assert all(line.endswith("…") for line in cut)

@@ -205,6 +205,56 @@ def test_the_log_compares_as_many_results_as_come_at_once(
     evalstore("run", "-q")
     tree(workspace, {"tests/weather.md": WEATHER.replace("must be warm", "must be any")})
     evalstore("run", "-q")
-    assert " fixed)" in evalstore("log").stdout
-    monkeypatch.setattr(log, "_MOST_RESULTS", 1)
-    assert " fixed)" not in evalstore("log").stdout
+    listed = evalstore("log")
+    assert " fixed)" in listed.stdout
+    assert listed.stderr == ""
+    monkeypatch.setattr(log, "MOST_COMPARED", 1)
+    listed = evalstore("log")
+    assert " fixed)" not in listed.stdout
+    assert 'is not counted; "evalstore diff" lists it)' in listed.stderr
+
+
+def test_the_log_says_for_which_runs_it_counts_what_broke(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words in ("warm", "any", "warm"):
+        tree(workspace, {"tests/weather.md": WEATHER.replace("must be warm", f"must be {words}")})
+        evalstore("run", "-q")
+    assert evalstore("log", "--oneline").stderr == ""
+    monkeypatch.setattr(log, "_MOST_RUNS", 1)
+    listed = evalstore("log", "--oneline")
+    assert " broke)" in listed.stdout.splitlines()[0]
+    assert " fixed)" not in listed.stdout
+    assert listed.stderr == (
+        "(what broke and was fixed is counted for the newest run; "
+        '"evalstore show ID" marks it in another)\n'
+    )
+    assert evalstore("log", "-n", "1").stderr == "(2 older)\n"
+
+
+def test_show_marks_what_broke_and_was_fixed_in_a_run(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    for words in ("warm", "any", "warm"):
+        tree(workspace, {"tests/weather.md": WEATHER.replace("must be warm", f"must be {words}")})
+        evalstore("run", "-q")
+    fixed = evalstore("show", "@~1").stdout
+    assert "    2 pass (1 fixed)\n" in fixed
+    [marked] = [line for line in fixed.splitlines() if line.endswith("  (fixed)")]
+    assert marked.startswith("pass  tests/weather.md [city=Oslo]")
+    assert evalstore("show", "@~1", "-v").stdout == fixed
+    assert "  (broke)\n" in evalstore("show", "@").stdout
+    assert "(broke)" not in evalstore("show", "@~2").stdout
+
+
+def test_no_line_of_a_log_or_of_a_marked_failure_is_wider_than_the_terminal(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for words in ("any", "warm"):
+        tree(workspace, {"tests/weather.md": WEATHER.replace("must be warm", f"must be {words}")})
+        ran = evalstore("run", "-m", "scripted/one", "--message", "words " * 20).stdout
+    listed = evalstore("log", "--oneline").stdout.splitlines()
+    assert [line[-1] for line in listed] == ["…", "…"]
+    marked = ran.splitlines().index("           (broke)")
+    assert all(len(line) <= 60 for line in (*listed, *ran.splitlines()[: marked + 1]))

@@ -25,11 +25,11 @@ def test_the_first_estimate_of_the_example_is_an_upper_bound_of_the_same_size(
 def test_an_estimate_is_marked_until_answers_are_known(
     workspace: Path, evalstore: Evalstore
 ) -> None:
-    assert "up to $0.8400 (at 40 tokens an answer)." in evalstore("status").stdout
+    assert "up to $0.8400 simulated (at 40 tokens an answer)." in evalstore("status").stdout
     evalstore("run")
     test = workspace / "tests/weather.md"
     test.write_text(test.read_text().replace("How is", "And how is"))
-    assert "about $0.0600." in evalstore("status").stdout
+    assert "about $0.0600 simulated." in evalstore("status").stdout
 
 
 @pytest.mark.parametrize(

@@ -17,19 +17,21 @@ fail       tests/weather.md [city=Oslo]  scripted/one  <short>
            It is cold there.
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
-scripted/one              2 calls   20 tokens in   4 out  $0.0600
+scripted/one              2 calls   20 tokens in   4 out  $0.0600  simulated
 scripted/judge (judging)  2 calls  402 tokens in  20 out       $0
-run <short> complete: 2 new answers, 0 reused, 2 new judgements, $0.0600
+run <short> complete: 2 new answers, 0 reused, 2 new judgements, $0.0600 simulated
 gate failed
 """
 HINT = '(use "evalstore show {}" to see why the first one failed)\n'
 OSLO = HINT.format("tests/weather.md::city=Oslo")
+SIMULATED = "(simulated: scripted models call nobody, so nothing is paid)\n"
 SECOND = """\
 1 failure as before (--all shows why)
     tests/weather.md [city=Oslo]  scripted/one
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
-run <short> complete: 0 new answers, 2 reused, 0 new judgements, $0; saved $0.0600 by reuse
+run <short> complete: 0 new answers, 2 reused, 0 new judgements, $0; \
+saved $0.0600 simulated by reuse
 gate failed
 """
 
@@ -41,7 +43,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def test_a_first_run_asks_and_judges_everything(workspace: Path, evalstore: Evalstore) -> None:
-    assert evalstore("run") == Ran(1, FIRST, OSLO)
+    assert evalstore("run") == Ran(1, FIRST, OSLO + SIMULATED)
 
 
 def test_a_second_run_does_nothing_and_says_the_same(workspace: Path, evalstore: Evalstore) -> None:
@@ -62,7 +64,7 @@ def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> N
         0,
         "No run yet.\n\n"
         "A run would ask for 2 answers and make 2 judgements (1 candidate), "
-        "up to $0.8400 (at 40 tokens an answer).\n"
+        "up to $0.8400 simulated (at 40 tokens an answer).\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
         "",
     )
@@ -115,7 +117,7 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
         "2 pass (100.0%, 95% interval 34.2% to 100.0%)\n"
         "scripted/judge (judging)  2 calls  408 tokens in  16 out  $0\n"
         "run <short> complete: 0 new answers, 2 reused, 2 new judgements, $0; "
-        "saved $0.0600 by reuse\n"
+        "saved $0.0600 simulated by reuse\n"
         "gate passed\n",
         '  (use "evalstore diff <short> <short>" to see how)\n',
     )
@@ -142,7 +144,8 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
         "    tests/weather.md [city=Oslo]  scripted/one by scripted/judge  new answer\n"
         "    tests/weather.md [city=Rome]  scripted/one by scripted/judge  new answer\n"
         "\n"
-        "A run would ask for 2 answers and make 2 judgements (1 candidate), about $0.0600.\n"
+        "A run would ask for 2 answers and make 2 judgements (1 candidate), "
+        "about $0.0600 simulated.\n"
     )
 
 

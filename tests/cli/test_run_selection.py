@@ -331,3 +331,11 @@ def test_a_pair_without_a_capability_is_listed_also_under_a_limit(
     assert documents("status")["skipped"] == 1
     assert documents("run")["asked"] == 2
     assert documents("status", "tests/weather.md")["skipped"] == 0
+
+
+def test_a_word_that_no_case_has_gets_the_nearest_one(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    told = evalstore("run", "-k", "wether and not rome").stderr
+    assert told == "error: nothing is selected\nhint: did you mean 'weather'?\n"
+    assert "'evalstore ls cases' lists the cases" in evalstore("run", "-k", "zzz").stderr

@@ -170,7 +170,7 @@ def test_packs_that_have_not_arrived_yet_come_with_a_later_pull(
         assert re.search(
             r"is not complete yet: it lacks 1 pack with [0-9]+ rows, and a regression could be "
             r"overlooked\nhint: try again later; "
-            r"'evalstore fsck --remote' lists what is missing\n$",
+            rf"'evalstore -C {clone} fsck --remote' lists what is missing\n$",
             pulled.stderr,
         )
     else:
@@ -178,7 +178,8 @@ def test_packs_that_have_not_arrived_yet_come_with_a_later_pull(
         assert pulled.stdout.startswith("nothing to pull from origin")
         assert re.search(
             r"warning: the remote is not complete yet: 1 pack with [0-9]+ rows is missing; pull "
-            r"again later, and if this stays so, see 'evalstore fsck --remote'\n$",
+            r"again later, and if this stays so, see "
+            rf"'evalstore -C {clone} fsck --remote'\n$",
             pulled.stderr,
         )
         document = json.loads(evalstore(*there, "pull", "--json").stdout)
@@ -637,7 +638,8 @@ def test_status_says_which_answers_a_remote_has(
     evalstore("push")
     here = ("-C", str(clone), "--allow-outside", "status")
     unread = (
-        "origin was not read yet: 'evalstore pull origin --for-plan' copies what it has of these "
+        f"origin was not read yet: 'evalstore -C {clone} pull origin --for-plan' copies what it "
+        "has of these "
         "answers"
     )
     for _ in range(2):  # the second is cached
@@ -647,9 +649,11 @@ def test_status_says_which_answers_a_remote_has(
     assert [line.text for line in lines][1].endswith("; origin was not read yet")
     copied = shutil.copytree(clone, clone.parent / "copied")
     ran = [evalstore("-C", str(copied), "run", "--fail-on", "none").stderr for _ in range(2)]
+    unread = unread.replace(str(clone), str(copied))
     assert [text.splitlines().count(unread) for text in ran] == [1, 0]  # then nothing is asked
     saved = (
-        "origin has 2 of the 3 answers: 'evalstore pull origin --for-plan' saves at least $0.8400"
+        f"origin has 2 of the 3 answers: 'evalstore -C {clone} pull origin --for-plan' saves "
+        "at least $0.8400"
     )
     edit(clone / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Riga]")
     assert evalstore(*here, "--remote", "origin").stdout.splitlines()[-1] == saved
@@ -680,17 +684,20 @@ def test_status_says_which_judgements_a_remote_may_have(
     evalstore("push")
     here = ("-C", str(clone), "--allow-outside", "status")
     unread = (
-        "origin was not read yet: 'evalstore pull origin --for-plan' copies what it has of these "
+        f"origin was not read yet: 'evalstore -C {clone} pull origin --for-plan' copies what it "
+        "has of these "
         "judgements"
     )
     for _ in range(2):  # the second is cached
         assert evalstore(*here).stdout.splitlines()[-1] == unread
     copied = shutil.copytree(clone, clone.parent / "copied")
     ran = [evalstore("-C", str(copied), "run", "--fail-on", "none").stderr for _ in range(2)]
+    unread = unread.replace(str(clone), str(copied))
     assert [text.splitlines().count(unread) for text in ran] == [1, 0]  # then nothing is judged
     evalstore(*here[:-1], "fetch")
     may = (
-        "origin may have 2 of the 2 judgements: 'evalstore pull origin --for-plan' copies what "
+        f"origin may have 2 of the 2 judgements: 'evalstore -C {clone} pull origin --for-plan' "
+        "copies what "
         "counts"
     )
     for _ in range(2):
@@ -723,7 +730,7 @@ def test_status_names_remotes_for_judgements_that_wait_for_trust(
     evalstore("run", *QUIET)
     evalstore("push")
     here = ("-C", str(clone), "--allow-outside")
-    command = "'evalstore pull origin --for-plan' copies what"
+    command = f"'evalstore -C {clone} pull origin --for-plan' copies what"
     unread = f"origin was not read yet: {command} it has of these judgements"
     with mock.patch.dict(os.environ, EVALSTORE_TRUST_FILE=str(clone.parent / "nothing")):
         assert evalstore(*here, "status").stdout.splitlines()[-1] == unread

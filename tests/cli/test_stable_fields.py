@@ -48,7 +48,7 @@ OPTIONAL = {
                 "since.pending",
                 "regressions",
             ),
-            *("spending[].knownCost", "spending[].unpriced"),
+            *("spending[].knownCost", "spending[].unpriced", "spending[].simulated"),
         )
     ),
     "ls cases --full.cases[].messages[][].name",

@@ -34,7 +34,7 @@ def test_an_undone_edit_of_a_model_is_listed_with_what_it_breaks(
     printed = evalstore("status").stdout
     assert "Changed since run <short> (<when>):\n" in printed
     assert '    scripted/one: model options: {"extraIdentifier": "v2"} -> ' in printed
-    outcome = "Since the last run, by what is stored: 1 broke"
+    outcome = "Since the last run, by what is stored: 1 result broke"
     assert f'{outcome} (use "evalstore diff" to list them)' in printed
     assert AT_ONCE in printed
     document = documents("status")
@@ -64,7 +64,7 @@ def test_an_undone_edit_of_a_judge_is_listed_with_what_it_fixes(
     tree(workspace, {"models/judge.yaml": kind})
     printed = evalstore("status").stdout
     assert '    evaluator model options: {"extraIdentifier": "v2"} -> ' in printed
-    assert "Since the last run, by what is stored: 1 fixed" in printed
+    assert "Since the last run, by what is stored: 1 result fixed" in printed
 
 
 def test_a_candidate_that_is_removed_or_comes_back_is_listed(
@@ -113,7 +113,25 @@ def test_a_reverted_test_says_what_the_revert_fixes(workspace: Path, evalstore: 
     tree(workspace, {"tests/weather.md": cities})
     found = re.search(r"reverted to a stored version \((.*)\)", evalstore("status").stdout)
     assert found
-    assert found[1] == "2 fixed, 1 still fails"
+    assert found[1] == "2 results fixed, 1 still fails"
+
+
+def test_what_a_revert_changes_is_counted_in_results_everywhere(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    two = {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")}
+    both = SETTINGS.replace("scripted/one", "scripted/one, scripted/two")
+    tree(workspace, {"evalstore.yaml": both} | two)
+    evalstore("run", "-q")
+    edited = WEATHER.replace("must be warm", "must be warm. Cold is fine, too")
+    harsh = "responses:\n  - {when: fine, answer: {pass: false, feedback: No.}}\n"
+    judge = JUDGE.replace("responses:\n", harsh)
+    tree(workspace, {"tests/weather.md": edited, "models/judge.yaml": judge})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": WEATHER})
+    printed = evalstore("status").stdout
+    assert "reverted to a stored version (2 results fixed, 2 still fail)" in printed
+    assert evalstore("run").stdout.startswith("since the last run: 2 fixed\n")
 
 
 def test_a_refreshed_answer_that_will_not_count_is_said(
@@ -122,7 +140,7 @@ def test_a_refreshed_answer_that_will_not_count_is_said(
     evalstore("run", "-q")
     tree(workspace, {"models/one.yaml": WARM})
     evalstore("run", "-q", "--refresh", "--lf")
-    assert "Since the last run, by what is stored: 1 broke" in evalstore("status").stdout
+    assert "Since the last run, by what is stored: 1 result broke" in evalstore("status").stdout
 
 
 def test_a_list_is_not_cut_where_a_single_entry_would_be_left_out(
@@ -147,3 +165,17 @@ def test_a_status_of_one_file_lists_no_other_new_one(workspace: Path, evalstore:
     assert "A   tests/a.md  1 case new" in printed
     assert "tests/b.md" not in printed
     assert "tests/b.md  1 case new" in evalstore("status").stdout
+
+
+def test_the_candidates_of_pending_work_are_those_that_it_is_about(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    two = {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")}
+    both = SETTINGS.replace("scripted/one", "scripted/one, scripted/two")
+    tree(workspace, {"evalstore.yaml": both} | two)
+    evalstore("run", "-q", "-m", "scripted/one")
+    for _ in range(2):  # the second one is read from the cache
+        printed = evalstore("status").stdout
+        assert "ask for 2 answers and make 2 judgements (1 candidate)" in printed
+    evalstore("run", "-q")
+    assert "Nothing to do: 4 answers of 2 candidates" in evalstore("status").stdout

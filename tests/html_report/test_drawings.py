@@ -48,6 +48,7 @@ def test_the_trend_marks_the_current_run_and_leaves_out_runs_without_a_rate() ->
     assert [dot.get("class") for dot in dots] == ["rate", "rate current"]
     assert [dot.findtext("title") for dot in dots] == ["a <run>: 50.0%", "c: 100.0%"]
     assert chart.get("aria-label") == "Pass rates of 2 runs, from 50.0% to 100.0%"
+    assert [text.text for text in chart.findall("text")] == ["0%", "50%", "100%"]
     assert trend_chart(points[1:]) == ""
 
 

@@ -70,7 +70,7 @@ def test_what_reuse_saved_is_the_same_in_each(tmp_path: Path, evalstore: Evalsto
     root = make_workspace(tmp_path / "desk", models)
     assert call(root, "run", "--fail-on", "none") == 0
     printed = evalstore("-C", str(root), "run", "--fail-on", "none").stdout
-    match = re.search(r"saved (\$\S+) by reuse", printed)
+    match = re.search(r"saved (\$\S+ simulated) by reuse", printed)
     assert match, printed
     assert f"Reuse saved {match[1]}." in evalstore("-C", str(root), "report", "--markdown").stdout
     assert f"Saved by reuse {match[1]}" in " ".join(summary_of(report(root)))

@@ -156,8 +156,8 @@ def test_reuse_is_said_with_what_it_saved(tmp_path: Path) -> None:
     for _ in range(2):
         assert call(root, "run") == 0
     summary = summary_of(report(root))
-    assert summary[summary.index("Saved by reuse") + 1] == "$0.0600 2 answers reused"
-    assert summary[summary.index("Cost of all results") + 1].startswith("$0.0600")
+    assert summary[summary.index("Saved by reuse") + 1] == "$0.0600 simulated 2 answers reused"
+    assert summary[summary.index("Cost of all results") + 1].startswith("$0.0600 simulated")
     assert "Saved by reuse" not in summary_of(report(root, "@work")), "nothing has run"
 
 
@@ -346,7 +346,8 @@ def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: E
     root = make_workspace(tmp_path / "desk", {})
     told = evalstore("-C", str(root), "report", exit_code=2).stderr
     assert told == (
-        "error: there is no run '@'\nhint: there are no runs yet: 'evalstore run' makes one\n"
+        "error: there is no run '@'\n"
+        f"hint: there are no runs yet: 'evalstore -C {root} run' makes one\n"
     )
     assert summary_of(report(root, "@work"))[1:4] == [
         "2 results pending: an answer or a judgement is missing.",

@@ -71,7 +71,7 @@ def test_a_currency_without_a_rate_has_no_price() -> None:
 
 def test_a_script_costs_nothing() -> None:
     price = find(model(kind="scripted"), {}, DAY)
-    assert price == Price("scripted")
+    assert price == Price("scripted", is_simulated=True)
     assert price.cost(Usage(1_000, 1_000), 60).usd == 0
 
 

@@ -249,3 +249,9 @@ def test_all_problems_are_reported_together() -> None:
 def test_a_malformed_script_is_not_opened() -> None:
     with pytest.raises(EvalstoreError, match="response 2: unknown field 'x'"):
         scripted({"answer": "fine"}, {"answer": "y", "x": 1})
+
+
+def test_a_tool_call_has_tokens() -> None:
+    call = {"name": "find", "arguments": {"city": "Oslo"}}
+    reply = ask(scripted({"toolCalls": [call]}), "1234")
+    assert reply.usage == Usage(input_tokens=1, output_tokens=len('find{"city": "Oslo"}') // 4)

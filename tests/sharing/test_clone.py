@@ -65,7 +65,8 @@ def test_a_bundle_is_cloned_without_a_workspace(
     here = ["-C", str(tmp_path)]
     assert main([*here, "bundle", "unbundle", file.name]) == 2
     assert capsys.readouterr().err.endswith(
-        "hint: 'evalstore clone 'our results.bundle' DIR' makes a workspace with these results\n"
+        f"hint: 'evalstore -C {tmp_path} clone 'our results.bundle' DIR' makes a workspace "
+        "with these results\n"
     )
     assert main([*here, "clone", file.name]) == 0
     printed = capsys.readouterr()
@@ -76,7 +77,10 @@ def test_a_bundle_is_cloned_without_a_workspace(
     with stores.opened(tmp_path / "our results/.evalstore/store.db") as store:
         assert stores.rows(store) == stores.rows(full)
     assert main([*here, "clone", file.name]) == 2
-    assert f"'evalstore bundle unbundle {file}' gets the same results" in capsys.readouterr().err
+    assert (
+        f"'evalstore -C {tmp_path} bundle unbundle {file}' gets the same results"
+        in capsys.readouterr().err
+    )
     assert main(["-C", str(tmp_path / "our results"), "remote"]) == 0
     assert capsys.readouterr().out == ""
     file.write_bytes(file.read_bytes()[:-9])

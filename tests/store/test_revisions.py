@@ -9,7 +9,7 @@ import pytest
 from evalstore import hashing
 from evalstore.errors import USAGE, RevisionError
 from evalstore.store import Store
-from evalstore.store.revisions import resolve, resolve_run
+from evalstore.store.revisions import resolve, resolve_remote_run, resolve_run
 from evalstore.values import Question
 from tests.store.sessions import a_run, a_session, a_test
 
@@ -24,6 +24,38 @@ def test_the_latest_run_and_those_before_it(store: Store) -> None:
     assert resolve_run(store, "@~0").id == third
     assert resolve_run(store, "@~1").id == second
     assert resolve(store, "@~2") == ("run", first)
+
+
+def test_any_revision_of_a_run_may_be_followed_by_the_number_of_runs_before(store: Store) -> None:
+    first, second, third = runs(store, 3)
+    assert resolve_run(store, f"{third[:8]}~2").id == first
+    assert resolve_run(store, f"{third[:8]}~").id == second
+    assert resolve_run(store, "@~").id == second
+    assert resolve_run(store, f"{second}~0").id == second
+    assert resolve_run(store, "@~1~1").id == first
+    assert resolve(store, f"{second[:8]}~1") == ("run", first)
+    with pytest.raises(RevisionError, match=f"there is no run '{second[:8]}~2'") as caught:
+        resolve_run(store, f"{second[:8]}~2")
+    assert caught.value.hint == f"1 run came before {second[:8]}"
+
+
+def test_only_a_run_has_runs_before_it(store: Store) -> None:
+    runs(store, 1)
+    question = Question("a" * 32, None, "b" * 32, 0)
+    id, session, content = a_session(question)
+    store.record({id: (session, content)})
+    with pytest.raises(RevisionError, match="names a session, not a run"):
+        resolve_run(store, f"{id[:12]}~1")
+
+
+def test_a_run_of_a_remote_has_runs_before_it() -> None:
+    ids = ["c" * 32, "b" * 32, "a" * 32]
+    assert resolve_remote_run(ids, "origin", "@~2") == ids[2]
+    assert resolve_remote_run(ids, "origin", "cccc~1") == ids[1]
+    assert resolve_remote_run(ids, "origin", "@~") == ids[1]
+    with pytest.raises(RevisionError) as caught:
+        resolve_remote_run(ids, "origin", "bbbb~2")
+    assert caught.value.hint == "1 run of 'origin' came before bbbb"
 
 
 @pytest.mark.parametrize("text", ["@~3", "@~999999999"])
@@ -74,7 +106,7 @@ def test_an_ambiguous_start_lists_the_candidates(store: Store) -> None:
         ("abcd", "nothing in the store starts with 'abcd'"),
         ("xyz", "'xyz' is not a revision"),
         ("", "'' is not a revision"),
-        ("@~", "'@~' is not a revision"),
+        ("@~x", "'@~x' is not a revision"),
         ("@~-1", "'@~-1' is not a revision"),
         ("@~99999999999999999999", "'@~99999999999999999999' is not a revision"),
         ("a" * 33, f"'{'a' * 33}' is not a revision"),

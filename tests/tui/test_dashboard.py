@@ -19,6 +19,7 @@ from evalstore.operations.stats import stats
 from evalstore.operations.views.candidate_rates import candidate_rates
 from evalstore.operations.views.cases import cases, list_runs
 from evalstore.operations.views.dashboard import BrokenCase, Dashboard, read_dashboard
+from evalstore.operations.views.result_version import ResultVersion
 from evalstore.operations.views.status_text import pending_text
 from evalstore.operations.views.verdict_history import VERDICTS_LISTED, read_recent_verdicts
 from evalstore.planning.options import Location
@@ -103,6 +104,23 @@ def test_what_broke_is_not_listed_when_its_label_is_by_edited_instructions(
     edit(workspace / "tests/weather.md", "surely must be warm", "truly must be warm")
     main(["label", "tests/weather.md::Rome", "pass", "--model", "scripted/one"])
     assert rome not in broken(workspace)
+
+
+def test_what_broke_is_not_listed_when_the_edit_that_broke_it_is_taken_back(
+    workspace: Path,
+) -> None:
+    weather = workspace / "tests/weather.md"
+    before = weather.read_text()
+    oslo = "tests/weather.md [city=Oslo] scripted/two"
+    edit(weather, "How is {{city}}?", "How is {{city}} ?")
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet"])
+    assert broken(workspace) == [oslo]
+    edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
+    weather.write_text(before)
+    assert broken(workspace) == [], "the stored verdict on the old text counts again"
+    edit(weather, "How is {{city}}?", "How is {{city}} ?")
+    assert broken(workspace) == [oslo]
 
 
 def test_what_broke_is_listed_under_the_current_path_until_it_is_fixed(workspace: Path) -> None:
@@ -372,7 +390,8 @@ def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
     now = time.time_ns() // 1000
     hour = 3_600_000_000
     times = {"a": now - hour, "b": now - hour, "c": now - 2 * hour, "d": now - 3 * hour}
-    broken = tuple(BrokenCase(name, f"{time}", time) for name, time in times.items())
+    version = ResultVersion("", None, None)
+    broken = tuple(BrokenCase(name, f"{time}", time, "", version) for name, time in times.items())
     for width, names in {
         100: "a, b (1 hour ago), c (2 hours ago), d (3 hours ago)",
         46: "a, b (1 hour ago), 2 more",

@@ -13,6 +13,7 @@ from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.palette import Palette
 from evalstore.tui.widgets.text_view import _printable
+from tests.cli.test_run import edit
 from tests.tui.driving import drive, press, resized, screen, settled, until
 
 pytestmark = pytest.mark.extended
@@ -52,6 +53,30 @@ def require_text(pilot: Pilot[None]) -> None:
     for line in screen(pilot).splitlines():
         assert line.isprintable(), repr(line)
         assert cell_len(line) <= pilot.app.size.width
+
+
+def test_no_screen_draws_emoji_of_which_terminals_disagree_how_wide_they_are(
+    workspace: Path,
+) -> None:
+    answer = "Set \u2699\ufe0f, \u26a0\ufe0f and \U0001f44d\U0001f3fd."
+    (workspace / "models/one.yaml").write_text(
+        f"id: scripted/one\nprovider: scripted\nresponses: [{{answer: {answer!r}}}]\n",
+        encoding="utf-8",
+    )
+    edit(workspace / "tests/weather.md", "Oslo", "'\u2699\ufe0f Oslo'")
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        for keys in (("enter",), ("slash", *"oslo", "enter"), ("enter",), ("F", *"set")):
+            await press(pilot, *keys)
+            text = screen(pilot)
+            assert not set(text) & set("\ufe0f\U0001f3fd"), keys
+        assert "Set \u2699, \u26a0 and \U0001f44d." in text
+        await press(pilot, "enter", "enter")
+        await press(pilot, "Y")
+        assert pilot.app.clipboard.strip() == answer, "what is copied is the whole of it"
+
+    drive(scenario)
 
 
 def test_no_screen_shows_control_characters_of_names(hostile: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, from_here, here
 from evalstore.cli.render.table import Table, print_table
+from evalstore.errors import EvalstoreError
 
 
 @app.command()
@@ -39,13 +40,14 @@ def new(
 @app.command()
 def explain(
     check: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="CHECK",
             help="The type of a check, such as contains.",
+            show_default=False,
             autocompletion=completions.checks,
         ),
-    ],
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Explain a check: its settings, defaults and examples.
@@ -55,6 +57,8 @@ def explain(
     from evalstore.cli.render.check_explanation import print_check_explanation
     from evalstore.operations.explain_check import explain_check
 
+    if check is None:
+        raise EvalstoreError("no check is named", hint="'evalstore ls checks' lists all checks")
     explanation = explain_check(check)
     if json:
         output.document(explanation.document())

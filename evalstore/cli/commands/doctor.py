@@ -9,6 +9,7 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import app, here
+from evalstore.cli.hinted_commands import for_here
 
 if TYPE_CHECKING:
     from evalstore.operations.doctor import Diagnosis
@@ -65,7 +66,7 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
         word = output.paint(f"{level:4}", _COLOURS[level])
         output.line(f"{word}  {output.pad(output.safe(topic), widest)}  {output.safe(message)}")
         if hint:
-            output.line(f"{'':{widest + 8}}hint: {output.safe(hint)}")
+            output.line(f"{'':{widest + 8}}hint: {output.safe(for_here(hint))}")
     output.line()
     if not diagnosis.pings:
         output.line("no model was called")

@@ -150,7 +150,7 @@ def _print_history(history: ImportSummary, *, dry_run: bool) -> None:
         )
     if history.run:
         run = output.short(history.run)
-        output.line(f"run {run} has the recorded verdicts: 'evalstore diff {run} @' compares")
+        output.sentence(f"run {run} has the recorded verdicts: 'evalstore diff {run} @' compares")
 
 
 def _retired(history: ImportSummary) -> str:

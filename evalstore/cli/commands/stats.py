@@ -99,6 +99,10 @@ def print_stats(statistics: Stats) -> None:
             output.line(text)
     if statistics.selection:
         output.talk('(use "evalstore stats @work" for all cases)')
+    if statistics.is_simulated and statistics.total.cost:
+        note = "note: the costs are simulated: scripted models call nobody, so nothing is paid"
+        for text in output.wrap(note, output.width()):
+            output.talk(text)
     if statistics.total.unpriced:
         count = statistics.total.unpriced
         things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"

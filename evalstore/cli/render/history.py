@@ -10,6 +10,7 @@ from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines, print_wrapped
 from evalstore.cli.render.run_graph import GraphPrefix, draw_lanes
 from evalstore.display import cost_text, plural
+from evalstore.operations.failure_hints import is_of_script
 from evalstore.operations.file_edits import by_subject
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.side_names import WORKSPACE, side_name
@@ -142,7 +143,8 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
         failure = entry.document()
         kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
         if entry.hint and not entry.is_resolved:
-            hints.setdefault((kind, entry.hint))
+            of_script = is_of_script(entry.failure.message)
+            hints.setdefault(("" if of_script else f"{kind}: ", entry.hint))
         if failure["file"] is None:
             place = f"question {output.short(failure['question'])}" if failure["question"] else ""
         else:
@@ -159,11 +161,15 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
             f"{output.paint(kind, 'error')}, {output.plural(failure['attempts'], 'try')}",
             _resolution(entry) if entry.is_resolved else "",
         )
-        line = "  ".join(part for part in parts if part)
         message = output.safe(failure["message"])
-        output.line(f"{line}  {message}" if oneline else f"{line}\n    {message}")
+        if oneline:
+            output.line(output.fitted(filter(None, (*parts, message))))
+            continue
+        for line in ("  ".join(filter(None, parts)), f"    {message}"):
+            for part in _folded(line, ""):
+                output.line(part)
     for kind, hint in hints:
-        output.talk(f"hint: {kind}: {hint}")
+        output.talk(f"hint: {kind}{hint}")
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries):,} older; -v lists all)")
 
@@ -181,7 +187,8 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
         prefixes = draw_lanes([_writer(entry) for entry in log.entries])
     for number, (entry, prefix) in enumerate(zip(log.entries, prefixes, strict=True)):
         if oneline:
-            output.line(prefix.first + _one_line(entry, now, of_file=log.file is not None))
+            parts = _one_line(entry, now, of_file=log.file is not None)
+            output.line(prefix.first + output.fitted(parts, output.shown_columns(prefix.first)))
             continue
         if number:
             output.line(prefixes[number - 1].other.rstrip())
@@ -198,6 +205,14 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
             print_lines(lines, output.table_width(), prefix=prefix.other)
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries)} older)")
+    if log.compared is not None:
+        newest = "newest run" if log.compared == 1 else f"newest {log.compared} runs"
+        output.talk(
+            f"(what broke and was fixed is counted for the {newest}; "
+            '"evalstore show ID" marks it in another)'
+            if log.compared
+            else '(what broke and was fixed is not counted; "evalstore diff" lists it)'
+        )
 
 
 def _folded(line: str, prefix: str) -> list[str]:
@@ -215,7 +230,7 @@ def _writer(entry: LogEntry) -> str:
     return entry.push.writer if entry.push else ""
 
 
-def _one_line(entry: LogEntry, now: int, *, of_file: bool) -> str:
+def _one_line(entry: LogEntry, now: int, *, of_file: bool) -> Iterator[str]:
     run = entry.run
     selection = output.safe(scope_text(run))
     parts = (
@@ -229,7 +244,7 @@ def _one_line(entry: LogEntry, now: int, *, of_file: bool) -> str:
         "; ".join(map(output.safe, map(str, entry.edits))),
         "" if of_file and entry.edits else output.safe(run.message or ""),
     )
-    return "  ".join(part for part in parts if part)
+    return filter(None, parts)
 
 
 def _entry_lines(log: Log, entry: LogEntry, now: int) -> Iterator[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
+from evalstore.cli.hinted_commands import for_here
 from evalstore.cli.render.lines import print_lines
 from evalstore.cli.render.status import case_place, print_untrusted
 from evalstore.cli.render.table import BESIDE_PLACE, Table, print_table, shorten_places
-from evalstore.display import money, plural
+from evalstore.display import is_simulated, money, plural
 from evalstore.operations.cost_text import spending_text
 from evalstore.operations.views.case_reference import show_command
 from evalstore.operations.views.run_text import (
@@ -67,6 +68,8 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     output.left_out(report.left_out)
     _print_spending(report)
     output.sentence(summary_text(summary))
+    if is_simulated(report.spending):
+        output.talk("(simulated: scripted models call nobody, so nothing is paid)")
     if report.stopped_at_failure:
         output.sentence("stopped at the first failure (-x); the next run continues from there")
     _print_end(report, summary, threshold)
@@ -93,7 +96,7 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
     elif report.left_out:
         output.line(output.paint("files with errors are left out, see above", "fail"))
     elif report.exit_code:
-        output.line(output.paint(f"incomplete; {_how_to_complete(report)}", "pending"))
+        output.line(output.paint(f"incomplete; {for_here(_how_to_complete(report))}", "pending"))
     elif report.gate_off:
         output.line("gate disabled (--fail-on none)")
     else:
@@ -151,10 +154,14 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         colour = _MARKS.get(change, "broke") if not entry.regression else "broke"
         mark = f"  ({output.paint(entry.mark, colour)})" if entry.mark else ""
         mark += f"  {attempts}" if attempts else ""
-        output.line(
+        line = (
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
-            f"{output.pad(output.safe(cell.model), models)}  {session}{mark}".rstrip()
+            f"{output.pad(output.safe(cell.model), models)}  {session}"
         )
+        columns = output.table_width()
+        if mark and columns is not None and output.shown_columns(line + mark) > columns:
+            line, mark = f"{line}\n{'':9}{mark}", ""
+        output.line(f"{line}{mark}".rstrip())
         for text in feedback.splitlines():
             for part in output.wrap(text, output.width() - 11):
                 output.line(f"           {part}")
@@ -230,11 +237,13 @@ def _print_spending(report: RunReport) -> None:
                 output.plural(spending["calls"], "call"),
                 f"{output.count(spending['inputTokens'])} tokens in{cached}",
                 f"{output.count(spending['outputTokens'])} out",
-                spending_text(spending),
+                spending_text({**spending, "simulated": False}),
+                "simulated" if is_simulated([spending]) else "",
             )
         )
-    header = ("model", "calls", "input", "output", "cost")
-    print_table(Table(header, rows, frozenset(header[1:]), ("input", "output"), has_header=False))
+    header = ("model", "calls", "input", "output", "cost", "simulated")
+    numbers = frozenset(header[1:5])
+    print_table(Table(header, rows, numbers, ("input", "output"), has_header=False))
 
 
 def _print_models(report: RunReport) -> None:

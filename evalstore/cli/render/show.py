@@ -60,7 +60,7 @@ def print_shown(
 
 def _print_run(item: ShownItem) -> None:
     run = restore_run(item.id, item.content)
-    entry = LogEntry(run, order_counts(run.verdicts), push=item.push)
+    entry = LogEntry(run, order_counts(run.verdicts), outcome=item.outcome, push=item.push)
     print_log(Log([entry], 1), oneline=False)
     _print_results(item)
 
@@ -95,20 +95,28 @@ def _print_results(item: ShownItem) -> None:
     models = [output.safe(result["model"]) for result in shown]
     older = [_older_run(result) for result in shown]
     beside = max(map(output.columns_of, models)) + BESIDE_PLACE
+    marks = [item.marks.get(_cell(result), "") for result in shown]
     beside += max(output.columns_of(text) + 2 * bool(text) for text in older)
+    beside += max(4 * bool(mark) + len(mark) for mark in marks)
     places = shorten_places(places, beside)
     widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
-    rows = zip(shown, words, places, models, older, strict=True)
-    for result, word, place, model, run in rows:
+    rows = zip(shown, words, places, models, older, marks, strict=True)
+    for result, word, place, model, run, mark in rows:
         _columns(
             output.paint(output.pad(word, widths[0]), word),
             output.pad(place, widths[1]),
             output.pad(model, widths[2]),
             " ".join(map(output.short, result["sessions"])),
             output.faint(run) if run else "",
+            f"({output.paint(mark)})" if mark else "",
         )
     if left := len(results) - len(shown) + item.left_out:
         output.line(f"… {left} more (-v lists all)")
+
+
+def _cell(result: Json) -> tuple[str, str, str | None, str]:
+    """Return the case, system prompt and candidate of a result."""
+    return result["file"], result["row"], result["prompt"], result["model"]
 
 
 def _older_run(result: Json) -> str:
@@ -122,7 +130,10 @@ def _older_run(result: Json) -> str:
 def _by_urgency(item: ShownItem) -> list[Json]:
     return sorted(
         item.related.get("results", ()),
-        key=lambda result: URGENCY.index(result["verdict"] or "answered"),
+        key=lambda result: (
+            URGENCY.index(result["verdict"] or "answered"),
+            item.marks.get(_cell(result)) != "broke",
+        ),
     )
 
 

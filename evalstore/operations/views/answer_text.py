@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.checks.types.judge import JUDGE
 from evalstore.display import ago, clip, money, safe, short
 from evalstore.operations.first_pushes import push_text
-from evalstore.operations.views.judgements import EARLIER, ELSEWHERE, FIRST
+from evalstore.operations.views.judgements import EARLIER, ELSEWHERE, FIRST, TAKES_BACK
 from evalstore.operations.views.styled_text import (
     StyledLine,
     StyledSpan,
@@ -124,14 +124,19 @@ def judgement_lines(
     With `most`, each check has one line of at most so many columns.
     """
     verdict = verdict_span(judgement.verdict, signs)
+    title, why_not = judgement_title(judgement), judgement.why_not
+    if judgement.verdict == "none":
+        words = verdict.text.replace("none", "label removed")
+        verdict, title = verdict._replace(text=words), safe(f"by {judgement.by}")
+        why_not = "" if why_not == TAKES_BACK else why_not
     marks = [ago(judgement.started, now), short(judgement.id)]
     marks += [f"{len(judgement.sessions)} judged together"] if len(judgement.sessions) > 1 else []
     marks += [f"[{row}]"] if row else []
     yield StyledLine(
         (
             StyledSpan(f"{verdict.text}  ", verdict.colour),
-            StyledSpan(judgement_title(judgement)),
-            StyledSpan(f"  ({judgement.why_not})" if judgement.why_not else "", "pending"),
+            StyledSpan(title),
+            StyledSpan(f"  ({why_not})" if why_not else "", "pending"),
             StyledSpan(safe("".join(f"  {mark}" for mark in marks)), "faint"),
         )
     )

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.equal_parts import known_parts_in
@@ -18,6 +18,7 @@ from evalstore.operations.status import status as read_status
 from evalstore.operations.verdict_changes import cell_of, find_verdict_changes
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.labels import read_labels
+from evalstore.operations.views.result_version import version_of
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import PathHistory
@@ -29,6 +30,8 @@ from evalstore.reports.statistics import (
     count_by_file,
     rate_of_files,
 )
+from evalstore.store.case_files import StoredCases
+from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import resolve_run
 from evalstore.values import order_counts
@@ -37,7 +40,9 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.operations.views.labels import LabelIndex
+    from evalstore.operations.views.result_version import ResultVersion
     from evalstore.planning.options import Location
+    from evalstore.planning.settled_parts import SettledParts
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
@@ -49,23 +54,26 @@ _RUNS = 10
 _LISTED = 20
 """Cases that broke, at most."""
 _NONE = Counts()
+BrokenResults: TypeAlias = "Mapping[CellKey, ResultVersion]"
+"""The results that broke, each with what did not pass."""
 
 
 def find_broken_results(
     location: Location, revision: str | None, go_on: Callable[[], bool]
-) -> frozenset[CellKey] | None:
+) -> BrokenResults | None:
     """Return the results that broke in a run; without a revision, those of the dashboard.
 
-    Of these, labels of people are not looked at. None once `go_on` returns False.
+    Of these, later labels and taken back edits are not looked at: each has the version that did not
+    pass in the newest run that had it. None once `go_on` returns False.
     """
     workspace = open_workspace(location)
     if revision is None:
-        broken = frozenset(_find_broken(location, workspace, go_on))
-        return broken if go_on() else None
+        broken = _find_broken(location, workspace, go_on)
+        return {cell: case.version for cell, case in broken.items()} if go_on() else None
     folder, known = workspace.settings.paths["tests"], known_parts_in(workspace)
     with open_store(location) as store:
         changes = find_verdict_changes(store, folder, resolve_run(store, revision), known)
-    return frozenset(map(cell_of, changes.broke)) if changes else frozenset()
+    return {cell_of(it): version_of(it) for it in changes.broke} if changes else {}
 
 
 class BrokenCase(NamedTuple):
@@ -76,6 +84,10 @@ class BrokenCase(NamedTuple):
     run: str
     started: int
     """When the run started: microseconds since 1970, UTC."""
+    file_node: str
+    """The node of its test file in that run."""
+    version: ResultVersion
+    """What did not pass in the newest run that had it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +124,7 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
             dashboard = replace(dashboard, status=pending)
         if go_on():
             now = _read_workspace(location, broken, go_on)
-            left = tuple(case for cell, case in broken.items() if cell not in now.labelled)
+            left = tuple(case for cell, case in broken.items() if cell not in now.fixed)
             verdicts = order_counts(now.verdicts)
             dashboard = replace(dashboard, rate=now.rate, verdicts=verdicts, broken=left)
     except EvalstoreError as problem:
@@ -157,6 +169,7 @@ def _find_broken(
         runs = {run.id: run for run, _ in listed.values()}
         files = {(run.id, result.file) for run, result in listed.values()}
         several = {pair for pair in files if _has_several_prompts(store, runs[pair[0]], pair[1])}
+        nodes = {run.id: read_tree(run.snapshot, store.load_nodes) for run in runs.values()}
     prompts = {result.prompt for run, result in listed.values() if (run.id, result.file) in several}
     names = name_prompts(location, prompts)
     cases = {}
@@ -164,7 +177,8 @@ def _find_broken(
         file, row, _, model = cell
         prompt = names.get(result.prompt) if (run.id, result.file) in several else None
         name = f"{case_name(file, row, prompt)} {model}"
-        cases[cell] = BrokenCase(name, run.id, run.started)
+        node, version = nodes[run.id][result.file], version_of(newest[cell])
+        cases[cell] = BrokenCase(name, run.id, run.started, node, version)
     return cases
 
 
@@ -184,14 +198,17 @@ class _Workspace(NamedTuple):
 
     rate: Rate
     verdicts: Counter[str]
-    labelled: frozenset[CellKey]
-    """Of the cells that broke, those that pass by a label which is newer than that."""
+    fixed: frozenset[CellKey]
+    """Of the cells that broke, those that pass by a newer label, or because of another version.
+
+    A pass on an older answer to what broke is none of these: it broke when it was asked again.
+    """
 
 
 def _read_workspace(
     location: Location, broken: Mapping[CellKey, BrokenCase], go_on: Callable[[], bool]
 ) -> _Workspace:
-    """Compute the verdicts of the workspace, and which of the cells that broke a label passes."""
+    """Compute the verdicts of the workspace, and which of the cells that broke are fixed in it."""
     from evalstore.operations.workspace_results import compute_workspace
     from evalstore.planning.open_project import open_project
     from evalstore.planning.planner import require_sound, resolve_scope
@@ -200,19 +217,13 @@ def _read_workspace(
 
     questions: Questions = {}
     verdicts: Counter[str] = Counter()
+    fixed: set[CellKey] = set()
     passed_by: dict[CellKey, list[str]] = {}
     files = {file for file, *_ in broken}
     with open_project(location) as project:
-        require_sound(project, SelectionOptions())
-        every, since = (
-            SelectionOptions(),
-            min((each.started for each in broken.values()), default=0),
-        )
-        settled = find_settled(project, every)
-        if files and any(label.at > since for label in project.store.find_labels()):
-            # Sums do not tell which cases pass by a label.
-            places = [(path, first) for path, first, _ in settled.places() if path not in files]
-            settled = settled.only(places)
+        every = SelectionOptions()
+        require_sound(project, every)
+        settled = _without_changed(project.store, find_settled(project, every), broken)
         scope = resolve_scope(project, every, settled=settled)
         for _, results in compute_workspace(project, scope):
             if not go_on():
@@ -224,8 +235,12 @@ def _read_workspace(
                 if result.word:
                     verdicts[result.word] += 1
                 if result.verdict == "pass" and result.cell.file in files:
-                    cell = cell_of(as_result(result))
-                    passed_by[cell] = [vote.id for vote in result.votes if vote.human]
+                    passing = as_result(result)
+                    case = broken.get(cell := cell_of(passing))
+                    if case and version_of(passing) != case.version:
+                        fixed.add(cell)
+                    elif case:
+                        passed_by[cell] = [vote.id for vote in result.votes if vote.human]
         by_file = count_by_file(questions)
         for path, _, part in scope.settled.places():
             for *sums, times in part.clusters:
@@ -233,11 +248,46 @@ def _read_workspace(
             for _, verdict, count in part.words:
                 if verdict:
                     verdicts[verdict] += count
-        ids = {id for cell in passed_by.keys() & broken.keys() for id in passed_by[cell]}
-        at = {label.id: label.at for label in project.store.find_labels()} if ids else {}
-    labelled = frozenset(
-        cell
-        for cell, case in broken.items()
-        if any(at[id] > case.started for id in passed_by.get(cell, ()))
+        labels = project.store.find_labels() if any(passed_by.values()) else ()
+        at = {label.id: label.at for label in labels}
+    for cell, ids in passed_by.items():
+        if any(at[id] > broken[cell].started for id in ids):
+            fixed.add(cell)
+    return _Workspace(rate_of_files(by_file.values()), verdicts, frozenset(fixed))
+
+
+def _without_changed(
+    store: Store, settled: SettledParts, broken: Mapping[CellKey, BrokenCase]
+) -> SettledParts:
+    """Return the settled parts whose sums need not tell which of the cells that broke pass now.
+
+    They are those of files in which nothing broke, and without later labels those parts that are as
+    they were when something broke: in others an edit may have been taken back.
+    """
+    if not settled or not broken:
+        return settled
+    since = min(case.started for case in broken.values())
+    are_labelled = any(label.at > since for label in store.find_labels())
+    nodes: dict[str, set[str]] = {}
+    for (file, *_), case in broken.items():
+        nodes.setdefault(file, set()).add(case.file_node)
+    were = (
+        {} if are_labelled else {file: _parts_of_all(store, each) for file, each in nodes.items()}
     )
-    return _Workspace(rate_of_files(by_file.values()), verdicts, labelled)
+    return settled.only(
+        [
+            (path, first)
+            for path, first, part in settled.places()
+            if path not in nodes or part.node in were.get(path, ())
+        ]
+    )
+
+
+def _parts_of_all(store: Store, nodes: set[str]) -> set[str]:
+    """Return the nodes of the parts that all of these long files have."""
+    files = store.load_case_files(list(nodes)).values()
+    parts = [
+        {part.node for part in file.cases.parts()} if isinstance(file.cases, StoredCases) else set()
+        for file in files
+    ]
+    return set.intersection(*parts)

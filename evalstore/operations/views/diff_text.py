@@ -74,14 +74,11 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     """
     comparison = diff.comparison
     counts = {change: len(getattr(comparison, change)) for change in CHANGES}
-    spans = [
-        StyledSpan(
-            f"{count:,} {change_name(diff, change)}{_remarks(diff, change)}, ",
-            FLIPS.get(change, ""),
-        )
-        for change, count in counts.items()
-        if count
-    ]
+    spans: list[StyledSpan] = []
+    for kind, count in counts.items():
+        if count:
+            text = f"{count:,} {change_name(diff, kind)}{_remarks(diff, kind)}"
+            spans += [StyledSpan(text, FLIPS.get(kind, "")), StyledSpan(", ")]
     if comparison.same_answer:
         spans.append(StyledSpan(f"{same_answer_text(len(comparison.same_answer))}, "))
     whose = (StyledSpan(f"{safe(diff.models[1])}: "),) if diff.models else ()

@@ -6,13 +6,18 @@ What a label shares with another one is left out before what is its own.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from evalstore.display import clip, columns_of, safe
 
 _SHARE = 4
 """One column of so many is for the start that labels share."""
+_WORD = re.compile(r"\w+|\W")
+_START = re.compile(r"[^\[(]*")
+"""Matches the file at the start of a label."""
 
 
 def shorten_labels(labels: Sequence[str], columns: int) -> list[str]:
@@ -21,7 +26,34 @@ def shorten_labels(labels: Sequence[str], columns: int) -> list[str]:
     if all(columns_of(label) <= columns for label in cleaned):
         return cleaned
     starts = shared_starts(cleaned)
-    return [shorten_label(label, columns, starts[label]) for label in cleaned]
+    short = {label: shorten_label(label, columns, starts[label]) for label in cleaned}
+    counts = Counter(short.values())
+    alike = [label for label, text in short.items() if counts[text] > 1]
+    for label in alike:
+        start = _START.match(label)
+        others = [each for each in short if start and each.startswith(start[0])]
+        short[label] = _shorten_between(label, others, columns)
+    return [short[label] for label in cleaned]
+
+
+def _shorten_between(label: str, others: Iterable[str], columns: int) -> str:
+    """Return a label with the words that differ from those of others, in at most these columns.
+
+    What is the same in all of them is left out first, and of it the end is kept at the start.
+    """
+    shared = set.intersection(*(set(_WORD.findall(each)) for each in others))
+    parts = [
+        ("".join(words), is_shared)
+        for is_shared, words in groupby(_WORD.findall(label), lambda word: word in shared)
+    ]
+    first = parts.pop(0)[0] if parts[0][1] else ""
+    own = max(1, sum(not is_shared for _, is_shared in parts))
+    most = max(1, (columns - len(parts)) // own)
+    rest = "".join("…" if same and len(text) > 1 else text for text, same in parts)
+    if columns_of(rest) > columns - columns // _SHARE:
+        rest = "".join("…" if same else clip(text, most) for text, same in parts)
+    start = clip(first, columns - columns_of(rest)) if columns_of(rest) < columns else ""
+    return clip(start + rest, columns)
 
 
 def shared_starts(labels: Iterable[str]) -> dict[str, int]:

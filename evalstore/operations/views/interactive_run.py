@@ -98,10 +98,16 @@ ALL = RunRequest("run pending work")
 
 
 def of_file(location: Location, file: str) -> RunRequest:
-    """Return the request to run a test file, or all files if it is not a test file."""
+    """Return the request to run a test file, or all files if it is not a test file.
+
+    That of the only test file is one of all pending work.
+    """
     workspace = open_workspace(location)
-    if file not in workspace.find_files("tests", ".md"):
+    files = workspace.find_files("tests", ".md")
+    if file not in files:
         return ALL
+    if len(files) == 1:
+        return replace(ALL, title=f"run {file}")
     return RunRequest(f"run {file}", SelectionOptions(paths=(str(workspace.root / file),)))
 
 

@@ -1,11 +1,13 @@
-"""Counts the results whose verdicts differ between two runs; texts of answers are not read."""
+"""Counts the verdicts that differ between two runs, and names flips; no answer is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.verdict_changes import file_batches
+from evalstore.operations.views.case_name import case_name
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.path_history import PathHistory
 from evalstore.reports.comparison import compare
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
+_LISTED = 8
+"""The most results that are named of those that broke, and of those that were fixed."""
 _TAKEN = "\0"
 """Ends the former path of a file where another file is now; no path contains it."""
 
@@ -35,6 +39,8 @@ class RunDifferences(NamedTuple):
     new: int = 0
     gone: int = 0
     """Those that only the earlier run has."""
+    names: tuple[tuple[str, str], ...] = ()
+    """The first of those that broke, or were fixed: which of the two, and the case."""
 
     @property
     def is_hidden(self) -> bool:
@@ -46,7 +52,7 @@ class RunDifferences(NamedTuple):
         """Return `1 broke, 2 fixed`; empty if no verdict differs."""
         words = ("broke", "fixed", "changed", "new", "gone")
         return ", ".join(
-            f"{count:,} {word}" for count, word in zip(self, words, strict=True) if count
+            f"{count:,} {word}" for count, word in zip(self[:5], words, strict=True) if count
         )
 
 
@@ -59,10 +65,10 @@ def read_run_differences(
     """
     folder = open_workspace(location).settings.paths["tests"]
     with open_store(location) as store:
-        return {pair: _differ(store, folder, pair) for pair in pairs if go_on()}
+        return {pair: _differ(location, store, folder, pair) for pair in pairs if go_on()}
 
 
-def _differ(store: Store, folder: str, pair: RunPair) -> RunDifferences:
+def _differ(location: Location, store: Store, folder: str, pair: RunPair) -> RunDifferences:
     now, before = map(store.load_run, pair)
     trees = [(before.results, now.results), (now.results, before.results)]
     was_leaves, now_leaves = read_trees(trees, store.load_nodes)
@@ -73,9 +79,16 @@ def _differ(store: Store, folder: str, pair: RunPair) -> RunDifferences:
         history = PathHistory(store, folder, now.snapshot, {})
         history.step(before.snapshot)
         was_leaves = _follow(store, history, was_leaves, now_leaves, now.results)
-    counts = dict.fromkeys(RunDifferences._fields, 0)
+    counts = dict.fromkeys(("broke", "fixed", "changed", "new", "gone"), 0)
+    flips: dict[str, list[Result]] = {"broke": [], "fixed": []}
+    several: set[str] = set()
     for batch in file_batches(was_leaves | now_leaves):
-        comparison = compare(_results(store, was_leaves, batch), _results(store, now_leaves, batch))
+        comparison = compare(
+            _results(store, was_leaves, batch, several), _results(store, now_leaves, batch, several)
+        )
+        for name, listed in flips.items():
+            pairs = getattr(comparison, name)[: _LISTED - len(listed)]
+            listed += [pair.either for pair in pairs]
         for name in ("broke", "fixed", "new", "gone"):
             counts[name] += len(getattr(comparison, name))
         counts["changed"] += sum(
@@ -83,7 +96,19 @@ def _differ(store: Store, folder: str, pair: RunPair) -> RunDifferences:
             for each in comparison.changed
             if each.was and each.now and each.was.verdict != each.now.verdict
         )
-    return RunDifferences(**counts)
+    return RunDifferences(**counts, names=tuple(_name(location, flips, several)))
+
+
+def _name(
+    location: Location, flips: Mapping[str, Sequence[Result]], several: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the names of results, with the system prompt in files whose cases have several."""
+    results = [result for listed in flips.values() for result in listed]
+    prompts = name_prompts(location, {it.prompt for it in results if it.file in several})
+    for change, listed in flips.items():
+        for result in listed:
+            prompt = prompts[result.prompt] if result.file in several else None
+            yield change, f"{case_name(result.file, result.row, prompt)} {result.model}"
 
 
 def _follow(
@@ -109,6 +134,13 @@ def _follow(
     return followed
 
 
-def _results(store: Store, leaves: Mapping[str, str], paths: Iterable[str]) -> Iterable[Result]:
+def _results(
+    store: Store, leaves: Mapping[str, str], paths: Iterable[str], several: set[str]
+) -> Iterator[Result]:
+    """Yield the results of files; adds those whose cases have several system prompts."""
     entries = {path: leaves[path] for path in paths if path in leaves}
-    return (result for batch in iterate_entries(store, entries) for result, _ in batch)
+    for batch in iterate_entries(store, entries):
+        for result, case in batch:
+            if len(case.prompts) > 1:
+                several.add(result.file)
+            yield result

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.display import cost_text, money, new_judgements, percent, plural, safe, short
+from evalstore.display import cost_text, new_judgements, percent, plural, safe, saved_text, short
 from evalstore.operations.same_answers import same_answer_text
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
@@ -60,6 +60,8 @@ class RunSummary:
     """The cost in words, because some prices may be unknown."""
     saved: float
     """The cost of reused answers and judgements in USD."""
+    is_simulated: bool
+    """Whether all models are scripted, so that nobody is paid."""
     seconds: float
     time_is_up: bool
     is_refresh: bool
@@ -81,6 +83,7 @@ def summarise_report(report: RunReport) -> RunSummary:
         reused=report.reused,
         cost=cost_text(report.cost, report.spending),
         saved=report.saved,
+        is_simulated=report.is_simulated,
         seconds=report.seconds,
         time_is_up=report.time_is_up,
         is_refresh=report.is_refresh,
@@ -119,7 +122,8 @@ def scope_text(run: Run) -> str:
 
 def summary_text(summary: RunSummary) -> str:
     """Return the id of a run, its status, counts and cost in one line."""
-    saved = f"; saved {money(summary.saved)} by reuse" if summary.saved else ""
+    amount = saved_text(summary.saved, is_simulated=summary.is_simulated)
+    saved = f"; saved {amount} by reuse" if summary.saved else ""
     counts = run_counts_text(summary, by_checks=summary.judged_by_checks)
     return f"run {short(summary.run)} {counts}, {summary.cost}{saved}"
 

@@ -80,6 +80,7 @@ def price_text(status: Status, *, brief: bool = False) -> str:
         status.guess,
         at_most=status.may_judge_less,
         brief=brief,
+        is_simulated=status.is_simulated,
     )
     if not status.unpriced:
         return price
@@ -114,7 +115,7 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
 def plan_text(status: Status) -> str:
     """Return what a run would do, with which models and at what cost, as one sentence."""
     price = price_text(status)
-    models = _candidates_text(status)
+    models = _candidates_text(status.pending_models, recorded=status.is_recorded_pending)
     reused = f"; {plural(status.reuse, 'answer')} reused" if status.reuse else ""
     return f"A run would {work_text(status)} ({models}), {price}{reused}."
 
@@ -160,22 +161,20 @@ def _judged_texts(status: Status, *, brief: bool) -> list[str]:
     return texts
 
 
-def _candidates_text(status: Status) -> str:
+def _candidates_text(models: int, *, recorded: bool) -> str:
     """Return `2 candidates`, or `2 candidates and recorded answers`."""
-    models = status.models - status.has_recorded
     parts = [plural(models, "candidate")] if models else []
-    return " and ".join([*parts, *(["recorded answers"] if status.has_recorded else [])]) or (
-        "0 candidates"
-    )
+    return " and ".join([*parts, *(["recorded answers"] if recorded else [])]) or "0 candidates"
 
 
 def nothing_text(status: Status) -> str:
     """Return why a run would do nothing."""
     if left_text(status) or status.untrusted or status.labels:
         return "No other pending work."
+    models = status.models - status.has_recorded
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} of "
-        f"{_candidates_text(status)} and all judgements are stored."
+        f"{_candidates_text(models, recorded=status.has_recorded)} and all judgements are stored."
     )
 
 
@@ -214,8 +213,7 @@ def outcome_text(status: Status) -> str:
 
 def unrecorded_changes(status: Status) -> str:
     """Return how many results broke and were fixed without a call; empty if there are none."""
-    counts = ((status.broke, "broke"), (status.fixed, "fixed"))
-    listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    listed = _results_text((status.broke, "broke"), (status.fixed, "fixed"))
     return f"Since the last run, by what is stored: {listed}" if listed else ""
 
 
@@ -314,15 +312,24 @@ def settled_text(change: FileChange) -> str:
 
 
 def _outcome_text(change: FileChange) -> str:
-    """Return `2 fixed, 1 broke, 3 still fail`, or of a single case `now fails`."""
+    """Return `2 results fixed, 1 broke, 3 still fail`, or of a single one `now fails`.
+
+    A case has a result for each candidate and system prompt.
+    """
     failing = max(0, change.failing - change.broke)
     fails = f"{'still ' * change.reverted}fail{'s' * (failing == 1)}"
-    if change.settled == 1:
+    if change.settled == 1 and change.broke + change.fixed + failing == 1:
         if change.broke:
             return "now fails"
         return fails if failing else "now passes" if change.fixed else ""
-    counts = ((change.fixed, "fixed"), (change.broke, "broke"), (failing, fails))
-    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    return _results_text((change.fixed, "fixed"), (change.broke, "broke"), (failing, fails))
+
+
+def _results_text(*counts: tuple[int, str]) -> str:
+    """Return what became of how many results: `2 results fixed, 1 broke`."""
+    listed = [(count, word) for count, word in counts if count]
+    first = [f"{plural(count, 'result')} {word}" for count, word in listed[:1]]
+    return ", ".join([*first, *(f"{count:,} {word}" for count, word in listed[1:])])
 
 
 def reason_text(item: FileChange | OtherReason | PlanItem, shared: tuple[str, ...] = ()) -> str:

@@ -162,7 +162,9 @@ def _heads(models: Sequence[str], rates: Sequence[Rate]) -> list[list[str]]:
     All candidates have as many, those with the whole names before those with short ones.
     """
     known = rates if len(rates) == len(models) else ()
-    figures = [*zip(*map(_figures, known), strict=True), [""] * len(models)]
+    most = max((rate.judged for rate in known), default=0)
+    texts_of_all = [_figures(rate, is_partial=rate.judged < most) for rate in known]
+    figures = [*zip(*texts_of_all, strict=True), [""] * len(models)]
     whole, short = list(models), short_names(models)
     are_short = all(len(model) <= _LONGEST for model in models)
     levels = [
@@ -173,12 +175,17 @@ def _heads(models: Sequence[str], rates: Sequence[Rate]) -> list[list[str]]:
     return [list(texts) for texts in zip(*levels, strict=True)]
 
 
-def _figures(rate: Rate) -> tuple[str, str]:
-    """Return a pass rate with its interval and without, in percent; empty without a verdict."""
+def _figures(rate: Rate, *, is_partial: bool) -> tuple[str, str]:
+    """Return a pass rate with its interval and without, in percent; empty without a verdict.
+
+    That of a candidate with fewer verdicts than another has their number, or `~` without room.
+    """
     if rate.rate is None or rate.interval is None:
         return "", ""
     low, high = rate.interval
-    return f"{100 * rate.rate:.0f}% {100 * low:.0f}-{100 * high:.0f}", f"{100 * rate.rate:.0f}%"
+    share, of = f"{100 * rate.rate:.0f}%", f" of {rate.judged:,}" if is_partial else ""
+    sign = "~" if is_partial else ""
+    return f"{share}{of} {100 * low:.0f}-{100 * high:.0f}", f"{sign}{share}"
 
 
 def case_cells(
@@ -195,7 +202,7 @@ def case_cells(
     without a name has that of the file.
     """
     if isinstance(line, CaseGroup):
-        return (StyledCell(line.text(width), "group"),)
+        return (StyledCell(line.text(width - 1), "group"),)
     label = row_label(line)
     if by_file and not label:
         name = StyledCell("", parts=(StyledSpan(stem(line.file), "faint"),))

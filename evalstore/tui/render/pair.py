@@ -54,10 +54,10 @@ def pair_lines(
     yield from question_lines(question)
     if answers is not None:
         yield from _answers(diff, pair, answers)
-    past = [*_edit_lines(edits), *_history_lines(diff, history or {})]
-    if past and answers is not None:
-        yield BLANK
-    yield from past
+    for part in ([*_edit_lines(edits)], [*_history_lines(diff, history or {})]):
+        if part and answers is not None:
+            yield BLANK
+        yield from part
 
 
 def _history_lines(diff: Diff, history: Mapping[str, Sequence[str]]) -> Iterator[StyledLine]:
@@ -91,6 +91,8 @@ def question_lines(question: str, most: int = 1) -> Iterator[StyledLine]:
 
 def _edit_lines(edits: Sequence[Difference]) -> Iterator[StyledLine]:
     """Yield the edits of the case."""
+    if edits:
+        yield heading("edits")
     for edit in edits[:_EDITS]:
         yield from edit_lines(edit, width=_WIDTH, indent=2)
     if len(edits) > _EDITS:

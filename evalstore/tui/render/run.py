@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.display import known_price, money, plural, safe
@@ -95,7 +95,7 @@ def plan_lines(
         if items:
             yield BLANK
             count = kind_count_text(status, kind, items)
-            yield from _kind_lines(f"{title} ({count})", items, width, list_key)
+            yield from _kind_lines(f"{title} ({count})", items, status.prompts, width, list_key)
     yield from _removed_lines(request, status)
     if any(result.verdict for result in request.before):
         yield BLANK
@@ -120,16 +120,24 @@ _ABOUT_REPEATS = (
 
 
 def _kind_lines(
-    title: str, items: list[PlanItem], width: int, list_key: str
+    title: str,
+    items: list[PlanItem],
+    prompts: Mapping[str, Mapping[str | None, str]],
+    width: int,
+    list_key: str,
 ) -> Iterator[StyledLine]:
     models = Counter[str]()
     reasons = Counter[str]()
     first: dict[str, PlanItem] = {}
+    differing: set[str] = set()
+    """The reasons whose values are not the same in all items."""
     for item in items:
         models[item.evaluator or item.model if item.kind == "judge" else item.model] += item.count
         reason = reason_text(item)
         reasons[reason] += item.count
-        first.setdefault(reason, item)
+        example = first.setdefault(reason, item)
+        if (item.was, item.now) != (example.was, example.now):
+            differing.add(reason)
     names = ", ".join(f"{safe(name)} {count:,}" for name, count in models.most_common())
     by = "by " if items[0].kind == "judge" else ""
     yield StyledLine((StyledSpan(f"{title}  ", "heading"), StyledSpan(f"{by}{names}")))
@@ -138,7 +146,11 @@ def _kind_lines(
         for line in text_lines(f"{number}{reason}", indent=2):
             yield line._replace(hang=len(number))
         item = first[reason]
-        yield from reason_value_lines(item, width=max(_WIDTH, width), indent=_VALUE_INDENT)
+        values = list(reason_value_lines(item, width=max(_WIDTH, width), indent=_VALUE_INDENT))
+        if values and reason in differing:
+            name = case_name(item.file, item.row, prompts.get(item.file, {}).get(item.prompt))
+            yield from text_lines(f"one of the {count:,}, {name}:", "faint", _VALUE_INDENT)
+        yield from values
     if len(reasons) > _REASONS:
         more = f"… {len(reasons) - _REASONS} more reasons ({list_key} lists all)"
         yield from text_lines(more, "faint", 2)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from evalstore.display import plural, short
+from evalstore.display import plural, safe, short
 from evalstore.operations.first_pushes import push_text
+from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.run_text import run_counts_text
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
+    StyledSpan,
     heading,
     text_lines,
 )
@@ -151,6 +153,16 @@ def _difference_lines(
         star = f"{STAR} " if differences.is_hidden and not basis else ""
         since = "since that run" if basis else f"since {_NAMED} {short(before.id)}"
         yield from text_lines(f"{star}{since}: {differences.text}", "faint")
+        yield from _flip_lines(differences)
+
+
+def _flip_lines(differences: RunDifferences) -> Iterator[StyledLine]:
+    """Yield the first of the results that broke, and of those that were fixed."""
+    for change, name in differences.names:
+        spans = (StyledSpan(f"{change}  ", FLIPS[change]), StyledSpan(safe(name)))
+        yield StyledLine(spans, indent=2, hang=len(change) + 2)
+    if more := differences.broke + differences.fixed - len(differences.names):
+        yield from text_lines(f"… {more:,} more", "faint", 2)
 
 
 def other_basis(run: RunLine, before: RunLine) -> str:

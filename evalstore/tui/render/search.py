@@ -103,7 +103,7 @@ def _context_cell(found: FoundText) -> StyledCell:
 def hit_lines(found: FoundText, text: MarkedText | None) -> Iterator[StyledLine]:
     """Yield a text in full with the words marked; until it has been read, what is around them."""
     hit = found.hit
-    yield heading(case_name(hit.file, hit.row) if hit.file else _NOWHERE)
+    yield heading(case_name(hit.file, hit.row, found.prompt) if hit.file else _NOWHERE)
     text_name = f"{_NOUNS[hit.kind]} {hit.id[:8]}"
     if hit.kind != "answers" and len(hit.sessions) > 1:
         text_name = f"{text_name}, {plural(len(hit.sessions), 'answer')}"
@@ -149,8 +149,10 @@ def _marked_lines(text: MarkedText, begin: int, end: int) -> Iterator[StyledLine
 
 
 def _place(found: FoundText) -> tuple[str, str, str]:
+    """Return the file, the row with its system prompt if the case has several, the candidates."""
     hit = found.hit
-    return hit.file or _NOWHERE, hit.row, ", ".join(hit.models)
+    row = f"{hit.row} ({found.prompt})".lstrip() if found.prompt else hit.row
+    return hit.file or _NOWHERE, row, ", ".join(hit.models)
 
 
 def _marked(text: str, places: Sequence[tuple[int, int]]) -> Iterator[StyledSpan]:

@@ -144,7 +144,8 @@ def group_lines(
     if width < _WIDE:
         yield from details
         yield BLANK
-        left_over = height - len(details) - 1
+        rows = sum(1 for line in details for _ in wrap_line(line, width))
+        left_over = height - rows - 1
         yield from _trend_lines(series, width, max(left_over, len(series)))
         return
     room = width // 2 - GAP

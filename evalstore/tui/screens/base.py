@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
     from evalstore.tui.keys.registry import KeyRegistry
     from evalstore.tui.state.case_listing import CasePlace
+    from evalstore.tui.state.compared_cases import Among, Models
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
     from evalstore.tui.widgets.footer import FooterHint
@@ -131,11 +132,12 @@ class BrowserApp(Protocol):
         """Open the runs at which a test changed, from a candidate's answer."""
 
     def show_comparison(
-        self, was: str | None, now: str | None, models: tuple[str, str] | None = None
+        self, was: str | None, now: str | None, models: Models = None, among: Among = None
     ) -> None:
         """Open a run beside a run or the workspace (None), or two candidates of one of them.
 
-        A `PromptPair` is two system prompts in place of candidates.
+        A `PromptPair` is two system prompts in place of candidates; these are compared `among` some
+        of the cases, if they are given.
         """
 
     def show_stats(self, run: str | None) -> None:
@@ -169,6 +171,7 @@ class Page(MessageScreen):
     Page {
         layout: vertical;
         overflow: hidden;
+        background: $surface;
         layers: default over;
         & > .title { height: 1; padding: 0 1; background: $panel; text-style: bold; }
         & > .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }

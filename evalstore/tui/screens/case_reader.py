@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from textual.geometry import Size
+
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.judgements import case_judgement_lines
 from evalstore.tui.render.reader import ReaderTexts, reader_texts
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from textual import events
-    from textual.geometry import Size
     from textual.timer import Timer
 
     from evalstore.operations.views.answer import AnswerView
@@ -94,7 +95,7 @@ class CaseReader:
 
     def _measure(self) -> tuple[Size | None, bool]:
         """Return the size of a pane without many lines, and whether images have room in it."""
-        size = self._view.scrollable_content_region.size
+        size = Size(self._view.text_width, self._view.scrollable_content_region.height)
         return size if size.height < _MANY_LINES else None, size.width > IMAGE_WIDTH
 
     def _stop(self) -> None:

@@ -42,12 +42,13 @@ _TABLE = """\
 A line for each case of a test file, or for each of its system prompts if it has several; a column
 for each candidate with the verdict on its answer. The title counts cases, lines where there are
 more of them, and the verdicts of all lines. The line at the top has the pass rate of each candidate
-in the listed cases, in percent, where there is room for all of them with its 95 % interval; 'last
-runs' has the last eight verdicts on the candidate in the selected column, which its title names
-where there is room, the oldest first (✓ pass, ✗ fail), of files with up to 3,000 cases. Below the
-table, or at its right in a wide terminal, is the case under the cursor: the last message of the
-user, the answer of the candidate in the selected column, the verdicts on it with their feedback,
-then those on the other candidates. {panel.next} moves the focus between both.
+in the listed cases, in percent, where there is room for all of them with its 95 % interval; 'of 8'
+or ~ marks one with fewer verdicts than another. 'last runs' has the last eight verdicts on the
+candidate in the selected column, which its title names where there is room, the oldest first
+(✓ pass, ✗ fail), of files with up to 3,000 cases. Below the table, or at its right in a wide
+terminal, is the case under the cursor: the last message of the user, the answer of the candidate in
+the selected column, the verdicts on it with their feedback, then those on the other candidates.
+{panel.next} moves the focus between both.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.
 
@@ -61,7 +62,8 @@ from result to result that did not pass, also between two of one case, of the fi
 
 Of a run that is not the newest, a line below the title says so; {case.newest} opens the newest.
 {cases.compare} compares the run with the previous one, or the workspace with the newest run, and
-{cases.compare_models} the selected candidate, or the system prompt of the case, with another one.
+{cases.compare_models} the selected candidate, or the system prompt of the case, with another one;
+with a filter, in the cases that it lists.
 {cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by tag;
 {list.open} on the line of a group folds it, or unfolds it."""
 _HELP = f"{_TABLE}{help_lines()}{_REST}"
@@ -318,8 +320,8 @@ class CasesPage(DatedPage):
 
     def action_compare_models(self) -> None:
         """Compare the candidate under the cursor, or the system prompt, with another one."""
-        filtered, newer = not self.filter.query.is_empty, bool(self.newer)
-        compare_in_run(self, self.listing, self.selection, is_filtered=filtered, has_newer=newer)
+        typed, newer = self.filter.typed, bool(self.newer)
+        compare_in_run(self, self.listing, self.selection, typed=typed, has_newer=newer)
 
     def action_compare(self) -> None:
         """Compare the run with the previous one."""

@@ -15,6 +15,7 @@ from textual.widgets import Static
 from evalstore.display import safe, short
 from evalstore.tui.screens.base import HELP_KEYS
 from evalstore.tui.state.case_listing import PromptPair
+from evalstore.tui.state.compared_cases import FilteredPlaces
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
 from evalstore.tui.widgets.grid_lines import StyledCell
@@ -87,13 +88,14 @@ def compare_in_run(
     listing: CaseListing,
     selection: CaseSelection,
     *,
-    is_filtered: bool,
+    typed: str,
     has_newer: bool,
 ) -> None:
     """Open the comparison of a candidate, or of a system prompt, with another one of the run.
 
-    A choice asks which other one, if there are more. `has_newer` is whether there is a newer run to
-    look at when there is none.
+    A choice asks which other one, if there are more. With a filter that was `typed`, the listed
+    cases are compared; all, where not all that match it have been read. `has_newer` is whether
+    there is a newer run to look at when there is none.
     """
     cases, prompts = listing.cases, listing.prompts_of(selection.case)
     model, others = listing.other_candidates(selection.picked)
@@ -110,12 +112,20 @@ def compare_in_run(
         page.notify(_why_alone(page, cases, has_newer=has_newer), markup=False)
         return
 
-    if is_filtered:
+    among = None
+    if typed and cases.is_cut:
         page.notify("all cases are compared, not only those that are listed", markup=False)
+    elif typed:
+        results = [result for row in listing.matching for result in row.results if result]
+        among = FilteredPlaces(
+            typed,
+            frozenset((result.file, result.row, result.prompt_number) for result in results),
+            frozenset((result.file, result.row) for result in results),
+        )
 
     def compare(chosen: str | None) -> None:
         if chosen:
-            page.browser.show_comparison(revision, revision, choices[chosen])
+            page.browser.show_comparison(revision, revision, choices[chosen], among)
 
     if len(choices) == 1:
         compare(*choices)

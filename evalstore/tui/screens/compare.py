@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from evalstore.reports.comparison import Pair
     from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
+    from evalstore.tui.state.compared_cases import Among, Models
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.widgets.grid_columns import Column
     from evalstore.tui.widgets.grid_lines import StyledCell
@@ -87,7 +88,7 @@ class ComparePage(DatedPage):
     NEWER = "{case.newest} compares with it"
     DEFAULT_CSS = """
     ComparePage {
-        & > #rates { height: auto; min-height: 4; max-height: 6; background: $panel; }
+        & > #rates { height: auto; min-height: 3; max-height: 6; background: $panel; }
         &.-short > #rates { height: 2; min-height: 2; }
         & > #panels > .detail.-alone { height: 1fr; margin-left: 0; }
     }
@@ -96,10 +97,11 @@ class ComparePage(DatedPage):
     export_name = "comparison"
 
     def __init__(
-        self, was: str | None, now: str | None, models: tuple[str, str] | None = None
+        self, was: str | None, now: str | None, models: Models = None, among: Among = None
     ) -> None:
-        """Take two runs, or None for the workspace; with `models`, or prompts, one run twice."""
+        """Take two runs, None for the workspace; or one and `models` or prompts, `among` cases."""
         super().__init__()
+        self._among = among
         self._sides = was, now
         self._models = models
         self.history = HistoryReader(self, self._show_history)
@@ -126,9 +128,7 @@ class ComparePage(DatedPage):
         yield self.title_line()
         yield self.newer_line()
         yield self.problem_line()
-        rates = TextView(id="rates")
-        rates.can_focus = False
-        yield rates
+        yield TextView(id="rates", is_fixed=True)
         yield self.empty_state()
         with Container(id="panels"):
             yield Grid(id="pairs")
@@ -147,11 +147,11 @@ class ComparePage(DatedPage):
         self._read()
 
     def _read(self) -> None:
-        sides, models = self._sides, self._models
+        sides, models, among = self._sides, self._models, self._among
         diff = None if None in sides else self._diff
         diff = diff.swapped() if diff and self._is_swapped else diff
         self.fetch(
-            lambda: (diff or self.source.compare(sides, models), self.source.labels()),
+            lambda: (diff or self.source.compare(sides, models, among), self.source.labels()),
             lambda read: self.show_diff(*read),
         )
 
@@ -171,8 +171,7 @@ class ComparePage(DatedPage):
         self.reload()
 
     def _show_history(self) -> None:
-        grid = self.query_one("#pairs", Grid)
-        grid.set_columns(self._columns())
+        self.query_one("#pairs", Grid).set_columns(self._columns())
         self.follow_cursor()
 
     def _columns(self) -> list[Column]:
@@ -191,7 +190,11 @@ class ComparePage(DatedPage):
         self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
         within = side_name(diff.was).removeprefix("the ") if diff.models else ""
-        self.set_title("compare", within, title_of_sides(diff), title_of_files(diff, self._pairs))
+        filtered, files = (
+            self._among.title if self._among else "",
+            title_of_files(diff, self._pairs),
+        )
+        self.set_title("compare", within, title_of_sides(diff), filtered, files)
         rates = self.query_one("#rates", TextView)
         edits = other_edits(diff, self._pairs)
         edited = edits if self._pairs else ()

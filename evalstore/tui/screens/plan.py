@@ -75,7 +75,7 @@ are shown; {history.status} lists each item of the pending work."""
         (self._request, self._preview), self._problem = plan, None
         self._is_planning = False
         self.set_title(self._request.title)
-        width = self.body.scrollable_content_region.width
+        width = self.body.text_width
         list_key = self.browser.key_of("history.status")
         self.body.show(plan_lines(self._request, self._preview, width, self._note, list_key))
         self.refresh_bindings()

@@ -66,7 +66,8 @@ class SearchPage(ActionsPage):
     WAY = "{page.search} on the runs, the cases, an answer and other screens"
     HELP = """\
 Lists answers, feedback, tests and instructions that contain all words, as 'evalstore grep' does.
-Old runs and removed cases are searched too. At most 200 texts are listed, answers first.
+Old runs and removed cases are searched too. At most 200 texts are listed, answers first, each with
+its system prompt where its case has several.
 {list.open} shows the answer in the newest run that has it.
 
 {search.type} leads back to the words. Leaving the screen ends a search that is under way."""

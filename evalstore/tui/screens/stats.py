@@ -25,7 +25,6 @@ from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.widgets.fitted_view import FittedView
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -42,6 +41,8 @@ _RESULTS = 40_000
 _SEPARATORS = re.compile(r'["\s,]+')
 _DIMENSIONS = ("model", "prompt", "tag", "file")
 _NAMES = {"model": "candidate", "prompt": "system prompt", "tag": "tag", "file": "file"}
+_BRIEF = ("candidate", "prompt", "tag", "file")
+"""The names of the tables in a narrow terminal."""
 _TABLE_IDS = tuple(f"stats.{name}" for name in _DIMENSIONS)
 """The ids of the actions that show each table."""
 
@@ -89,8 +90,9 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
     PANELS: ClassVar[Mapping[str, str]] = {"facts": "Details"}
     DEFAULT_CSS = """
     StatsPage {
-        & > #tables { height: 1; padding: 0 1; background: $panel; }
-        & > #facts { height: 35%; min-height: 11; }
+        & > #tables { height: 1; background: $panel; }
+        & > #groups { height: 1fr; }
+        & > #facts { height: 1fr; }
     }
     """
 
@@ -114,9 +116,7 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
         """Lay out the names of the tables, a table, and a group in detail."""
         yield self.title_line()
         yield self.problem_line()
-        tables = TextView(id="tables")
-        tables.can_focus = False
-        yield tables
+        yield FittedView(id="tables", is_fixed=True)
         yield self.empty_state()
         yield Grid(id="groups")
         yield FittedView(id="facts").add_class("detail")
@@ -187,24 +187,31 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
         total = stats.total
         rate = rate_text(total.rate)
         self.set_title("statistics", self._subject, (rate, rate.partition(" (")[0]))
-        self.query_one("#tables", TextView).show([self._tabs()])
+        self.query_one("#tables", FittedView).fit(lambda width, _height: [self._tabs(width)])
         grid = self.query_one("#groups", Grid)
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
         self._rows = [group_cells(group, stats.currency) for group in stats.groups]
         columns = group_columns(_NAMES[stats.by[0]], self._rows)
+        grid.styles.max_height = len(self._rows) + 1  # the details have the other lines
         grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
         nothing = not total.rate.judged
         self.set_empty(self.with_keys(_NOTHING) if nothing and not total.sessions else "")
         grid.display = not (nothing and not total.sessions)
 
-    def _tabs(self) -> StyledLine:
+    def _tabs(self, width: int) -> StyledLine:
+        """Return the names of the tables, brief ones where there is no room for all of them."""
+        texts = [f"{number} {_NAMES[name]}" for number, name in enumerate(_DIMENSIONS, 1)]
+        gap = "   "
+        if len(gap.join(texts)) > width:
+            texts = [f"{number} {name}" for number, name in enumerate(_BRIEF, 1)]
+            gap = "  "
         return StyledLine(
             tuple(
                 StyledSpan(
-                    f"{number + 1} {_NAMES[name]}   ",
+                    f"{text}{gap}",
                     "heading" if number == self._shown else "faint",
                 )
-                for number, name in enumerate(_DIMENSIONS)
+                for number, text in enumerate(texts)
             )
         )
 

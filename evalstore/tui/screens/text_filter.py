@@ -98,6 +98,11 @@ class TextFilter:
         line.display = True
         self._page.set_focus(line)  # at once: what is typed next belongs to it
 
+    @property
+    def typed(self) -> str:
+        """Return the filter as it was typed; empty without one."""
+        return "" if self.query.is_empty else self._line.value.strip()
+
     def set(self, typed: str) -> None:
         """Filter as if this had been typed."""
         line = self._line

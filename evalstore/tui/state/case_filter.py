@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe, widest
+from evalstore.operations.views.result_version import version_of
 from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.tui.state.case_query import BROKE, FIELDS, matches_any
 from evalstore.tui.state.prompt_filter import PromptFilter
@@ -208,12 +209,14 @@ class FilteredCases:
         return has_broken
 
     def is_broken(self, result: Result, found: LookedUp) -> bool:
-        """Return whether a result broke and nobody has labelled it as a pass since."""
-        cell = result.file, result.row, result.prompt_number, result.model
-        if cell not in found.broken:
+        """Return whether a result broke and was not fixed since, by a label or another edit."""
+        was = found.broken.get((result.file, result.row, result.prompt_number, result.model))
+        if was is None:
             return False
-        passes = result.verdict == "pass" and self._labels.decides(result)
-        return not passes and self._labels.word(result) != "pass"
+        # An edit may have been taken back: then an older version passes again.
+        is_other = version_of(result) != was or self._labels.decides(result)
+        is_fixed = result.verdict == "pass" and is_other
+        return not is_fixed and self._labels.word(result) != "pass"
 
     def matching_candidates(self, row: CaseRow, query: Query, found: LookedUp) -> list[int]:
         """Return the numbers of the candidates whose results match the verdicts of a filter.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.api import Workspace
 from evalstore.errors import EvalstoreError, WorkspaceError
-from evalstore.tui.state.case_listing import PromptPair
+from evalstore.tui.state.compared_cases import compare_within
 from evalstore.tui.state.text_source import StoredTextSource
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.stats import Stats
     from evalstore.operations.status_report import Status
-    from evalstore.operations.verdict_changes import CellKey, VerdictChanges
+    from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.case_window import CaseWindow
     from evalstore.operations.views.cases import CaseRow, Cases, RunLine
-    from evalstore.operations.views.dashboard import Dashboard
+    from evalstore.operations.views.dashboard import BrokenResults, Dashboard
     from evalstore.operations.views.edit_place import EditPlace
     from evalstore.operations.views.editable_files import EditableFile
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from evalstore.reports.statistics import Rate
     from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
+    from evalstore.tui.state.compared_cases import Among, Models
 
 
 class WorkspaceSource(StoredTextSource):
@@ -123,13 +124,13 @@ class WorkspaceSource(StoredTextSource):
             self._follow_mentioned(dashboard.problem)
         return dashboard
 
-    def compare(self, sides: tuple[str | None, str | None], models: tuple[str, str] | None) -> Diff:
-        """Compare two sides, or within one run two candidates; a `PromptPair`, system prompts."""
+    def compare(
+        self, sides: tuple[str | None, str | None], models: Models = None, among: Among = None
+    ) -> Diff:
+        """Compare two sides; or candidates or prompts of one run, `among` some of its cases."""
         if models is None:
             return self.workspace.diff(*sides)
-        is_of_prompts = isinstance(models, PromptPair)
-        within = self.workspace.diff_prompts if is_of_prompts else self.workspace.diff_models
-        return within(*models, run=sides[1])
+        return compare_within(self.location, sides[1], models, among)
 
     def history(self, files: Collection[str], run: str | None) -> RecentVerdicts:
         """Return the last verdicts of the cases of these files, up to a run."""
@@ -226,7 +227,7 @@ class WorkspaceSource(StoredTextSource):
 
         return test_history.versions_of(self.location, file, row)
 
-    def broken(self, run: str | None, go_on: Callable[[], bool]) -> frozenset[CellKey] | None:
+    def broken(self, run: str | None, go_on: Callable[[], bool]) -> BrokenResults | None:
         """Return what broke in a run; of the workspace, in the last runs, and was not fixed since.
 
         None once `go_on` returns False.

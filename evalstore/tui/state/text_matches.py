@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.result_version import ResultVersion
     from evalstore.tui.state.case_query import Query
 
 Words = tuple[str, ...]
@@ -30,7 +31,7 @@ class StoreLookup:
     """Returns the sessions in whose texts all of these words are."""
     answers: Callable[[str], frozenset[str] | None]
     """Returns the sessions whose answers have a word."""
-    broken: Callable[[], frozenset[CellKey] | None]
+    broken: Callable[[], Mapping[CellKey, ResultVersion] | None]
     """Returns the results that broke in the last runs and were not fixed since."""
 
 
@@ -42,8 +43,8 @@ class LookedUp:
     """The sessions in whose texts all of these words are."""
     answers: dict[str, frozenset[str]] = field(default_factory=dict)
     """The sessions whose answers have a word."""
-    broken: frozenset[CellKey] = frozenset()
-    """The results that broke in the last runs and were not fixed since."""
+    broken: Mapping[CellKey, ResultVersion] = field(default_factory=dict)
+    """The results that broke in the last runs and were not fixed since, with what did not pass."""
 
 
 class TextMatches:
@@ -77,7 +78,7 @@ class TextMatches:
             found.answers[word] = sessions
             self.rows_of(sessions)
         if query.is_about_broken:
-            found.broken = store.broken() or frozenset()
+            found.broken = store.broken() or {}
         return found
 
     def with_words(self, numbers: Sequence[int], words: Words, found: LookedUp) -> Sequence[int]:

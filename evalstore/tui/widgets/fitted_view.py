@@ -18,8 +18,8 @@ FittedLines = Callable[[int, int], Iterable[StyledLine]]
 class FittedView(TextView):
     """Shows lines that depend on its size; they are made again when it changes."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, *, id: str | None = None, is_fixed: bool = False) -> None:
+        super().__init__(id=id, is_fixed=is_fixed)
         self._make: FittedLines = lambda _width, _height: ()
 
     def fit(self, make: FittedLines, *, stay: bool = False) -> None:
@@ -30,7 +30,7 @@ class FittedView(TextView):
     def _fit(self, *, stay: bool = True) -> None:
         size = self.scrollable_content_region.size
         if size.width and size.height:
-            self.show(self._make(size.width, size.height), stay=stay)
+            self.show(self._make(self.text_width, size.height), stay=stay)
 
     def on_resize(self, _event: events.Resize) -> None:
         """Make the lines again."""

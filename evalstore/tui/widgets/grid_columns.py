@@ -86,7 +86,8 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     room = max(0, room - sum(made[n].width + GAP for n in seen))
     names = [n for n in shown if columns[n].grows and columns[n].most]
     room = _share(room, names, columns, made, width)  # they are worth more than titles
-    marks = dict.fromkeys(seen, 2 * (len(seen) < len(picks)))
+    both = 2 if len(seen) == 1 else 1  # that one may have columns on both sides
+    marks = dict.fromkeys(seen, 2 * both * (len(seen) < len(picks)))
     level, room = _widen_for_heads(room, shown, made, marks)
     _share(room, [n for n in shown if n not in names], columns, made, width)
     made |= {n: replace(made[n], title=_head(made[n], level)) for n in shown}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.segment import Segment
 from textual.strip import Strip
 
-from evalstore.display import clip, columns_of
+from evalstore.display import clip, columns_of, steady
 from evalstore.operations.views.styled_text import StyledSpan
 from evalstore.tui.widgets.grid_columns import GAP, Column, VisibleColumns
 
@@ -58,10 +58,10 @@ def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
 
 
 def draw_heading(cell: StyledCell, style: LineStyle, width: int) -> Strip:
-    """Draw a text as wide as the table."""
+    """Draw a text as wide as the table, below its title and the other texts of the screen."""
     colour = cell.colour if style.colours and not style.is_highlighted else ""
     full = style.base + style.colours(colour) if style.colours and colour else style.base
-    return _strip([Segment(clip(cell.text, width), full)], style.base, width)
+    return _strip([Segment(f" {clip(steady(cell.text), width - 1)}", full)], style.base, width)
 
 
 def draw_line(
@@ -75,7 +75,7 @@ def draw_line(
     """Draw a line with a cell for each visible column; the cursor is in the column `picked`."""
     segments = [Segment(f"{style.mark} ", mark_style)]
     for number, column in zip(visible.shown, visible.columns, strict=True):
-        cell = cells[number] if number < len(cells) else StyledCell("")
+        cell = _steady(cells[number]) if number < len(cells) else StyledCell("")
         if cell.seen and columns_of(cell.drawn) > column.width:
             cell = _around(cell, *cell.seen, column.width)
         if column.names and style.colours and column.width < column.most:
@@ -97,6 +97,19 @@ def draw_line(
         shown = blank + text if column.right else text + blank
         segments += [Segment(shown, full), Segment(" " * GAP, style.base)]
     return _strip(segments, style.base, width)
+
+
+def _steady(cell: StyledCell) -> StyledCell:
+    """Return a cell of which all terminals agree how wide it is."""
+    text = cell.drawn
+    if text.isascii():
+        return cell
+    first, last = cell.seen or (0, 0)
+    return cell._replace(
+        text=steady(cell.text),
+        parts=tuple(part._replace(text=steady(part.text)) for part in cell.parts),
+        seen=(len(steady(text[:first])), len(steady(text[:last]))) if cell.seen else None,
+    )
 
 
 def _around(cell: StyledCell, first: int, last: int, columns: int) -> StyledCell:

@@ -14,7 +14,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from evalstore.display import safe
+from evalstore.display import safe, steady
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.text_styles import TextStyles
 
@@ -59,7 +59,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         height: 1fr;
         background: $surface;
         color: $foreground;
-        padding: 0 1;
+        padding: 0 0 0 1;
         overflow-x: hidden;
     }
     """
@@ -74,8 +74,12 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("end,G", "scroll_end", "End", show=False, id="text.end"),
     ]
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, is_fixed: bool = False) -> None:
+        """Make an empty view; one that `is_fixed` never has the focus, and is not scrolled."""
         super().__init__(id=id)
+        if is_fixed:
+            self.can_focus = False
+            self.styles.overflow_y = "hidden"
         self._lines: Sequence[StyledLine] = ()
         self._written: Sequence[StyledLine] = ()
         self._wrapped: list[tuple[StyledSpan, ...]] = []
@@ -142,12 +146,17 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         """Return the same with each line as far to the right as it is shown."""
         return "\n".join((" " * line.indent + line.text).rstrip() for line in self._written)
 
+    @property
+    def text_width(self) -> int:
+        """Return the columns of a line of text; one is left free before the scrollbar."""
+        return max(1, self.scrollable_content_region.width - 1)
+
     def _wrap(self) -> None:
-        width = max(1, self.scrollable_content_region.width)
+        width = self.text_width
         self._wrapped, self._starts = [], []
         for line in self._lines:
             self._starts.append(len(self._wrapped))
-            self._wrapped += wrap_line(line, width)
+            self._wrapped += wrap_line(_steady(line), width)
         self.virtual_size = Size(width, len(self._wrapped))
 
     def watch_show_vertical_scrollbar(self) -> None:
@@ -227,6 +236,13 @@ def _printable(line: StyledLine) -> StyledLine:
     if all(span.text.isprintable() for span in line.spans):
         return line
     return line._replace(spans=tuple(span._replace(text=safe(span.text)) for span in line.spans))
+
+
+def _steady(line: StyledLine) -> StyledLine:
+    """Return a line of which all terminals agree how wide it is."""
+    if all(span.text.isascii() for span in line.spans):
+        return line
+    return line._replace(spans=tuple(it._replace(text=steady(it.text)) for it in line.spans))
 
 
 def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:

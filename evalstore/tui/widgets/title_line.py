@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
 
-from evalstore.display import clip, columns_of, pad, safe
+from evalstore.display import clip, columns_of, pad, safe, steady
 
 TitlePart = str | tuple[str, str]
 """A part of a title; or the whole of it, and what is shown where the title has no room for that."""
@@ -26,8 +26,8 @@ class TitleLine(Static):
     def show(self, parts: Sequence[TitlePart]) -> None:
         """Show these parts; those that are empty are left out."""
         pairs = [(part, part) if isinstance(part, str) else part for part in parts]
-        self._text = " › ".join(safe(text) for text, _ in pairs if text)
-        self._brief = " › ".join(safe(text) for _, text in pairs if text)
+        self._text = " › ".join(steady(safe(text)) for text, _ in pairs if text)
+        self._brief = " › ".join(steady(safe(text)) for _, text in pairs if text)
         self.refresh()
 
     def render(self) -> Content:

@@ -47,3 +47,28 @@ def test_labels_remain_distinct_in_their_columns(labels: list[str], columns: int
 def test_a_label_is_one_line_without_control_characters() -> None:
     assert shorten_labels(["a\nb\x1b[31m"], 40) == ["a b\\x1b[31m"]
     assert shorten_label("x" * 30, 1) == "…"
+
+
+GRID = [
+    f"tests/greeting.md [language={language}, time={time}]"
+    for language in ("English", "French")
+    for time in ("morning", "evening")
+]
+
+
+def test_labels_that_differ_in_two_places_keep_both() -> None:
+    assert shorten_labels(GRID, 32) == [
+        "tests/greeting.…English…morning]",
+        "tests/greeting.…English…evening]",
+        "tests/greeting.m…French…morning]",
+        "tests/greeting.m…French…evening]",
+    ]
+
+
+@pytest.mark.parametrize("columns", [20, 24, 32, 40, 60])
+def test_a_grid_of_rows_remains_distinct(columns: int) -> None:
+    prompts = [f"{label} ({name})" for label in GRID for name in ("brief", "friendly")]
+    for labels in (GRID, prompts):
+        shown = shorten_labels(labels, columns)
+        assert len(set(shown)) == len(labels)
+        assert all(columns_of(text) <= columns for text in shown)

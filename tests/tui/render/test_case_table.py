@@ -11,7 +11,7 @@ from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.widgets.grid_columns import fit_columns
 
 MODELS = ("acme/careful", "acme/of-a-long-name", "recorded")
-RATES = (Rate(8, 10, 0.8, 0.5, 0.94), Rate(5, 10, 0.5, 0.24, 0.76), Rate(1, 1, 1.0, 0.2, 1.0))
+RATES = (Rate(8, 10, 0.8, 0.5, 0.94), Rate(5, 10, 0.5, 0.24, 0.76), Rate(10, 10, 1.0, 0.2, 1.0))
 
 
 def heads(
@@ -44,6 +44,13 @@ def test_a_candidate_without_a_rate_does_not_hide_those_of_others() -> None:
         "recorded",
     ]
     assert heads(140, (unjudged,) * 3) == [*MODELS]
+
+
+def test_a_candidate_with_fewer_verdicts_than_another_is_marked_as_partial() -> None:
+    rates = (Rate(22, 48, 0.46, 0.3, 0.6), Rate(7, 8, 0.88, 0.35, 0.99))
+    models = ("a/careful", "a/hasty")
+    assert heads(120, rates, models) == ["a/careful 46% 30-60", "a/hasty 88% of 8 35-99"]
+    assert heads(60, rates, models) == ["a/careful 46%", "a/hasty ~88%"]
 
 
 def test_the_last_verdicts_name_their_candidate_where_there_is_room() -> None:

@@ -217,7 +217,7 @@ def test_a_label_is_taken_back(workspace: Path, capsys: pytest.CaptureFixture[st
         assert "✎" not in screen(pilot)
         await press(pilot, "enter")
         text = screen(pilot)
-        assert "– none  by Ada (a person)  (label removed)" in text
+        assert "– label removed  by Ada" in text
         assert "✓ pass  by Ada (a person)  (removed later)" in text
 
     drive(scenario)

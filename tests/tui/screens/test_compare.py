@@ -59,7 +59,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
             " +0.0 points (95% interval -65.8 to +65.8); "
             "the pass rate of no file changed: not significant"
         )
-        assert lines[7].split() == [
+        assert lines[6].split() == [
             *("broke", "city=Oslo", "scripted/two"),
             *("✓", "pass", "✗", "fail", "✓✗"),
         ]
@@ -297,16 +297,37 @@ def test_two_system_prompts_are_compared_with_each_candidate(workspace: Path) ->
         assert "system prompt brief with kind" in text
         await press(pilot, "j", "enter")
         text = screen(pilot)
-        assert text.startswith(" compare › run ######## › brief -> kind › tests/weather.md")
-        assert "kind: 1 better, 3 equal" in text
-        assert "all cases are compared, not only those that are listed" in notified(pilot)
+        assert text.startswith(
+            " compare › run ######## › brief -> kind › of the cases filtered by oslo › tests/"
+        )
+        assert "kind: 1 better, 1 equal" in text
+        assert "all cases are compared" not in notified(pilot)
         assert detail(pilot).startswith("tests/weather.md [city=Oslo]  scripted/one  ✗ fail -> ✓ ")
         await press(pilot, "i")
-        assert "brief: 1 worse, 3 equal" in screen(pilot)
+        assert "brief: 1 worse, 1 equal" in screen(pilot)
         await press(pilot, "enter")
         assert "› brief › scripted/one" in screen(pilot)
 
     drive(scenario, size=(120, 40), revision="@")
+
+
+def test_candidates_are_compared_in_the_lines_that_a_filter_lists(workspace: Path) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.", "prompts/kind.md": "Be kind."})
+    edit(workspace / "tests/weather.md", "tags:", "systemPrompts: [brief, kind]\ntags:")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "x")
+        assert "scripted/two: 2 better, 3 equal" in screen(pilot)
+        await press(pilot, "escape", "slash", *"oslo prompt:kind", "enter", "x", "enter")
+        text = screen(pilot)
+        assert "of the cases filtered by oslo prompt:kind" in text
+        assert "scripted/two: 1 better, 0 equal" in text
+        assert "pass rate 0.0% -> 100.0% (1 result in 1 file, judged on both sides)" in text
+        await press(pilot, "r", "i")
+        assert "scripted/one: 1 worse, 0 equal" in screen(pilot)
+
+    drive(scenario, size=(140, 40), revision="@")
 
 
 def test_what_opens_is_the_session_of_the_newer_side(

@@ -42,6 +42,22 @@ def test_all_pending_work_is_planned_from_the_plan_of_one_file(
     drive(scenario, size=(100, 40))
 
 
+def test_the_plan_of_the_only_test_file_is_not_partial(workspace: Path, editor: Path) -> None:
+    (workspace / "tests/greeting.md").unlink()
+    main(["run", "--quiet"])
+    does(editor, "sed -i 's/be warm/be very warm/' \"$1\"")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "slash", *"oslo", "enter", "e")
+        text = screen(pilot)
+        assert "run tests/weather.md" in text
+        assert "partial run" not in text
+        await press(pilot, "enter")
+        assert not list_runs(Location(workspace))[0].is_partial
+
+    drive(scenario, size=(100, 40))
+
+
 def test_the_reasons_that_the_plan_leaves_out_are_listed_in_the_pending_work(
     workspace: Path,
 ) -> None:
@@ -64,6 +80,31 @@ def test_the_reasons_that_the_plan_leaves_out_are_listed_in_the_pending_work(
     drive(scenario, size=(140, 70))
 
 
+def test_the_text_of_a_row_under_a_reason_of_several_is_named_as_an_example(
+    workspace: Path,
+) -> None:
+    long = "and tell me in one sentence what I should put on for a walk along the river today"
+    weather = workspace / "tests/weather.md"
+    edit(weather, "How is {{city}}?", f"How is {{{{city}}}}, {long}?")
+    main(["run", "--quiet"])
+    edit(weather, "How is", "How, then, is")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        lines = [line.strip(" │▅") for line in screen(pilot).splitlines()]
+        at = lines.index("one of the 4, tests/weather.md [city=Oslo]:")
+        assert lines[at - 1].startswith("4x  ")
+        assert lines[at + 1].startswith("- How is Oslo")
+        assert lines[at + 2].startswith("+ How, then, is Oslo")
+        edit(weather, "city: [Oslo, Rome]", "city: [Oslo]")
+        await press(pilot, "escape", "R")
+        text = screen(pilot)
+        assert "How, then, is Oslo" in text
+        assert "one of the" not in text, "both candidates are asked the same"
+
+    drive(scenario, size=(100, 50))
+
+
 def test_verdicts_that_change_without_a_call_are_recorded(workspace: Path) -> None:
     weather = workspace / "tests/weather.md"
     before = weather.read_text()
@@ -79,7 +120,7 @@ def test_verdicts_that_change_without_a_call_are_recorded(workspace: Path) -> No
         assert (
             "A run would record the verdicts that stored answers give; it calls no model." in text
         )
-        assert "Since the last run, by what is stored: 1 broke." in text
+        assert "Since the last run, by what is stored: 1 result broke." in text
         await press(pilot, "enter")
         last = list_runs(Location(workspace))[0]
         assert (last.asked, last.judged) == (0, 0)

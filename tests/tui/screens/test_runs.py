@@ -118,7 +118,9 @@ def test_the_text_below_a_list_grows_with_the_terminal(
                 heights.append(pilot.app.screen.query_one(".detail").size.height)
 
     drive(scenario)
-    assert all(tall >= low + 8 for low, tall in zip(heights[::2], heights[1::2], strict=True))
+    assert all(tall >= low + 8 for low, tall in zip(heights[::2], heights[1::2], strict=True)), (
+        heights
+    )
 
 
 def test_statistics_have_the_same_key_on_the_runs_and_on_the_cases(workspace: Path) -> None:
@@ -417,11 +419,11 @@ def test_groups_count_their_verdicts_and_are_folded(workspace: Path) -> None:
             *("case", "scripted/one", "33%", "6-79", "scripted/two", "67%", "10-97"),
         ]
         assert lines[4].split() == ["greeting.md", "✗", "fail", "✗", "fail"]
-        assert lines[3] == "▾ tests/greeting.md: 1 case, 2 ✗ fail"
-        assert lines[5] == "▾ tests/weather.md: 2 cases, 3 ✓ pass, 1 ✗ fail"
+        assert lines[3] == " ▾ tests/greeting.md: 1 case, 2 ✗ fail"
+        assert lines[5] == " ▾ tests/weather.md: 2 cases, 3 ✓ pass, 1 ✗ fail"
         assert lines[6].split() == ["city=Oslo", "✗", "fail", "✓", "pass"]
         await press(pilot, "j", "j", "enter")
-        assert screen(pilot).splitlines()[5] == "▸ tests/weather.md: 2 cases, 3 ✓ pass, 1 ✗ fail"
+        assert screen(pilot).splitlines()[5] == " ▸ tests/weather.md: 2 cases, 3 ✓ pass, 1 ✗ fail"
         assert page.listing.rows == [page.listing.lines[1]]
         assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
         await press(pilot, "r", "n")  # it goes round: from the folded one to the other case
@@ -574,7 +576,10 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
         assert {page._cells(row)[4].colour for row in range(1, 7)} == {""}
         await press(pilot, "down")
         since = f"previous run of all cases, {page._runs[1].id[:8]}: 1 broke, 1 fixed"
-        assert f"\n* since the {since}\n" in page.query_one("#details", TextView).text
+        text = page.query_one("#details", TextView).text
+        assert f"\n* since the {since}\n" in text
+        assert "\nbroke  tests/forecast.md [city=Rome] scripted/" in text
+        assert "\nfixed  tests/forecast.md [city=Oslo] scripted/" in text
         await press(pilot, "down")
         why = f"previous run of all cases, {page._runs[2].id[:8]}, had other candidates and judged"
         details = page.query_one("#details", TextView)

@@ -35,6 +35,26 @@ def trend(pilot: Pilot[None]) -> tuple[list[int], str, str]:
     return [round(100 * (value or 0)) for value in rates.values], rates.first, rates.last
 
 
+def test_the_names_of_the_tables_fit_into_a_narrow_terminal(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "S")
+        assert screen(pilot).splitlines()[1] == " 1 candidate   2 system prompt   3 tag   4 file"
+        await resized(pilot, 40, 12)
+        assert screen(pilot).splitlines()[1] == " 1 candidate  2 prompt  3 tag  4 file"
+
+    drive(scenario)
+
+
+def test_the_details_have_the_lines_that_a_short_table_leaves(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "S")
+        page = pilot.app.screen
+        assert page.query_one("#groups").size.height == 3
+        assert page.query_one("#facts").size.height == 80 - 7
+
+    drive(scenario, size=(100, 80))
+
+
 def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "S")

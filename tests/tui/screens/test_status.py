@@ -185,7 +185,7 @@ def test_lines_are_as_wide_as_their_texts_and_differ(workspace: Path) -> None:
         assert "file" not in lines[1].split()  # the title has the only one
         asked = [line.split() for line in lines if line.startswith("  ask")]
         assert {words[1] for words in asked} >= {"one", "two"}
-        assert lines[2].startswith("changed since run ######## (")
+        assert lines[2].startswith(" changed since run ######## (")
         (workspace / name).with_name("newer.md").write_text("# 👤\n\nNew?\n\n---\n\nYes.\n")
         await press(pilot, "r")
         names = [line.strip() for line in screen(pilot).splitlines()[3:5]]

@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.search import SearchPage
+from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.test_run import edit
-from tests.tui.driving import drive, press, screen
+from tests.tui.driving import drive, press, screen, settled
 
 
 @pytest.fixture
@@ -110,3 +113,28 @@ def test_an_answer_is_judged_again_after_its_system_prompt_was_edited(prompts: P
         assert "Nothing to do." in screen(pilot), "the edited prompt has no answer yet"
 
     drive(scenario, revision="@")
+
+
+PROMPTS = ("", " (brief)", " (polite)")
+
+
+def test_a_search_names_the_system_prompt_of_an_answer_to_one_of_several(prompts: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "F", *"cold")
+        lines = [line.split() for line in screen(pilot).splitlines()]
+        found = [line[2] for line in lines if line[:2] == ["answer", "city=Oslo"]]
+        assert sorted(found) == ["(brief)", "(polite)", "scripted/one"], "the last has one prompt"
+        page = pilot.app.screen
+        assert isinstance(page, SearchPage)
+        view = page.query_one("#hit", TextView)
+        heads = set()
+        await press(pilot, "enter")
+        for _ in range(page.query_one(Grid).row_count):
+            heads.add(view.text.partition("\n")[0])
+            await press(pilot, "down")
+        assert {f"tests/weather.md [city=Oslo]{prompt}" for prompt in PROMPTS} <= heads
+        page.query_one("#words", Input).value = "how is oslo"
+        await settled(pilot)
+        assert "tests/weather.md [city=Oslo]\n" in view.text, "the text of the test is that of both"
+
+    drive(scenario, size=(110, 30))

@@ -39,10 +39,10 @@ def test_a_list_takes_the_width_it_needs_and_leaves_enough_for_what_is_beside_it
             page = pilot.app.screen
             return page.query_one(Grid).size.width, page.query_one("#feedback").size.width
 
-        assert widths() == (120, 77)
+        assert widths() == (120, 78)
         assert "city=a-city" in screen(pilot)
         await resized(pilot, 150, 60)
-        assert widths() == (81, 66), "pictures have room beside it"
+        assert widths() == (81, 67), "pictures have room beside it"
         await press(pilot, "slash", *"file:greeting", "enter")
         assert widths()[0] >= 75
 

@@ -74,3 +74,19 @@ def test_a_column_that_was_widened_for_its_head_keeps_its_width() -> None:
     shown = fit_columns(columns, 120, 0, 0).columns[1:]
     assert [column.title for column in shown] == [*heads]
     assert all(column.width >= len(column.title) for column in shown)
+
+
+def test_a_figure_is_not_cut_for_the_signs_of_columns_on_both_sides() -> None:
+    columns = [
+        Column("case", 8),
+        *(
+            Column(name, 11, picks=True, heads=(f"{name} 50% 20-80", f"{name} 50%", name))
+            for name in ("one", "hasty", "two")
+        ),
+    ]
+    seen = set()
+    for width in range(20, 40):
+        (title, *_) = [it.title for it in fit_columns(columns, width, 1, 1).columns if it.picks]
+        seen.add(title)
+    assert {"‹ hasty ›", "‹ hasty 50% ›"} <= seen
+    assert all(title.removesuffix(" ›").endswith(("hasty", "50%", "20-80")) for title in seen)

@@ -1,0 +1,53 @@
+"""What is compared within a run: two candidates or two system prompts, in all cases or in some."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from evalstore.tui.state.case_listing import PromptPair
+
+if TYPE_CHECKING:
+    from evalstore.operations.diff_result import Diff
+    from evalstore.planning.options import Location
+    from evalstore.results import Result
+
+
+class FilteredPlaces(NamedTuple):
+    """The cases that a filter lists, to which a comparison is limited."""
+
+    typed: str
+    """The filter."""
+    places: frozenset[tuple[str, str, int]]
+    """The file, the row and the number of the system prompt of each line."""
+    cases: frozenset[tuple[str, str]]
+    """The file and the row of each line."""
+
+    @property
+    def title(self) -> tuple[str, str]:
+        """Return the part of a title that names the filter, and a brief one."""
+        return f"of the cases filtered by {self.typed}", f"filtered by {self.typed}"
+
+    def has(self, result: Result) -> bool:
+        """Return whether a result is on one of the lines."""
+        return (result.file, result.row, result.prompt_number) in self.places
+
+    def has_case(self, result: Result) -> bool:
+        """Return whether a result is of one of the cases, with any system prompt."""
+        return (result.file, result.row) in self.cases
+
+
+Models: TypeAlias = tuple[str, str] | None
+"""Two candidates, or as a `PromptPair` two system prompts; None: two sides are compared."""
+Among: TypeAlias = FilteredPlaces | None
+"""The cases in which these are compared; None: all."""
+
+
+def compare_within(
+    location: Location, run: str | None, models: tuple[str, str], among: Among
+) -> Diff:
+    """Compare two candidates or system prompts of a run, or of the workspace without one."""
+    from evalstore.operations.diff_within import diff_models, diff_prompts
+
+    if isinstance(models, PromptPair):
+        return diff_prompts(location, run, models, only=among.has_case if among else None)
+    return diff_models(location, run, models, only=among.has if among else None)
