@@ -40,10 +40,14 @@ from evalstore.store.store import Store
 _FORMAT = 2
 """Increase this number when the format of the index changes."""
 _BUSY_SECONDS = 10.0
-_BATCH = 5_000
-"""Texts in one transaction, for which other writers, and an interruption, wait."""
-_CACHE = 32 * 1024
-"""KiB of the index in memory: ids are in no order."""
+_BATCH = 20_000
+"""Texts in one transaction, for which other writers, and an interruption, wait.
+
+Their ids are in no order: with fewer texts, the same pages are written more often."""
+_LARGEST_BATCH = 16_000_000
+"""Characters in one transaction, where texts are long."""
+_CACHE = 64 * 1024
+"""KiB of the index in memory, for the same reason."""
 _SCHEMA = """
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, kind INTEGER
@@ -335,6 +339,12 @@ def _last_rows(store: Store) -> dict[Kind, int]:
 def _read(store: Store, kind: Kind, after: int) -> list[tuple[int, StoredText]]:
     """Return the next rows of a table with their numbers."""
     query = f"SELECT stored.rowid, {stored_texts(kind, 'instr')} WHERE stored.rowid > ?"
+    rows: list[tuple[int, StoredText]] = []
+    size = 0
     with store._reading() as connection:
-        rows = connection.execute(f"{query} ORDER BY 1 LIMIT ?", (after, _BATCH)).fetchall()
-    return [(row[0], StoredText(*row[1:])) for row in rows]
+        for number, *row in connection.stream(f"{query} ORDER BY 1 LIMIT ?", (after, _BATCH)):
+            rows.append((number, StoredText(*row)))
+            size += len(rows[-1][1].content)
+            if size > _LARGEST_BATCH:
+                break
+    return rows

@@ -166,6 +166,18 @@ def test_one_index_has_the_texts_of_several_stores_and_each_once(
         assert row == (3,)
 
 
+def test_long_texts_are_added_few_at_a_time(
+    file_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_file, "_LARGEST_BATCH", 5_000)
+    ids = add(file_store, *(f"number{number} {'word ' * 1_000}" for number in range(5)))
+    seen: list[int] = []
+    with closing(SearchFile.open(tmp_path / "search.db")) as index:
+        assert index.update(file_store, lambda done, _total: not seen.append(done))  # type: ignore[func-returns-value]
+        assert seen == [0, 1, 2, 3, 4, 5]
+        assert [find(index, f"number{number}") for number in range(5)] == [{id} for id in ids]
+
+
 def _update(folder: str, location: str) -> None:
     search_file._BATCH = search_tables._BATCH = 7
     store = Store.open(read_location(location))
