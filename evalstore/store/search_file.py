@@ -131,7 +131,7 @@ class SearchFile:
             if path:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("PRAGMA wal_autocheckpoint = 8000")
+                connection.execute("PRAGMA wal_autocheckpoint = 32000")
                 connection.execute(f"PRAGMA cache_size = -{_CACHE}")
             connection.execute("BEGIN IMMEDIATE")
             with connection:
@@ -198,19 +198,17 @@ class SearchFile:
             )
 
     def _add(self, kind: Kind, rows: Mapping[str, StoredText]) -> None:
-        known = self._find(rows)
+        ids = sorted(rows)  # in this order pages are read and written once
+        numbers, known = self._insert(ids, kind)
         contents = {
-            id: decode_content(TABLES[kind], id, row.content)
-            for id, row in rows.items()
-            if known.get(id, (0, None))[1] is None
+            id: decode_content(TABLES[kind], id, rows[id].content) for id in ids if id not in known
         }
         about = {id: list_named(kind, content) for id, content in contents.items()}
-        numbers = {id: number for id, (number, _) in known.items()}
-        numbers |= self._number(contents, known, kind)
-        named = dict.fromkeys(other for others in about.values() for other in others)
-        found = self._find(named)
-        numbers |= {id: number for id, (number, _) in found.items()}
-        numbers |= self._number(named, found)
+        named = {other for others in about.values() for other in others}
+        found = {
+            id: number for id, (number, _) in self._find(sorted(named - numbers.keys())).items()
+        }
+        numbers |= found | self._insert(sorted(named - numbers.keys() - found.keys()))[0]
         texts = {id: fold_words(searchable_text(kind, content)) for id, content in contents.items()}
         self._connection.executemany(
             "INSERT INTO words (rowid, text) VALUES (?, ?)",
@@ -218,11 +216,11 @@ class SearchFile:
         )
         self._connection.executemany(
             "INSERT OR IGNORE INTO shown VALUES (?, ?)",
-            [
+            sorted(
                 (numbers[document], numbers[session])
                 for id in contents
                 for document, session in iterate_links(kind, id, about[id])
-            ],
+            ),
         )
 
     def _find(self, ids: Iterable[str]) -> dict[str, tuple[int, int | None]]:
@@ -231,25 +229,27 @@ class SearchFile:
         found = select_each(self._connection, query, ids)
         return {as_digits(id): (number, kind) for id, number, kind in found}
 
-    def _number(
-        self, ids: Iterable[str], known: Mapping[str, object], kind: Kind | None = None
-    ) -> dict[str, int]:
-        """Add documents that are not known, and set the kind; returns the numbers of new ones."""
+    def _insert(
+        self, ids: Sequence[str], kind: Kind | None = None
+    ) -> tuple[dict[str, int], set[str]]:
+        """Add documents, and set their kind; returns their numbers, and those that had a kind."""
+        if not ids:
+            return {}, set()
         number = None if kind is None else KINDS.index(kind)
         (last,) = self._connection.execute("SELECT max(number) FROM documents").fetchone()
-        new = {
-            id: at for at, id in enumerate((id for id in ids if id not in known), (last or 0) + 1)
-        }
+        numbers = {id: at for at, id in enumerate(ids, (last or 0) + 1)}
+        statement = "INSERT OR IGNORE INTO documents VALUES (?, ?, ?)"
+        rows = [(at, as_bytes(id), number) for id, at in numbers.items()]
+        if self._connection.executemany(statement, rows).rowcount == len(rows):
+            return numbers, set()
+        found = self._find(ids)
+        old = {id for id, (at, _) in found.items() if at != numbers[id]}
+        known = {id for id in old if found[id][1] is not None}
         self._connection.executemany(
-            "INSERT INTO documents VALUES (?, ?, ?)",
-            [(at, as_bytes(id), number) for id, at in new.items()],
+            "UPDATE documents SET kind = ? WHERE number = ?",
+            [(number, found[id][0]) for id in old - known],
         )
-        if kind is not None and len(known):
-            self._connection.executemany(
-                "UPDATE documents SET kind = ? WHERE id = ?",
-                [(number, as_bytes(id)) for id in ids if id in known],
-            )
-        return new
+        return {id: at for id, (at, _) in found.items()}, known
 
     # --- searching
 
