@@ -130,7 +130,7 @@ def likely_price(
     brief: bool = False,
     is_simulated: bool = False,
 ) -> str:
-    """Return the estimated cost as text; `guess` is the estimated tokens of an answer.
+    """Return the estimated cost as text; `guess` is the assumed tokens of an answer.
 
     With `at_most`, some of the calls may not be necessary. With `brief`, the guess is left out.
     With `is_simulated`, it says that nobody is paid, unless it is `brief`.
@@ -138,13 +138,14 @@ def likely_price(
     is_simulated = is_simulated and not brief
     if usd is None:
         return money(None) if brief else "at an unknown price"
-    if not usd or (guess is None and not at_most):
+    if not usd or guess is not None or not at_most:
         text = money(usd)
         text = f"less than {text[1:]}" if text.startswith("<") else f"about {text}"
-        return simulated(text) if usd and is_simulated else text
+        text = simulated(text) if usd and is_simulated else text
+        told = bool(usd) and guess is not None and not brief
+        return f"{text} (if an answer has {guess:,} tokens)" if told else text
     most = f"up to {money(usd).removeprefix('<')}"
-    most = simulated(most) if is_simulated else most
-    return most if brief or guess is None else f"{most} (at {guess:,} tokens an answer)"
+    return simulated(most) if is_simulated else most
 
 
 def planned_judgements(count: int, by_checks: int, *, may_be_less: bool) -> str:

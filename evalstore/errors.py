@@ -44,6 +44,13 @@ def hide_passwords(text: str) -> str:
     return _PASSWORDS.sub(hide, text)
 
 
+def describe_bug(error: BaseException) -> str:
+    """Return the traceback of an exception that is a bug, without the passwords of addresses."""
+    from traceback import format_exception  # most commands need none
+
+    return hide_passwords("".join(format_exception(error)))
+
+
 class EvalstoreError(Exception):
     """What went wrong, in words for the user, and a hint what to do about it."""
 

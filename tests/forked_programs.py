@@ -75,9 +75,13 @@ class Starter:
         *arguments: str,
         folder: Path | None = None,
         limits: Mapping[str, int] | None = None,
+        clock: float = 0,
         **environment: str,
     ) -> RunningProgram:
-        """Start it in a folder, by default the current one, with limits named as `RLIMIT_...`."""
+        """Start it in a folder, by default the current one, with limits named as `RLIMIT_...`.
+
+        Its wall clock is so many seconds ahead.
+        """
         name = f"launched-{next(self._numbers)}"
         out, err = (self._folder / f"{name}.{kind}" for kind in ("out", "err"))
         for path in (out, err):
@@ -89,6 +93,7 @@ class Starter:
                 {**os.environ, **environment},
                 {0: os.devnull, 1: str(out), 2: str(err)},
                 limits or {},
+                clock=clock,
             )
         )
         self._started.append(running)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from evalstore.cli.main import main
 from evalstore.store import Store
 from tests.builders import Files, tree
 from tests.endpoint import Endpoint
+from tests.stored_rows import locate
 
 SETTINGS = "candidates: [scripted/one]\nevaluators: [judge]\n"
 ONE = "id: scripted/one\nprovider: scripted\nresponses: [{answer: Green.}]\n"
@@ -71,11 +74,8 @@ def judged_by(
 def run(folder: Path) -> list[dict[str, Any]]:
     """Run everything; the votes of models in the store, oldest first."""
     main(["-C", str(folder), "run", "-q"])
-    store = Store.open(folder / ".evalstore" / "store.db")
-    try:
+    with closing(Store.open(locate(folder, os.environ.get("EVALSTORE_STORE")))) as store:
         contents = [json.loads(row["content"]) for _, row in store.iterate() if row.get("content")]
-    finally:
-        store.close()
     votes = [
         content
         for content in contents

@@ -69,7 +69,7 @@ def test_the_widest_of_very_many_texts() -> None:
 
 
 def test_an_upper_bound_is_not_less_than_a_bound() -> None:
-    assert likely_price(0.00001, 40) == "up to $0.0001 (at 40 tokens an answer)"
+    assert likely_price(0.00001, 40) == "less than $0.0001 (if an answer has 40 tokens)"
     assert likely_price(0.00001, None) == "less than $0.0001"
     assert likely_price(None, 40) == "at an unknown price"
     assert likely_price(None, 40, brief=True) == "price unknown"

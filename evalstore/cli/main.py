@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -22,7 +21,7 @@ from evalstore.cli.hinted_commands import use_folder
 from evalstore.cli.options import OptionGroup, grouped
 from evalstore.cli.pager import COMMANDS, find_pager
 from evalstore.cli.resources import explain_resources
-from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
+from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError, describe_bug
 
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager", "--wide")
 _VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
@@ -175,7 +174,7 @@ def _run(argv: Sequence[str] | None) -> int:
         if lacking is not None:
             output.failure(lacking)
             return lacking.exit_code
-        output.to_stderr("".join(traceback.format_exception(error)) + "this is a bug in evalstore")
+        output.to_stderr(describe_bug(error) + "this is a bug in evalstore")
         return BUG
     return OK
 

@@ -22,6 +22,7 @@ from evalstore.execution.content_cache import ContentCache
 from evalstore.execution.evaluators import EvaluatorCaller
 from evalstore.execution.event_loop_fairness import BurstLimit
 from evalstore.execution.execution_counts import ExecutionCounts
+from evalstore.execution.longest_outputs import find_longest_outputs
 from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
 from evalstore.execution.others_progress import OthersProgress
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
@@ -80,13 +81,14 @@ class Executor:
         self._share = self._make_share(accounting)
         if shared:
             leases.may_go_on = self._may_go_on
-        calls = ModelCaller(limits, environment, leases.is_ours, self._make_budget())
+        endpoints = RunEndpoints(candidates, judges)
+        calls = self._make_caller(limits, environment, leases, endpoints)
         contents = ContentCache(store)
         self._python_checks = CodeChecks(contents, allows)
         callers = (contents, calls, accounting, environment)
         self._resources = RunResources(
             environment=environment,
-            endpoints=RunEndpoints(candidates, judges),
+            endpoints=endpoints,
             calls=calls,
             accounting=accounting,
             sharing=self.sharing,
@@ -118,6 +120,19 @@ class Executor:
         accounting.writer.note_stored = share.note_stored
         accounting.writer.exclusive = share.writing
         return share
+
+    def _make_caller(
+        self, limits: Limits, environment: RunEnvironment, leases: JobLeases, models: RunEndpoints
+    ) -> ModelCaller:
+        """Return what makes the calls; with a limit on the cost, it knows how long answers are."""
+        budget = self._make_budget()
+        is_limited = budget is not None or limits.max_cost is not None
+        longest = (
+            find_longest_outputs(self._store, models.candidates, models.judges)
+            if is_limited
+            else {}
+        )
+        return ModelCaller(limits, environment, leases.is_ours, budget, longest)
 
     def _make_budget(self) -> SharedBudget | None:
         """Return the budget of all runners together; None without a limit, or other runners."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,11 @@ class Endpoint:
     temperature: float | None = None
     structured: bool = True
     account: Account = DEFAULT_ACCOUNT
+
+    @property
+    def key(self) -> ModelKey:
+        """Return what the model is called by, here and at its provider."""
+        return self.model.id, self.version.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +128,12 @@ class ModelCaller:
         environment: RunEnvironment,
         is_ours: Callable[[], Awaitable[bool]] = _always,
         budget: CallBudget | None = None,
+        longest: Mapping[ModelKey, int] | None = None,
     ) -> None:
         """`is_ours` is called before each try and returns whether this run still has the lease.
 
-        `budget` is that of several runners; without one, `limits.max_cost` is the limit.
+        `budget` is that of several runners; without one, `limits.max_cost` is the limit. `longest`
+        are the most output tokens of the stored answers of each model.
         """
         self._limits = limits
         self._environment = environment
@@ -135,8 +142,8 @@ class ModelCaller:
         self._limiters: dict[str, RateLimiter] = {}
         self._retry_policy = RetryPolicy(limits.retries, environment.jitter)
         self._circuit_breaker = CircuitBreaker(limits.timeout, environment.warn)
-        self._longest_output: dict[ModelKey, int] = {}
-        """Model -> the most output tokens of an answer."""
+        self._longest_output = dict(longest or {})
+        """Model -> the most output tokens of an answer so far."""
         self._warned_of_budget = False
         self._halted = asyncio.Event()
 
@@ -164,7 +171,7 @@ class ModelCaller:
 
         Raises `CallFailed`, or `LeaseLostError` when another run has taken over the work.
         """
-        model = (endpoint.model.id, endpoint.version.code)
+        model = endpoint.key
         limiter = self.rate_limiter(endpoint.account)
         tokens = count_input(request)
         attempts = 0
@@ -242,7 +249,7 @@ class ModelCaller:
         cost = 0.0
         try:
             reply = await _ask(endpoint.provider, request, timeout)
-            model = (endpoint.model.id, endpoint.version.code)
+            model = endpoint.key
             output = reply.usage.output_tokens or 0
             self._longest_output[model] = max(self._longest_output.get(model, 0), output)
             if reply.cost is not None:

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
@@ -36,7 +35,7 @@ from evalstore import __version__
 from evalstore.api.calls import system_errors
 from evalstore.api.progress import Progress
 from evalstore.display import money
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, describe_bug
 from evalstore.files.fields import suggest
 from evalstore.mcp.arguments import Arguments
 from evalstore.mcp.result_text import describe_error, fenced
@@ -84,7 +83,7 @@ def make_server(location: Location, budget: RunBudget | None = None) -> Server[d
         except EvalstoreError as error:
             return _result(describe_error(error), is_error=True)
         except Exception as error:  # noqa: BLE001 - a bug in one call must not end the server
-            traceback.print_exception(error, file=sys.stderr)
+            sys.stderr.write(describe_bug(error))
             bug = EvalstoreError(
                 f"'{params.name}' failed with {type(error).__name__}: this is a bug in evalstore",
                 hint="the traceback is in the log of the server",

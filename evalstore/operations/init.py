@@ -102,6 +102,7 @@ def init(
     folder in which the next commands are typed (default: the workspace).
     """
     report = InitReport(directory)
+    address = read_address(store) if store and is_url(store) else None
     if directory.exists() and not directory.is_dir():
         raise EvalstoreError(f"'{directory}' is not a folder")
     try:
@@ -110,20 +111,25 @@ def init(
         raise EvalstoreError(f"'{directory}' cannot be made: {error.strerror}") from error
     if adopt_from is not None:
         with reading_from([adopt_from, directory], allow_outside=allow_outside):
-            _adopt(report, adopt_from)
+            _adopt(report, adopt_from, address)
     elif example:
-        _write_all(report, _read_example())
+        _write_all(report, _read_example(), address)
     elif (directory / FILE).exists():
         report.kept.append(FILE)
     elif bare:
-        _write_all(report, {FILE: BARE.encode()})
+        _write_all(report, {FILE: BARE.encode()}, address)
     else:
-        _write_all(report, {name: text.encode() for name, text in STARTER.items()})
-    if store and is_url(store):
-        _keep_address(report, read_address(store))
+        _write_all(report, {name: text.encode() for name, text in STARTER.items()}, address)
+    if address:  # the user has named it on the command line
+        AllowedPaths().add(os.path.realpath(directory), [str(address)])
     _ignore(report)
     location = Location(directory, store=store, allow_outside=allow_outside)
     workspace = open_workspace(location)
+    if address and not _names(workspace.settings.store, address):
+        report.notes.append(
+            f"{FILE} is left unchanged: to use this store without --store, write into it: "
+            f"store: {json.dumps(str(address))}"
+        )
     place = locate_store(workspace, location)
     if isinstance(place, Path) and not place.exists():
         report.written.append(os.path.relpath(place, directory).replace(os.sep, "/"))
@@ -132,16 +138,18 @@ def init(
     return report
 
 
-def _keep_address(report: InitReport, address: DatabaseAddress) -> None:
-    """Write the address of the store into new settings, without a password, and allow it.
+def _names(store: str, address: DatabaseAddress) -> bool:
+    return is_url(store) and str(read_address(store)) == str(address)
 
-    The user has named it on the command line.
+
+def _with_address(settings: bytes, address: DatabaseAddress | None) -> bytes:
+    """Return new settings with the address of the store, if it has one, without a password.
+
+    They are written in one step: settings without it would mean a file.
     """
-    path = report.root / FILE
-    if FILE in report.written:
-        text = path.read_text(encoding="utf-8")
-        write_whole(path, f"{text.rstrip()}\n\nstore: {json.dumps(str(address))}\n".encode())
-    AllowedPaths().add(os.path.realpath(report.root), [str(address)])
+    if address is None:
+        return settings
+    return b"%s\n\nstore: %s\n" % (settings.rstrip(), json.dumps(str(address)).encode())
 
 
 def _read_example() -> dict[str, bytes]:
@@ -154,8 +162,11 @@ def _read_example() -> dict[str, bytes]:
     }
 
 
-def _write_all(report: InitReport, files: Mapping[str, bytes]) -> None:
+def _write_all(
+    report: InitReport, files: Mapping[str, bytes], address: DatabaseAddress | None
+) -> None:
     """Write the missing files, the settings last; list them in the order of `files`."""
+    files = {**files, FILE: _with_address(files[FILE], address)}
     written = {
         name: _write(report.root, name, files[name])
         for name in sorted(files, key=lambda name: name == FILE)
@@ -176,16 +187,17 @@ def _write(root: Path, name: str, data: bytes, *, exclusive: bool = True) -> boo
     return True
 
 
-def _adopt(report: InitReport, source: Path) -> None:
+def _adopt(report: InitReport, source: Path, address: DatabaseAddress | None) -> None:
     from evalstore.importers.ai_tester.project import adopt
 
     settings = report.root / FILE
     text, notes = adopt(source.absolute(), report.root.absolute())
-    if settings.exists() and not (settings.is_file() and settings.read_bytes() == text.encode()):
+    data = _with_address(text.encode(), address)
+    if settings.exists() and not (settings.is_file() and settings.read_bytes() == data):
         raise EvalstoreError(
             f"'{settings}' exists already", hint="remove it first, or choose another folder"
         )
-    _write_all(report, {FILE: text.encode()})
+    _write_all(report, {FILE: text.encode()}, address)
     report.notes += notes
 
 

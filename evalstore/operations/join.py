@@ -118,6 +118,12 @@ def _take_part(
     clock = Clock(origin.started)
     plans, totals = known.plan()
     survey = plans.survey(totals.add)
+    if project.location.keys_folder is None:  # the program that has started others says so itself
+        for file in project.code.named:
+            listener.warn(
+                f"{file.words}; 'evalstore trust {file.path}' in the workspace, on this machine, "
+                "allows it"
+            )
     shared = SharedWork(run.id, False, run.cost_limit, run.elapsed)
     totals, outcome, own = carry_out(
         project, survey, plans, totals, clock, options, listener, shared, known.plan

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CHARACTERS = 4
 """Characters of a token, on average."""
 _SHORTEST, _LONGEST = 40, 300
-"""Bounds for the tokens of an answer without stored relatives: as many as in its question."""
+"""Bounds for the tokens of an answer of a model without any: as many as in its question."""
 _VERDICT = 60
 """Tokens of a judgement."""
 
@@ -32,7 +32,7 @@ class Estimate(NamedTuple):
     usd: float | None
     """None when a price is not known."""
     guess: int | None
-    """The mean guessed tokens of an answer; None when all answers have stored relatives."""
+    """The mean guessed tokens of an answer; None when stored answers tell those of all."""
     known: float
     """The part with known prices; the same as `usd` when all are known."""
     unpriced: tuple[str, ...]
@@ -87,10 +87,11 @@ def estimate(
     asks: list[tuple[PlannedAsk, Reason]],
     judgements: Iterable[PlannedJudgement],
 ) -> Estimate:
-    """Estimate from the usage of the nearest relatives, else from the lengths of texts.
+    """Estimate from the usage of the nearest relatives, else from the newest answers of the model.
 
-    A judge is estimated from its newest judgements, and a model without a known price from what
-    its newest stored answers and judgements have cost, or those of its version before.
+    Without these an answer is taken to be about as long as its question. A judge is estimated from
+    its newest judgements, and a model without a known price from what its newest stored answers and
+    judgements have cost, or those of its version before.
     """
     relatives = {reason.relative for _, reason in asks if reason.relative}
     samples = project.store.find_samples(relatives) if relatives else {}
@@ -101,6 +102,7 @@ def estimate(
     }
     by_models = [judgement for judgement in judgements if judgement.judge]
     new = [ask for ask, reason in asks if (reason.relative or "") not in usages]
+    stored = project.store.find_output_tokens("session", {ask.cell.candidate.model for ask in new})
     lengths = _Lengths(
         project, [*(ask.cell for ask in new), *(by_model.cell for by_model in by_models)]
     )
@@ -127,19 +129,21 @@ def estimate(
     for ask, reason in asks:
         price = project.price_of(ask.cell.candidate.id)
         if price is None:
-            usual = usual_asked.get(ask.cell.candidate.model, before.get(ask.cell.candidate.id))
-            if usual is None:
+            cost = usual_asked.get(ask.cell.candidate.model, before.get(ask.cell.candidate.id))
+            if cost is None:
                 unpriced[ask.cell.candidate.id] = None
-            answers.append(usual)
-            total += ask.count * (usual or 0.0)
-            paid += ask.count * (usual or 0.0)
+            answers.append(cost)
+            total += ask.count * (cost or 0.0)
+            paid += ask.count * (cost or 0.0)
             continue
         usage = usages.get(reason.relative or "")
         if usage is None:
             shown = lengths.shown(ask.question.test, ask.question.prompt)
-            usage = Usage(shown, _guess(shown, ask.cell))
-            guessed += ask.count * (usage.output_tokens or 0)
-            count += ask.count
+            usual = stored.get(ask.cell.candidate.model)
+            usage = Usage(shown, usual.mean if usual else _guess(shown, ask.cell))
+            if not usual:
+                guessed += ask.count * (usage.output_tokens or 0)
+                count += ask.count
         answers.append(price.cost(usage).usd)
         total += ask.count * price.cost(usage).usd
         paid += 0.0 if price.is_simulated else ask.count * price.cost(usage).usd
@@ -147,12 +151,12 @@ def estimate(
         assert judgement.judge
         price = project.price_of(judgement.judge.id)
         if price is None:
-            usual = usual_judged.get(judgement.judge.evaluator)
-            if usual is None:
+            cost = usual_judged.get(judgement.judge.evaluator)
+            if cost is None:
                 unpriced[judgement.judge.id] = None
-            judged.append(usual)
-            total += judgement.count * (usual or 0.0)
-            paid += judgement.count * (usual or 0.0)
+            judged.append(cost)
+            total += judgement.count * (cost or 0.0)
+            paid += judgement.count * (cost or 0.0)
             continue
         usage = measured.get(judgement.judge.evaluator)
         if usage is None:

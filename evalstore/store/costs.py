@@ -20,7 +20,7 @@ from evalstore.store.table_columns import EVENTS
 from evalstore.values import Usage
 
 _NEWEST = 1_000
-"""The judgements from which the tokens of a judgement are measured."""
+"""The sessions, or judgements, from which their usual tokens and costs are measured."""
 
 
 class Spent(NamedTuple):
@@ -55,6 +55,15 @@ class StoredJudgement(NamedTuple):
     vote: Vote
     subject: str
     usd: float | None
+
+
+class OutputTokens(NamedTuple):
+    """The output tokens of the newest answers, or judgements, of a model."""
+
+    mean: int
+    """Of all turns of a session together."""
+    most: int
+    """The most of one turn."""
 
 
 class CostQueries(Database):
@@ -161,6 +170,35 @@ class CostQueries(Database):
             )
             rows = select_each(connection, statement, wanted, f"GROUP BY {maker}", as_value=str)
             return {maker: float(usd) for maker, usd in rows if usd is not None}
+
+    def find_output_tokens(self, kind: str, makers: Iterable[str]) -> dict[str, OutputTokens]:
+        """Return the tokens of a session, or a judgement, of each of its makers.
+
+        Those are the model versions of sessions, and the evaluators of judgements, by id. Only the
+        newest rows are read, and those whose tokens are known.
+        """
+        wanted, table = set(makers), EVENTS[kind].name
+        if not wanted:
+            return {}
+        with self._reading() as connection:
+            sql = connection.dialect
+            if kind == "judgement":
+                maker = sql.digits("evaluator")
+                usual = most = sql.number("usage.outputTokens")
+            else:
+                maker = sql.model
+                usual, most = sql.output_tokens("sum"), sql.output_tokens("max")
+            statement = (
+                f"SELECT {maker}, avg({usual}), max({most}) FROM "
+                f"(SELECT * FROM {table} ORDER BY {sql.newest_first} LIMIT {_NEWEST}) "
+                f"AS newest WHERE {maker} IN"
+            )
+            rows = select_each(connection, statement, wanted, f"GROUP BY {maker}", as_value=str)
+            return {
+                maker: OutputTokens(round(mean), int(most))
+                for maker, mean, most in rows
+                if mean is not None
+            }
 
     def find_costs(self, kind: str, ids: Iterable[str]) -> dict[str, float]:
         """Return what those of these sessions, or judgements, have cost that were not free.

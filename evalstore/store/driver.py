@@ -38,6 +38,8 @@ class Dialect:
     """The cost of a session or a judgement."""
     seconds: str
     """The duration of all turns of a session."""
+    output_tokens: Callable[[str], str]
+    """Returns the `sum` or `max` of the output tokens of the turns of a session."""
     model: str
     """The id of the model version of a session, in digits."""
     feedback: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widgets import Input, TextArea
 
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, hide_passwords
 from evalstore.store.revisions import WORK
 from evalstore.tui.contrast import readable_variables
 from evalstore.tui.heap import share_heap
@@ -41,6 +42,7 @@ from evalstore.tui.widgets.key_names import key_name
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
+    from rich.traceback import Traceback
     from textual import events
     from textual.command import Provider
 
@@ -97,6 +99,18 @@ class WholeCells(ScrollBarRender):
 
 
 ScrollBar.renderer = WholeCells
+
+
+def _describe_error() -> Traceback:
+    """Return the exception that is handled, without the values of variables and passwords."""
+    from rich.traceback import Traceback
+
+    error = sys.exception()
+    assert error is not None
+    trace = Traceback.extract(type(error), error, error.__traceback__)
+    for stack in trace.stacks:
+        stack.exc_value = hide_passwords(stack.exc_value)
+    return Traceback(trace, width=None)
 
 
 class Browser(MessageApp):
@@ -223,9 +237,8 @@ class Browser(MessageApp):
     def _fatal_error(self) -> None:
         """Show where a bug is, without the values of variables, which may hold keys and answers."""
         from rich.console import Group
-        from rich.traceback import Traceback
 
-        self.panic(Group(Traceback(show_locals=False, width=None), "this is a bug in evalstore"))
+        self.panic(Group(_describe_error(), "this is a bug in evalstore"))
 
     def on_unmount(self) -> None:
         """Stop what is still under way."""

@@ -25,7 +25,7 @@ def test_the_first_estimate_of_the_example_is_an_upper_bound_of_the_same_size(
 def test_an_estimate_is_marked_until_answers_are_known(
     workspace: Path, evalstore: Evalstore
 ) -> None:
-    assert "up to $0.8400 simulated (at 40 tokens an answer)." in evalstore("status").stdout
+    assert "about $0.8400 simulated (if an answer has 40 tokens)." in evalstore("status").stdout
     evalstore("run")
     test = workspace / "tests/weather.md"
     test.write_text(test.read_text().replace("How is", "And how is"))
@@ -42,7 +42,7 @@ def test_an_answer_is_guessed_to_be_as_long_as_what_is_shown(
     (workspace / "tests/weather.md").write_text(
         f"---\n{options}\n---\n# 👤\n\n{'ab' * words}\n\n---\n\nAnything.\n"
     )
-    assert f"(at {tokens} tokens an answer)" in evalstore("status").stdout
+    assert f"(if an answer has {tokens} tokens)" in evalstore("status").stdout
 
 
 def test_the_system_prompt_counts(workspace: Path, documents: Any) -> None:
@@ -52,3 +52,22 @@ def test_the_system_prompt_counts(workspace: Path, documents: Any) -> None:
     test = workspace / "tests/weather.md"
     test.write_text(test.read_text().replace("tags:", "systemPrompts: [long]\ntags:"))
     assert documents("status")["cost"] > before + 2 * 0.001 * 240
+
+
+def test_a_new_question_is_estimated_from_the_answers_of_the_model(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    model = workspace / "models/long.yaml"
+    model.write_text(
+        f"id: long\nprovider: scripted\nresponses: [{{answer: {'abcd' * 500}}}]\n"
+        "costs: [{costPerCompletionToken: 0.001}]\n"
+    )
+    checked = "# User\n\nHow much is {}?\n\n---\n\n```checks\n- length: {{max: 9}}\n```\n"
+    (workspace / "tests/first.md").write_text(checked.format("a bike"))
+    evalstore("run", "-m", "long", "tests/first.md")
+    (workspace / "tests/second.md").write_text(checked.format("a boat"))
+    (workspace / "tests/third.md").write_text(checked.format("a car"))
+    new = ("-m", "long", "tests/second.md", "tests/third.md")
+    assert "(1 candidate), about $1.00 simulated.\n" in evalstore("status", *new).stdout
+    likely = documents("status", *new)["cost"]
+    assert documents("run", "--fail-on", "none", *new)["cost"] == pytest.approx(likely, abs=0.01)

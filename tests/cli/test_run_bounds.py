@@ -62,6 +62,30 @@ def test_the_next_run_goes_on_from_there(many: Path, evalstore: Evalstore) -> No
     assert actual["saved"] == pytest.approx(0.5 * actual["reused"] + 0.1 * (10 - actual["judged"]))
 
 
+LONG = "costs: [{costPerCompletionToken: 0.001}]\n"
+"""The answer of 400 tokens costs 0.4 USD; that of an unknown model is taken to have 300."""
+
+
+def test_the_longest_stored_answer_is_set_aside(many: Path, evalstore: Evalstore) -> None:
+    model = many / "models/one.yaml"
+    model.write_text(model.read_text().replace("answer: Yes", f"answer: {'abcd' * 400}"))
+    edit(model, PRICED, LONG)
+    assert report(evalstore, "--max-cost", "0.35")[1]["asked"] == 1
+    code, again = report(evalstore, "--max-cost", "0.35")
+    assert (code, again["status"], again["asked"]) == (4, "over budget", 0)
+    assert report(evalstore, "--max-cost", "1.05")[1]["asked"] == 2
+
+
+def test_the_longest_stored_judgement_is_set_aside(many: Path, evalstore: Evalstore) -> None:
+    judge, model = many / "models/judge.yaml", many / "models/one.yaml"
+    edit(judge, "feedback: yes", f"feedback: {'abcd' * 400}")
+    edit(judge, "costs: [{costPerCall: 0.1}]\n", LONG)
+    edit(model, PRICED, "")
+    assert report(evalstore, "--max-cost", "0.35")[1]["judged"] == 1
+    code, again = report(evalstore, "--max-cost", "0.35")
+    assert (code, again["status"], again["judged"]) == (4, "over budget", 0)
+
+
 def test_the_bound_can_be_a_setting(many: Path, evalstore: Evalstore) -> None:
     with (many / "evalstore.yaml").open("a") as settings:
         settings.write("maxCost: 0.6\n")

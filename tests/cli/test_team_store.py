@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.files.atomic_write import write_whole
 from tests.builders import tree
 from tests.postgresql_server import PostgreSQLServer
 
@@ -29,6 +30,36 @@ def test_init_writes_the_address_into_the_settings_and_every_command_uses_it(
     assert main(["-C", team, "log", "--oneline"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
     assert not (folder / "team/.evalstore/store.db").exists()
+
+
+def test_settings_are_never_written_without_the_address(
+    folder: Path, postgresql_server: PostgreSQLServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An `init` that is killed can be repeated: it keeps settings, which would mean a file."""
+    url = postgresql_server.url()
+    written: list[bytes] = []
+
+    def note(path: Path, data: bytes, **options: bool) -> None:
+        write_whole(path, data, **options)
+        if path.name == "evalstore.yaml":
+            written.append(data)
+
+    monkeypatch.setattr("evalstore.operations.init.write_whole", note)
+    for number, options in enumerate(([], ["--bare"], ["--example"])):
+        assert main(["--store", url, "init", "-q", *options, str(folder / str(number))]) == 0
+    assert [f'store: "{url}"'.encode() in data for data in written] == [True] * 3
+
+
+def test_init_says_how_settings_that_it_keeps_would_name_the_store(
+    folder: Path, postgresql_server: PostgreSQLServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = postgresql_server.url()
+    tree(folder, WORKSPACE)
+    for named in (False, True):
+        assert main(["--store", url, "init", str(folder)]) == 0
+        printed = capsys.readouterr()
+        assert (f'store: "{url}"' in printed.out + printed.err) == (not named)
+        tree(folder, {"evalstore.yaml": f"{WORKSPACE['evalstore.yaml']}store: {url}\n"})
 
 
 def test_the_address_of_a_workspace_of_somebody_else_must_be_allowed(

@@ -91,7 +91,7 @@ def test_a_judge_without_a_price_leaves_a_least_cost_everywhere(
 ) -> None:
     assert (
         "make 1 judgement by checks and up to 1 by models (1 candidate), "
-        "up to $0.0600 (at 40 tokens an answer) plus an unknown price (that of 'maxi')."
+        "about $0.0600 (if an answer has 40 tokens) plus an unknown price (that of 'maxi')."
     ) in evalstore("status").stdout.replace("\n", " ")
     told = f"{LEAST} (1 call without a price)"
     split = "1 new judgement by checks and 1 by models"

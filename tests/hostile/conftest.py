@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.store import Store
+from evalstore.store.location import read_address
+from tests import postgresql_server as postgresql
 from tests.builders import tree
 from tests.cli.conftest import WEATHER_WORKSPACE
 from tests.cli.conftest import documents as documents
 from tests.cli.conftest import evalstore as evalstore
 from tests.hostile.commands import root as root
 from tests.hostile.commands import run as run
+from tests.hostile.databases import STORE
 from tests.hostile.forking import Case, Ended
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +52,48 @@ FILES = {
 }
 
 
+_CARRY_OUT = frozenset(
+    {"run", "evalstore", "documents", "program", "workspace", "server", "trapped"}
+)
+"""The fixtures of tests that carry out commands, which may open a store."""
+_NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
+"""The address of a store that cannot be opened."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Let each test that carries out commands have a store in a file, and one in PostgreSQL.
+
+    One that is marked `opens_no_store` is carried out once, with a store that nobody can open.
+    """
+    if _CARRY_OUT.isdisjoint(metafunc.fixturenames):
+        return
+    databases = ["sqlite", "postgresql"]
+    if marker := metafunc.definition.get_closest_marker("one_database"):
+        assert " " in marker.args[0], f"{metafunc.definition.name}: no reason"
+        databases = ["sqlite"]
+    elif metafunc.definition.get_closest_marker("opens_no_store"):
+        databases = ["none"]
+    metafunc.parametrize("database", databases, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return in which database the store of all commands is: in a file, unless it is a parameter.
+
+    Commands take the address from the environment. The store is empty: those that only read
+    create a file, but no tables on a server.
+    """
+    name: str = getattr(request, "param", "sqlite")
+    if name == "postgresql":
+        server: postgresql.PostgreSQLServer = request.getfixturevalue("postgresql_server")
+        url = server.url()
+        Store.open(read_address(url), create=True).close()
+        monkeypatch.setenv(STORE, url)
+    elif name == "none":
+        monkeypatch.setenv(STORE, _NOWHERE)
+    return name
+
+
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The workspace of the commands' tests, with something to import and something to trust."""
@@ -68,11 +114,16 @@ def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def after_a_run(run_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def after_a_run(
+    run_once: Path, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """The workspace after a run."""
     folder = tmp_path / "w"
     shutil.copytree(run_once, folder)
     monkeypatch.chdir(folder)
+    if database == "postgresql":
+        shutil.rmtree(folder / ".evalstore")
+        assert main(["merge", "other.db", "-q"]) == 0
     return folder
 
 
@@ -91,7 +142,8 @@ class Program:
         **environment: str,
     ) -> Ended:
         """Run a command in a folder; by default the current one."""
-        environment = {"HOME": os.environ["HOME"], **environment}
+        kept = {name: os.environ[name] for name in ("HOME", STORE) if name in os.environ}
+        environment = {**kept, **environment}
         case = Case(arguments, str(folder or Path.cwd()), environment, streams, killed_at)
         assert self._process.stdin
         assert self._process.stdout

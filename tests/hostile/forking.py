@@ -44,6 +44,8 @@ STEPS = {
 """Functions that write, and those around them."""
 OWNERS = {"posix", "fcntl", "io", "_io", "sqlite3"}
 """The modules of these functions."""
+STATEMENTS = {"execute", "executemany"}
+"""Functions that send statements to a server, in `psycopg/cursor.py`."""
 
 
 class Case(NamedTuple):
@@ -95,14 +97,21 @@ class Killer:
         self.killed_at = killed_at
         self.steps = 0
 
-    def __call__(self, _frame: FrameType, event: str, called: Any) -> None:
-        if not isinstance(called, BuiltinFunctionType) or called.__name__ not in STEPS:
-            return
-        owner = called.__self__
-        if getattr(owner, "__name__", type(owner).__module__) in OWNERS:
+    def __call__(self, frame: FrameType, event: str, called: Any) -> None:
+        if self._is_step(frame, event, called):
             self.steps += 1
             if self.steps == self.killed_at:
                 os.kill(os.getpid(), signal.SIGKILL)
+
+    @staticmethod
+    def _is_step(frame: FrameType, event: str, called: Any) -> bool:
+        if event in ("call", "return"):
+            code = frame.f_code
+            return code.co_name in STATEMENTS and code.co_filename.endswith("psycopg/cursor.py")
+        if not isinstance(called, BuiltinFunctionType) or called.__name__ not in STEPS:
+            return False
+        owner = called.__self__
+        return getattr(owner, "__name__", type(owner).__module__) in OWNERS
 
 
 def run_case(case: Case, steps: IO[bytes]) -> NoReturn:

@@ -18,6 +18,7 @@ from tests.hostile.campaign.runner import Campaign, Finding, Result
 from tests.hostile.campaign.table import lines
 from tests.hostile.campaign.trial import Attack, Trial
 from tests.importers.importing import imported
+from tests.postgresql_server import PostgreSQLServer
 
 SEED = 20
 PATIENCE = 6
@@ -44,9 +45,19 @@ COUNTS = {
 """How many trials of each attack: hand-written ones, and drawn ones."""
 
 
-def chosen(attack: Attack) -> list[int]:
+ON_SERVER = {
+    "kills": (1, 0),
+    "edits": (0, 1),
+    "runners": (2, 1),
+    "calls": (1, 0),
+    "servers": (0, 1),
+}
+"""How many of those that are for stores on a server, too."""
+
+
+def chosen(attack: Attack, counts: dict[str, tuple[int, int]] = COUNTS) -> list[int]:
     """The numbers of the trials in the short form."""
-    listed, drawn = COUNTS[attack.name]
+    listed, drawn = counts[attack.name]
     numbers = [number for number, name in enumerate(attack.names) if name not in TOO_LONG]
     step = max(1, -(-len(numbers) // listed)) if listed else len(numbers) + 1
     return [
@@ -65,6 +76,26 @@ def test_nothing_gets_through(attack: Attack, launcher: Launcher, tmp_path: Path
         campaign.attempt(result, number)
     assert not result.findings, "\n".join(lines([result], SEED))
     assert result.trials == len(numbers)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [attack for attack in ATTACKS if attack.is_for_servers],
+    ids=lambda attack: attack.name,
+)
+def test_nothing_gets_through_to_a_store_on_a_server(
+    attack: Attack, launcher: Launcher, tmp_path: Path, postgresql_server: PostgreSQLServer
+) -> None:
+    numbers = chosen(attack, ON_SERVER)
+    assert numbers
+    new_store = postgresql_server.url
+    campaign = Campaign(
+        tmp_path, launcher, SEED, [attack], patience=PATIENCE, is_short=True, new_store=new_store
+    )
+    (result,) = campaign.results
+    for number in numbers:
+        campaign.attempt(result, number)
+    assert not result.findings, "\n".join(lines([result], SEED))
 
 
 # --- the campaign itself

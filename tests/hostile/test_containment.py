@@ -19,6 +19,7 @@ from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
 from evalstore.workspace.index import SUFFIXES, scan_files
 from tests.builders import Files, tree
 from tests.hostile.commands import HELLO, MODEL, SETTINGS, Run
+from tests.hostile.databases import tables_with
 from tests.importers.langbite.library import prompt, table
 from tests.importers.lve.repository import instance
 
@@ -69,6 +70,7 @@ def test_a_linked_file_outside_is_refused_by_name(
     assert SECRET not in output
     stored = seen_below(root / ".evalstore").values() if (root / ".evalstore").exists() else ()
     assert not any(SECRET.encode() in data for data in stored)
+    assert tables_with(SECRET) == []
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,7 @@ def test_a_linked_folder_outside_is_refused_by_name(
     assert f"{place}: leads to '{outside}', which is outside of the workspace" in output
 
 
+@pytest.mark.opens_no_store
 def test_a_folder_whose_parent_is_linked_is_refused(root: Path, run: Run) -> None:
     outside = tree(root.parent / "home", {"deep/x.md": HELLO})
     tree(root, {"evalstore.yaml": f"{SETTINGS}paths: {{tests: linked/deep}}\n"})
@@ -98,6 +101,7 @@ def test_a_folder_whose_parent_is_linked_is_refused(root: Path, run: Run) -> Non
     assert (code, "linked/deep: leads to" in output) == (2, True)
 
 
+@pytest.mark.opens_no_store
 def test_linked_settings_outside_are_refused_and_not_shown(root: Path, run: Run) -> None:
     outside = tree(root.parent / "home", {"c": f"{SECRET}: [\n"}) / "c"
     (root / "evalstore.yaml").unlink()
@@ -145,6 +149,7 @@ def test_a_link_that_appears_later_is_refused_though_nothing_else_changed(
 # --- the store
 
 
+@pytest.mark.one_database("the place of a file; `tests/cli/test_postgresql.py` has addresses")
 @pytest.mark.parametrize("command", COMMANDS, ids="".join)
 @pytest.mark.parametrize("how", ["relative", "absolute", "folder", "file", "journal", "through"])
 def test_a_store_outside_is_refused_before_anything_is_made(
@@ -171,17 +176,20 @@ def test_a_store_outside_is_refused_before_anything_is_made(
     assert [path.name for path in outside.iterdir()] == ["kept.txt"]
 
 
+@pytest.mark.one_database("a place in the settings is that of a file")
 def test_the_place_of_a_store_outside_is_reported(root: Path, run: Run) -> None:
     tree(root, {"evalstore.yaml": f"{SETTINGS}store: ../evil.db\n"})
     expected = f"evalstore.yaml:2: the store '../evil.db': leads to '{root.parent}/evil.db'"
     assert expected in run("status")[1]
 
 
+@pytest.mark.one_database("the user names a file")
 def test_a_store_that_the_user_names_may_be_anywhere(root: Path, run: Run) -> None:
     assert run("run", "--store", "../mine.db")[0] == 0
     assert (root.parent / "mine.db").exists()
 
 
+@pytest.mark.one_database("PostgreSQL has its words in tables of the store")
 def test_the_database_for_searching_is_not_made_outside(root: Path, run: Run) -> None:
     run("run")
     outside = root.parent / "elsewhere.db"
@@ -249,6 +257,7 @@ def test_what_is_allowed_once_stays_allowed_until_it_is_revoked(root: Path, run:
         assert run(*command)[0] == 2
 
 
+@pytest.mark.one_database("the settings name a file")
 def test_a_linked_folder_and_a_store_are_allowed_as_a_whole(root: Path, run: Run) -> None:
     outside = tree(root.parent / "home", {"x.md": HELLO})
     tree(root, {"evalstore.yaml": f"{SETTINGS}paths: {{tests: linked}}\nstore: ../new/s.db\n"})
@@ -386,6 +395,7 @@ def source(format: str, kind: str, root: Path) -> tuple[list[str], str]:
     return [str(base)], path
 
 
+@pytest.mark.opens_no_store
 @pytest.mark.parametrize(
     ("format", "kind"),
     [
@@ -413,6 +423,7 @@ def test_an_import_takes_nothing_from_outside(root: Path, run: Run, format: str,
     assert any(SECRET.encode() in data for data in seen_below(root / "tests").values())
 
 
+@pytest.mark.opens_no_store
 def test_an_import_reports_the_line_of_what_it_refuses(root: Path, run: Run) -> None:
     arguments, _ = source("promptfoo", "above", root)
     assert (
@@ -421,6 +432,7 @@ def test_an_import_reports_the_line_of_what_it_refuses(root: Path, run: Run) -> 
     )
 
 
+@pytest.mark.opens_no_store
 def test_an_import_of_lve_follows_no_links_outside(root: Path, run: Run) -> None:
     home = tree(root.parent / "home", {"i.jsonl": instance({"q": SECRET})})
     test = (
@@ -434,6 +446,7 @@ def test_an_import_of_lve_follows_no_links_outside(root: Path, run: Run) -> None
     assert not any(SECRET.encode() in data for data in seen_below(root).values())
 
 
+@pytest.mark.opens_no_store
 def test_an_import_of_langbite_follows_no_links_outside(root: Path, run: Run) -> None:
     home = tree(root.parent / "home", {"p.csv": table(prompt(f"Are {{PET}} {SECRET}?"))})
     tree(root, {"src/model.json": '{"requirements": []}'})
@@ -444,6 +457,7 @@ def test_an_import_of_langbite_follows_no_links_outside(root: Path, run: Run) ->
     assert "outside of the imported folder; '--allow-outside' allows it" in output
 
 
+@pytest.mark.opens_no_store
 def test_an_import_writes_nothing_outside(root: Path, run: Run) -> None:
     outside = tree(root.parent / "home", {"kept.txt": "kept"})
     config = PROMPTFOO.replace("NAME", "x")
@@ -454,6 +468,7 @@ def test_an_import_writes_nothing_outside(root: Path, run: Run) -> None:
     assert [path.name for path in outside.iterdir()] == ["kept.txt"]
 
 
+@pytest.mark.opens_no_store
 def test_adopting_a_project_reads_nothing_outside(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -476,6 +491,7 @@ def test_a_new_workspace_is_written_through_no_links(
     assert seen_below(tmp_path / "home") == {"ignore": b"kept"}
 
 
+@pytest.mark.one_database("SQLite keeps files beside that of the store")
 def test_a_store_in_use_is_found_by_its_real_path(root: Path, run: Run) -> None:
     """A link to a store inside is used, and what SQLite keeps is beside the real file."""
     (root / "data").mkdir()

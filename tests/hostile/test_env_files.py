@@ -133,6 +133,7 @@ def test_a_command_says_so_and_ends(
     assert ".env: is not a regular file" in ran.stdout + ran.stderr
 
 
+@pytest.mark.opens_no_store
 def test_settings_of_20_gib_are_an_error(folder: Path, evalstore: Evalstore) -> None:
     path = folder / "evalstore.yaml"
     path.touch()

@@ -248,6 +248,7 @@ def test_an_index_of_another_shape_is_made_again(
 # --- imports
 
 
+@pytest.mark.opens_no_store
 @pytest.mark.parametrize("format", IMPORTS)
 @pytest.mark.parametrize("kind", [*WHATS, "deep"])
 @pytest.mark.parametrize("argument", ["file", "folder"])
@@ -268,6 +269,7 @@ def test_an_import_refuses_what_it_cannot_read(
         assert why in output
 
 
+@pytest.mark.opens_no_store
 @pytest.mark.parametrize(
     ("format", "files"),
     [
@@ -304,6 +306,7 @@ def test_json_of_imports_has_a_depth(depth: int, fits: bool) -> None:
             parse_json(text)
 
 
+@pytest.mark.opens_no_store
 @pytest.mark.parametrize("kind", WHATS)
 def test_a_file_that_a_configuration_names_is_refused_with_its_place(
     root: Path, run: Run, kind: str
@@ -314,6 +317,7 @@ def test_a_file_that_a_configuration_names_is_refused_with_its_place(
     assert (code, f"src/promptfooconfig.yaml:3: a prompt: 'p1.txt' {why}" in output) == (1, True)
 
 
+@pytest.mark.opens_no_store
 def test_files_that_name_each_other_end(root: Path, run: Run) -> None:
     config = "prompts: [x]\ntests: [file://a.yaml]\nscenarios: [file://s.yaml]\n"
     tree(root, {"src/promptfooconfig.yaml": config, "src/a.yaml": "- file://a.yaml\n"})
@@ -322,6 +326,7 @@ def test_files_that_name_each_other_end(root: Path, run: Run) -> None:
     assert (code, "names itself" in output) == (1, True)
 
 
+@pytest.mark.opens_no_store
 def test_what_a_packed_source_holds_has_the_limit_of_a_plain_one(
     root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,6 +336,7 @@ def test_what_a_packed_source_holds_has_the_limit_of_a_plain_one(
     assert (code, "at most 1 MiB are read" in output) == (1, True)
 
 
+@pytest.mark.opens_no_store
 def test_an_eval_file_finds_the_data_of_its_registry(root: Path, run: Run) -> None:
     spec = "class: evals.elsuite.basic.match:Match\n  args: {samples_jsonl: d/s.jsonl}"
     tree(root, {"r/evals/e.yaml": f"e:\n  id: e.v\ne.v:\n  {spec}\n"})

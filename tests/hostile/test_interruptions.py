@@ -74,16 +74,21 @@ sys.exit(run())
 AT_CLOSE = """
 import os, signal, sys
 from evalstore.__main__ import run
-from evalstore.store.sqlite.connection import Pool
+from {} as Connections
 
-def close(pool, close_all=Pool.close):
+def close(connections, close_all=Connections.close):
     os.kill(os.getpid(), signal.SIGINT)
-    close_all(pool)
+    close_all(connections)
 
-Pool.close = close
+Connections.close = close
 sys.exit(run())
 """
-"""Interrupts itself when it closes a connection of the store."""
+"""Interrupts itself when it closes the connections of the store."""
+CONNECTIONS = {
+    "sqlite": "evalstore.store.sqlite.connection import Pool",
+    "postgresql": "evalstore.store.postgresql.driver import PostgreSQLDriver",
+}
+"""What has the connections, by the name of the database."""
 
 
 LOOP = """
@@ -128,6 +133,7 @@ def imports_of(*arguments: str) -> int:
     return int(output.rpartition("imports: ")[2])
 
 
+@pytest.mark.opens_no_store
 @pytest.mark.xdist_group("imports")
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.7, 1.0])
 def test_while_modules_are_imported(workspace: Path, part: float) -> None:
@@ -136,6 +142,7 @@ def test_while_modules_are_imported(workspace: Path, part: float) -> None:
     assert (ran.returncode, ran.stderr.partition("imports: ")[0]) == (130, "interrupted\n")
 
 
+@pytest.mark.opens_no_store
 def test_before_anything_can_answer(workspace: Path) -> None:
     ran = started(AT_START, "check")
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "interrupted\n")
@@ -150,6 +157,7 @@ def test_at_any_import(workspace: Path) -> None:
         assert "Traceback" not in ran.stderr, (number, ran.stderr)
 
 
+@pytest.mark.opens_no_store
 @pytest.mark.parametrize("how", ["threads", "atexit", "modules"])
 def test_once_the_command_is_done_its_exit_code_stays(workspace: Path, how: str) -> None:
     ran = started(AT_EXIT, how, "check")
@@ -160,8 +168,8 @@ def test_once_the_command_is_done_its_exit_code_stays(workspace: Path, how: str)
     )
 
 
-def test_while_the_store_is_closed(workspace: Path) -> None:
-    ran = started(AT_CLOSE, "fsck")
+def test_while_the_store_is_closed(workspace: Path, database: str) -> None:
+    ran = started(AT_CLOSE.format(CONNECTIONS[database]), "fsck")
     assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
 
 
@@ -178,12 +186,14 @@ def test_before_the_event_loop_is_closed_it_is_kept_until_then(workspace: Path) 
     assert "    interrupted: 2 new answers" in started(AT_LOOP_END, "log").stdout
 
 
+@pytest.mark.opens_no_store
 def test_a_program_in_the_background_ignores_it(workspace: Path) -> None:
     ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
     ran = started(ignoring + AT_IMPORT, "100", "check")
     assert (ran.returncode, ran.stdout) == (0, "1 test file, 2 cases: no errors\n")
 
 
+@pytest.mark.opens_no_store
 def test_in_the_midst_of_a_command_it_is_one_line(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

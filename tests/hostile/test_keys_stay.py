@@ -124,6 +124,7 @@ def test_what_is_allowed_is_listed_and_taken_back(
     assert server.received == []
 
 
+@pytest.mark.opens_no_store
 @pytest.mark.parametrize(
     "words",
     [

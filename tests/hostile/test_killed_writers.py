@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +16,18 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
-from evalstore.store import migrations
+from evalstore.store import Store, migrations
+from evalstore.store.fsck import check_store
+from evalstore.store.location import read_address
 from evalstore.store.table_columns import COORDINATION
 from tests.builders import tree
 from tests.hostile.conftest import CALLS, Program
+from tests.hostile.databases import STORE, copy_store
 from tests.hostile.forking import Ended
 from tests.importers.ai_tester.test_project import PROJECT
+from tests.postgresql_server import PostgreSQLServer
 
+SCHEMA = re.compile(rb"schema=store_\d+")
 TEMPORARY = re.compile(r"\..*\.evalstore-[0-9a-f]{8}\.tmp(-journal)?")
 
 
@@ -55,6 +62,27 @@ COMMANDS = {
 }
 
 
+PutBack = Callable[[str], None]
+
+
+@pytest.fixture
+def put_back(
+    request: pytest.FixtureRequest, database: str, monkeypatch: pytest.MonkeyPatch
+) -> PutBack:
+    """Return what gives commands a new store on the server, with the tables of a version.
+
+    It has the rows of the first one. A file is put back with its folder.
+    """
+    first = os.environ.get(STORE, "")
+
+    def make(version: str) -> None:
+        if database == "postgresql":
+            server: PostgreSQLServer = request.getfixturevalue("postgresql_server")
+            monkeypatch.setenv(STORE, copy_store(first, server.url(), version=version))
+
+    return make
+
+
 @pytest.fixture
 def prepared(workspace: Path) -> Path:
     """The workspace with more to import, and a project to adopt."""
@@ -69,28 +97,34 @@ def prepared(workspace: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_killed_command_leaves_whole_files(prepared: Path, program: Program, name: str) -> None:
-    kill_and_repeat(program, prepared, COMMANDS[name], kills=2)
+def test_a_killed_command_leaves_whole_files(
+    prepared: Path, program: Program, name: str, put_back: PutBack
+) -> None:
+    kill_and_repeat(program, prepared, COMMANDS[name], 2, put_back)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_killed_at_any_step_leaves_whole_files(
-    prepared: Path, program: Program, name: str
+    prepared: Path, program: Program, name: str, put_back: PutBack
 ) -> None:
-    kill_and_repeat(program, prepared, COMMANDS[name], kills=60)
+    kill_and_repeat(program, prepared, COMMANDS[name], 60, put_back)
 
 
-def kill_and_repeat(program: Program, workspace: Path, command: Command, kills: int) -> None:
+def kill_and_repeat(
+    program: Program, workspace: Path, command: Command, kills: int, put_back: PutBack
+) -> None:
     """Kill a command at steps that are spread evenly, and repeat it each time."""
     if command.before:
         main([*command.before, "-q"])
     if command.edited:
         (workspace / command.edited).write_text("edited")
-    if command.is_migration:
+    if command.is_migration and STORE not in os.environ:
         age(workspace / ".evalstore/store.db")
+    version = "0004" if command.is_migration else migrations.HEAD
     shutil.copytree(workspace, workspace.parent / "before")
     before = contents(workspace)
+    put_back(version)
     undisturbed = start(program, workspace, command, 0)
     assert undisturbed.exit_code == command.exit_code, undisturbed
     expected = contents(workspace)
@@ -100,6 +134,7 @@ def kill_and_repeat(program: Program, workspace: Path, command: Command, kills: 
     for number in range(kills):
         shutil.rmtree(workspace)
         shutil.copytree(workspace.parent / "before", workspace)
+        put_back(version)
         step = 1 + (2 * number + 1) * steps // (2 * kills)
         killed = start(program, workspace, command, step)
         assert killed.exit_code == -signal.SIGKILL, (step, killed)
@@ -119,9 +154,12 @@ def start(program: Program, workspace: Path, command: Command, step: int | None 
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files by their paths, but for temporary ones and those that belong to a machine."""
+    """All files by their paths, but for temporary ones and those that belong to a machine.
+
+    The address of a store is always the same.
+    """
     return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
+        path.relative_to(folder).as_posix(): SCHEMA.sub(b"schema=store", path.read_bytes())
         for path in folder.rglob("*")
         if path.is_file()
         and not {".evalstore", "state"} & set(path.relative_to(folder).parts)
@@ -131,6 +169,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def check_private_files(workspace: Path) -> None:
     """Whether the store is sound and what lies beside it can be read."""
+    if STORE in os.environ:
+        with closing(Store.open(read_address(os.environ[STORE]))) as stored:
+            assert check_store(stored)[1] == []
     for store in workspace.rglob("store.db*"):
         assert ".tmp" not in store.name
         if not store.name.endswith(("-wal", "-shm")):
@@ -151,6 +192,7 @@ def age(store: Path) -> None:
         database.commit()
 
 
+@pytest.mark.opens_no_store
 def test_nobody_reads_a_temporary_file(prepared: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check"])
     before = capsys.readouterr()
@@ -160,6 +202,7 @@ def test_nobody_reads_a_temporary_file(prepared: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr() == before
 
 
+@pytest.mark.opens_no_store
 def test_an_import_removes_what_a_killed_one_left(
     prepared: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

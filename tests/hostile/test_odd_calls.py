@@ -102,6 +102,7 @@ def test_a_name_that_is_too_long_is_reported_in_short(
     assert len(output) < 200
 
 
+@pytest.mark.one_database("the name of a file")
 def test_a_store_with_a_name_that_is_too_long_is_reported(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -72,6 +72,7 @@ def check_all(program: Program, name: str, listed: tuple[str, ...]) -> None:
             assert code == plain.exit_code, place
 
 
+@pytest.mark.opens_no_store
 def test_a_folder_that_is_gone_does_not_matter_when_another_is_named(
     workspace: Path, program: Program
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_shell_sees_the_same(workspace: Path, case: str, unbuffered: str) -> N
     assert ("1 pass, 1 fail" in ran.stdout) == (case in ("stderr closed", "stdin closed"))
 
 
+@pytest.mark.opens_no_store
 def test_a_shell_without_a_locale_is_not_a_reason_to_fail(workspace: Path) -> None:
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     name_a_row(workspace)

@@ -115,6 +115,7 @@ MARKS = (
 )
 
 
+@pytest.mark.opens_no_store
 @pytest.mark.parametrize("mark", MARKS)
 def test_marks_that_begin_something_are_read_in_one_pass(
     mark: str, hostile: Callable[[dict[str, str]], Path], evalstore: Evalstore
@@ -140,6 +141,7 @@ def test_a_small_file_is_refused_with_its_place(
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
 
 
+@pytest.mark.opens_no_store
 def test_what_a_file_computes_is_limited_together(
     hostile: Callable[[dict[str, str]], Path],
     evalstore: Evalstore,
@@ -158,6 +160,7 @@ def test_what_a_file_computes_is_limited_together(
     assert "tests/t.md:" in ran.stderr
 
 
+@pytest.mark.opens_no_store
 @pytest.mark.parametrize(("for_each", "exit_code"), [(60.0, OK), (-1.0, USAGE)])
 def test_many_rows_may_compute_longer_than_few(
     for_each: float,
@@ -174,6 +177,7 @@ def test_many_rows_may_compute_longer_than_few(
     assert evalstore("check").exit_code == exit_code
 
 
+@pytest.mark.opens_no_store
 def test_a_long_list_of_values_is_refused_before_it_takes_memory(
     hostile: Callable[[dict[str, str]], Path], evalstore: Evalstore
 ) -> None:

@@ -15,6 +15,7 @@ from evalstore.providers.base_urls import (
 )
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
+from tests.hostile.databases import tables_with
 
 KEY = "sk-very-secret-0123456789"
 ADDRESSES = [
@@ -56,13 +57,13 @@ def make(folder: Path, url: str, options: str = "") -> Path:
 
 
 def holding(folder: Path) -> list[str]:
-    """The files that hold the key, but for the one that was brought."""
+    """The files that hold the key, but for the one that was brought, and the rows on a server."""
     return [
         path.name
         for path in folder.rglob("*")
         if path.is_file() and path.parent.name not in ("providers", "models")
         if KEY.encode() in path.read_bytes()
-    ]
+    ] + tables_with(KEY)
 
 
 @pytest.mark.parametrize("url", ADDRESSES)
@@ -93,6 +94,7 @@ def test_a_key_in_an_option_is_refused_before_anything_is_stored(
     assert holding(folder) == []
 
 
+@pytest.mark.opens_no_store
 @pytest.mark.parametrize(
     "url",
     ["https://h/v1?api-version=2024-10-21", "https://h/v1?deployment=x", "https://h:8443/v1/"],

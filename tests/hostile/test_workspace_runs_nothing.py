@@ -23,6 +23,7 @@ import pytest
 
 from evalstore.cli.main import commands, main
 from tests.builders import tree
+from tests.hostile.databases import STORE
 from tests.mcp.connected_client import connected_process
 
 ROOT = Path(__file__).parents[2]
@@ -159,7 +160,7 @@ def _touch(outside: Path, name: str) -> str:
 
 
 def _variables() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", STORE) if name in os.environ}
     paths = os.pathsep.join([str(ROOT), *filter(None, sys.path[1:])])
     return {**kept, "PYTHONPATH": paths, "TERM": "xterm", "LANG": "C.UTF-8"}
 
@@ -203,6 +204,10 @@ def _set_traps(folder: Path, outside: Path) -> None:
         "XDG_STATE_HOME": f"{folder}",
         "TEXTUAL_DRIVER": "conftest:Driver",
         "FAR_KEY": "x",
+        "PGHOST": "127.0.0.1",
+        "PGPASSFILE": f"{folder}/passwords",
+        "PGSERVICEFILE": f"{folder}/services",
+        "PGOPTIONS": "-c search_path=public",
     }
     check = (folder / "tests/checks/mine.py").read_bytes()
     trusted = {"sha256": hashlib.sha256(check).hexdigest(), "network": True}
@@ -319,6 +324,7 @@ def test_every_command_is_tried() -> None:
     assert names == set(commands().commands)  # type: ignore[attr-defined]
 
 
+@pytest.mark.one_database("evalstore is not started")
 def test_the_traps_work(trapped: Path, outside: Path) -> None:
     status = ["git", "status", "--porcelain"]
     subprocess.run(status, cwd=trapped, env=_variables(), capture_output=True, check=False)

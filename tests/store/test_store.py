@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.operations.rendering import answer_text
 from evalstore.results import Cost, Failure, KnownCosts, Sample, Session
 from evalstore.store import Store
+from evalstore.store.costs import OutputTokens
 from evalstore.store.fsck import check_store
 from evalstore.values import FileVersion, Question, Reply, ToolCall, Usage
 from tests.store.sessions import a_run, a_session, a_test, an_evaluation, fill, id_of, session_row
@@ -177,6 +179,30 @@ def test_samples_and_votes_have_the_costs_that_are_found_alone(store: Store) -> 
     seconds = {id: each.seconds for id, each in spent.items()}
     assert costs.seconds == {id: time for id, time in seconds.items() if time is not None}
     assert (len(costs.usd), len(costs.seconds)) == (3, 1)
+
+
+def test_the_tokens_of_answers_and_judgements_are_measured(store: Store) -> None:
+    def reply(tokens: int | None) -> Reply:
+        return Reply("a", usage=Usage(5, tokens))
+
+    other = replace(ASKED, model="d" * 32)
+    sessions = [
+        session_row(Session(ASKED, (reply(10), reply(30)), 1, "n")),
+        session_row(Session(ASKED, (reply(20),), 2, "n")),
+        session_row(Session(ASKED, (reply(None),), 3, "n")),
+        session_row(Session(other, (Reply("b"),), 4, "n")),
+    ]
+    judged = [
+        an_evaluation("c" * 32, time, usage=Usage(1, tokens)) for time, tokens in ((1, 4), (2, 8))
+    ]
+    store.record(
+        {id: (session, content) for id, session, content in sessions},
+        {id: (evaluation, content) for id, evaluation, content in judged},
+    )
+    models, evaluator = {ASKED.model, other.model, "e" * 32}, judged[0][1].evaluator
+    assert store.find_output_tokens("session", models) == {ASKED.model: OutputTokens(30, 30)}
+    assert store.find_output_tokens("judgement", [evaluator]) == {evaluator: OutputTokens(6, 8)}
+    assert store.find_output_tokens("session", []) == {}
 
 
 def test_feedback_is_found_with_the_costs_only_if_it_is_asked_for(store: Store) -> None:

@@ -361,12 +361,12 @@ def test_a_bug_is_reported_without_the_values_of_variables(
         app = pilot.app
         key = "sk-" + "secret"
         try:
-            raise ValueError(f"a key of {len(key)} characters")
+            raise ValueError(f"a key of {len(key)} characters: postgresql://a:{key}@h/d")
         except ValueError:
             app._fatal_error()
 
     drive(scenario)
     errors = capsys.readouterr().err
-    assert "a key of 9 characters" in errors
+    assert "a key of 9 characters: postgresql://a:*********@h/d" in errors
     assert "this is a bug in evalstore" in errors
     assert "sk-secret" not in errors

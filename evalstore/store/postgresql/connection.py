@@ -39,6 +39,8 @@ _SETTINGS = (
     # A program that is stopped may hold the lock for hours.
     "SET lock_timeout TO '10s'"
 )
+_OLDEST = 14
+"""The oldest major version of a server that a store can be on."""
 _STREAMED = 2_000
 """Rows that are fetched together from a query that is streamed."""
 _INSERTED_BYTES = 32 * 2**20
@@ -59,6 +61,10 @@ POSTGRESQL = Dialect(
     digits=lambda column: f"encode({column}, 'hex')",
     usd="usd",
     seconds="seconds",
+    output_tokens=lambda total: (
+        f"(SELECT {total}((turn #>> '{{usage,outputTokens}}')::double precision) "
+        "FROM json_array_elements(content_json(content) -> 'turns') AS turns (turn))"
+    ),
     model="model",
     feedback=(
         "CASE WHEN strpos(content, '\\u0000') = 0 "
@@ -75,7 +81,10 @@ POSTGRESQL = Dialect(
 
 
 def connect(address: DatabaseAddress) -> RawConnection:
-    """Connect to a database; raises errors of psycopg, and `StoreError` for its encoding."""
+    """Connect to a database; raises errors of psycopg.
+
+    Raises `StoreError` for a database of another encoding, and for a server that is too old.
+    """
     raw = psycopg.connect(
         "",
         autocommit=True,
@@ -84,6 +93,12 @@ def connect(address: DatabaseAddress) -> RawConnection:
         **{**_DEFAULTS, **address.options, "client_encoding": "utf8"},  # type: ignore[arg-type]
     )
     try:
+        version = raw.info.server_version // 10_000
+        if version < _OLDEST:
+            raise StoreError(
+                f"the server of '{address}' is PostgreSQL {version}",
+                hint=f"a store needs PostgreSQL {_OLDEST} or newer",
+            )
         encoding = raw.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise StoreError(

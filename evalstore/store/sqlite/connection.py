@@ -42,6 +42,10 @@ SQLITE = Dialect(
         "ELSE (SELECT sum(json_extract(value, '$.latency')) "
         "FROM json_each(content, '$.turns')) END"
     ),
+    output_tokens=lambda total: (
+        f"(SELECT {total}(json_extract(value, '$.usage.outputTokens')) "
+        "FROM json_each(content, '$.turns'))"
+    ),
     model=_field("model"),
     # A text ends for SQLite where it has a NUL character.
     feedback=(

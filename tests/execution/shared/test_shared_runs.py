@@ -65,14 +65,20 @@ class Team:
         texts = (endpoint.echo(received.body) for received in self._server.received)
         return Counter(text for text in texts if text.startswith("Say ") and len(text) < 30)
 
-    def lead(self, *options: str) -> RunningProgram:
-        """Begin a run."""
-        arguments = ("--store", self.url, "run", "--json", "--fail-on", "none", *options)
-        return self._start(*arguments, folder=self._workspace)
+    @property
+    def workspace(self) -> Path:
+        """Return the folder of the workspace."""
+        return self._workspace
 
-    def join(self) -> RunningProgram:
+    def lead(self, *options: str, clock: float = 0) -> RunningProgram:
+        """Begin a run; the clock of the program is so many seconds ahead."""
+        arguments = ("--store", self.url, "run", "--json", "--fail-on", "none", *options)
+        return self._start(*arguments, folder=self._workspace, clock=clock)
+
+    def join(self, name: str = "@", *, clock: float = 0, **environment: Any) -> RunningProgram:
         """Take part in the run in progress, in a folder without a workspace."""
-        return self._start("--store", self.url, "run", "--join", "@", "--json", folder=self._empty)
+        arguments = ("--store", self.url, "run", "--join", name, "--json")
+        return self._start(*arguments, folder=self._empty, clock=clock, **environment)
 
     def is_shared(self) -> bool:
         """Return whether a run is in progress."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from tests.hostile.campaign.attacks import ATTACKS
 from tests.hostile.campaign.processes import ROOT, launching
 from tests.hostile.campaign.runner import Campaign
 from tests.hostile.campaign.table import lines
+from tests.postgresql_server import running_server
 
 
 def main() -> int:
@@ -33,13 +34,29 @@ def main() -> int:
     parser.add_argument(
         "--patience", type=float, default=1, help="multiply all time limits by this"
     )
+    parser.add_argument(
+        "--postgresql", action="store_true", help="with stores in PostgreSQL, where that can be"
+    )
     parser.add_argument("--results", type=Path, default=ROOT / "attack-results", help="the folder")
     arguments = parser.parse_args()
-    attacks = [attack for attack in ATTACKS if not arguments.only or attack.name in arguments.only]
+    attacks = [
+        attack
+        for attack in ATTACKS
+        if (not arguments.only or attack.name in arguments.only)
+        and (attack.is_for_servers or not arguments.postgresql)
+    ]
     folder = arguments.results.absolute() / f"seed-{arguments.seed}"
     folder.mkdir(parents=True, exist_ok=True)
-    with launching() as launcher:
-        campaign = Campaign(folder, launcher, arguments.seed, attacks, patience=arguments.patience)
+    with ExitStack() as stack:
+        server = stack.enter_context(running_server()) if arguments.postgresql else None
+        campaign = Campaign(
+            folder,
+            stack.enter_context(launching()),
+            arguments.seed,
+            attacks,
+            patience=arguments.patience,
+            new_store=server.url if server else None,
+        )
         timed = arguments.case is None and not arguments.corpus
         actual = (
             campaign.go_round(arguments.minutes * 60)

@@ -79,4 +79,5 @@ ATTACK = Attack(
     "several runs at once, stopped, killed, with other clocks",
     attempt,
     names=("stopped", "killed", "clocks", "stopped-long"),
+    is_for_servers=True,
 )

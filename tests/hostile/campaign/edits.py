@@ -209,4 +209,10 @@ def _changed(chance: Random, content: bytes) -> bytes:
     return chance.choice(forms).encode()
 
 
-ATTACK = Attack("edits", "identity: incremental runs against runs from scratch", attempt, share=2)
+ATTACK = Attack(
+    "edits",
+    "identity: incremental runs against runs from scratch",
+    attempt,
+    share=2,
+    is_for_servers=True,
+)

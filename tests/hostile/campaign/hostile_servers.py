@@ -166,4 +166,5 @@ ATTACK = Attack(
     attempt,
     share=2,
     names=tuple(NASTY),
+    is_for_servers=True,
 )

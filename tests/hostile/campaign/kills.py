@@ -33,7 +33,8 @@ Signals = Sequence[signal.Signals]
 
 def attempt(trial: Trial) -> None:
     """Kill one command, look at what it left, and let it run again to its end."""
-    name = trial.name if trial.name in NAMES else trial.chance.choice(NAMES)
+    names = [name for name in NAMES if not (trial.store and name.startswith("migrate"))]
+    name = trial.name if trial.name in names else trial.chance.choice(names)
     signals = (signal.SIGINT,) if name.endswith(INTERRUPTED) else SIGNALS
     COMMANDS[name.removesuffix(INTERRUPTED)](trial, signals)
     _check_store(trial)
@@ -64,7 +65,7 @@ def _kill(
 
 
 def _check_store(trial: Trial) -> None:
-    if stores.path_of(trial).exists() and (ended := trial.run("fsck")).code:
+    if stores.is_there(trial) and (ended := trial.run("fsck")).code:
         trial.note("fsck finds problems", ended.stdout[:300])
 
 
@@ -125,7 +126,8 @@ def _judge(trial: Trial, signals: Signals) -> None:
 def _init(trial: Trial, signals: Signals) -> None:
     """Kill the first opening of a store."""
     write_example(trial)
-    _kill(trial, signals, *trial.chance.choice((("init", "--example"), ("status",))), window=0.3)
+    commands = (("init", "--example"), ("run" if trial.store else "status",))
+    _kill(trial, signals, *trial.chance.choice(commands), window=0.3)
     trial.run("init", "--example", allowed={0})
     trial.run("run", "--fail-on", "none", allowed={0})
 
@@ -210,4 +212,5 @@ ATTACK = Attack(
     attempt,
     share=2,
     names=NAMES,
+    is_for_servers=True,
 )

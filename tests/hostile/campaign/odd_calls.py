@@ -96,7 +96,7 @@ def attempt(trial: Trial) -> None:
             _run_limited(trial, name)
         for _ in range(4 if trial.name == "random" else 0):
             _call(trial, trial.chance)
-    if trial.run("fsck", allowed={0, 6} if not stores.path_of(trial).exists() else {0}).code:
+    if trial.run("fsck", allowed={0, 6} if not stores.is_there(trial) else {0}).code:
         trial.figures["without a store"] += 1
 
 
@@ -142,4 +142,5 @@ ATTACK = Attack(
     "odd arguments, streams, folders and limits",
     attempt,
     names=(*SCRIPTS, *CALLS, *LIMITS),
+    is_for_servers=True,
 )

@@ -7,7 +7,7 @@ import shutil
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -62,9 +62,12 @@ class Campaign:
         *,
         patience: float = 1,
         is_short: bool = False,
+        new_store: Callable[[], str] | None = None,
     ) -> None:
+        """`new_store` returns the address of a new store on a server for each trial."""
         self.folder, self.launcher, self.seed = folder, launcher, seed
         self.patience, self.is_short = patience, is_short
+        self.new_store = new_store
         self.results = [Result(attack) for attack in attacks]
         self._kept: Counter[tuple[str, str]] = Counter()
 
@@ -94,7 +97,10 @@ class Campaign:
         chance = random.Random(f"{self.seed}/{attack.name}/{number}")
         began = time.monotonic()
         with endpoint.running() as server:
-            trial = Trial(case, chance, folder, server, self.launcher, self.patience, self.is_short)
+            store = self.new_store() if self.new_store else None
+            trial = Trial(
+                case, chance, folder, server, self.launcher, self.patience, self.is_short, store
+            )
             try:
                 attack.attempt(trial)
                 trial.judge_surroundings()
@@ -121,6 +127,7 @@ class Campaign:
             text = [f"{trial.name}, seed {self.seed}", *trial.commands]
             text += [f"\n{wrong.description}\n{wrong.detail}" for wrong in trial.wrong]
             again = f"--only {attack} --seed {self.seed} --case {number}"
+            again += " --postgresql" if self.new_store else ""
             text.append(f"\nagain: .venv/bin/python -m tests.hostile.campaign {again}\n")
             (kept / "README.txt").write_text("\n".join(text), "utf-8", "backslashreplace")
         shutil.rmtree(trial.folder, ignore_errors=True)

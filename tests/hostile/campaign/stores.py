@@ -11,6 +11,7 @@ from typing import Any
 from evalstore.store import migrations
 from evalstore.store.table_columns import COORDINATION
 from tests.hostile.campaign.trial import Trial
+from tests.hostile.databases import read_tables
 
 Rows = dict[tuple[str, bytes], tuple[Any, ...]]
 PASSING = tuple(table.name for table in COORDINATION)
@@ -24,10 +25,17 @@ def path_of(trial: Trial) -> Path:
 
 def all_rows(trial: Trial, *tables: str, path: Path | None = None) -> Rows:
     """Every row, or those of some tables; none when there is no store yet."""
-    path = path or path_of(trial)
-    if not path.exists() or path.stat().st_size == 0:
-        return {}
-    return {key: row for key, row in _read_rows(path).items() if not tables or key[0] in tables}
+    if trial.store and path is None:
+        rows = read_tables(trial.store)
+    else:
+        path = path or path_of(trial)
+        rows = _read_rows(path) if path.exists() and path.stat().st_size else {}
+    return {key: row for key, row in rows.items() if not tables or key[0] in tables}
+
+
+def is_there(trial: Trial) -> bool:
+    """Whether there is a store."""
+    return bool(trial.document("log", allowed={0, 6})) if trial.store else path_of(trial).exists()
 
 
 def _read_rows(path: Path) -> Rows:

@@ -24,6 +24,7 @@ from tests.hostile.campaign.processes import (
     Order,
     Running,
 )
+from tests.hostile.databases import STORE, tables_with
 
 KEY_VARIABLE = "CAMPAIGN_KEY"
 """The variable of the key that workspaces here have in their `.env`."""
@@ -45,6 +46,8 @@ class Trial:
     """How many times longer than usual everything may take."""
     is_short: bool = False
     """Whether less is tried than usual."""
+    store: str | None = None
+    """The address of the store on a server; None for a file in the workspace."""
     wrong: list[Wrong] = field(default_factory=list)
     figures: Counter[str] = field(default_factory=Counter)
     commands: list[str] = field(default_factory=list)
@@ -153,7 +156,12 @@ class Trial:
         folder = self.workspace / ".evalstore"
         stored = [] if folder.is_symlink() else folder.rglob("*")
         secrets = [secret.encode() for secret in self._secrets]
-        if holding := [path.name for path in stored if oracles.holds(path, secrets)]:
+        holding = [path.name for path in stored if oracles.holds(path, secrets)]
+        if self.store:
+            holding += [
+                table for secret in self._secrets for table in tables_with(secret, self.store)
+            ]
+        if holding:
             self.note("stores a secret", ", ".join(holding))
 
     @property
@@ -168,6 +176,7 @@ class Trial:
             "PYTHONPATH": str(ROOT),
             "GIT_CEILING_DIRECTORIES": str(self.folder),
             OTHER_VARIABLE: self.marker,
+            **({STORE: self.store} if self.store else {}),
         }
 
 
@@ -193,3 +202,5 @@ class Attack(NamedTuple):
     """Of the time, against those of the others."""
     names: tuple[str, ...] = ()
     """Of the hand-written cases."""
+    is_for_servers: bool = False
+    """Whether it can be carried out with a store on a server, too."""

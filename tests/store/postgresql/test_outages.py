@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import Any
 
+import psycopg
 import pytest
 
 from evalstore.errors import STORE_UNUSABLE, StoreError, StoreLockedError, StoreUnreachableError
@@ -14,8 +15,9 @@ from evalstore.store import Store
 from evalstore.store.driver import Connection
 from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
+from evalstore.store.postgresql import connection as connections
 from evalstore.store.postgresql import driver as drivers
-from evalstore.store.postgresql.connection import PostgreSQLConnection
+from evalstore.store.postgresql.connection import PostgreSQLConnection, RawConnection
 from evalstore.store.table_columns import FAILURES
 from tests.execution.test_executor import Lab
 from tests.postgresql_server import PostgreSQLServer
@@ -67,6 +69,47 @@ def test_patience_ends(own_server: PostgreSQLServer) -> None:
             store.find_runs()
         with pytest.raises(StoreUnreachableError, match="cannot be reached"):
             store.record_run(a_run(1))
+
+
+@pytest.mark.parametrize("away", [119.0, 123.0])
+def test_a_server_is_waited_for_two_minutes(
+    own_server: PostgreSQLServer, monkeypatch: pytest.MonkeyPatch, away: float
+) -> None:
+    """The clock is that of the test: each pause passes at once."""
+    now = [1000.0]
+
+    def wait(_closed: threading.Event, seconds: float) -> bool:
+        assert seconds <= 2, "the server is asked every two seconds at least"
+        now[0] += seconds
+        return False
+
+    def connect(address: DatabaseAddress) -> RawConnection:
+        if now[0] < 1000 + away:
+            raise psycopg.OperationalError("connection refused")
+        return connections.connect(address)
+
+    with closing(Store.open(read_address(own_server.url()), create=True)) as store:
+        store.record_run(a_run(1))
+        own_server.stop()
+        own_server.start()
+        monkeypatch.setattr(drivers, "monotonic", lambda: now[0])
+        monkeypatch.setattr(threading.Event, "wait", wait)
+        monkeypatch.setattr(drivers, "connect", connect)
+        if away > 120:
+            with pytest.raises(StoreUnreachableError, match="cannot be reached"):
+                store.find_runs()
+            assert now[0] == pytest.approx(1121, abs=1.1)
+            now[0] = 1000
+            with pytest.raises(StoreUnreachableError, match="cannot be reached"):
+                store.record_run(a_run(2))
+            assert now[0] == pytest.approx(1121, abs=1.1)
+        else:
+            assert [run.started for run in store.find_runs()] == [1]
+            now[0] = 1000
+            own_server.stop()
+            own_server.start()
+            store.record_run(a_run(2))
+            assert [run.started for run in store.find_runs()] == [2, 1]
 
 
 def test_nobody_waits_in_the_event_loop_for_a_server_that_is_away(

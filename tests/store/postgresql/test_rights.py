@@ -19,6 +19,7 @@ from evalstore.store.driver import Connection
 from evalstore.store.fsck import check_store
 from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress, read_address
+from evalstore.store.postgresql import connection as connections
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.postgresql.conftest import Admin
 from tests.store.sessions import a_run, a_test, fill
@@ -193,6 +194,18 @@ def test_a_server_without_room_says_so(pg_store: Store) -> None:
         pg_store.write(work)
     assert caught.value.hint
     assert "free some space on its server" in caught.value.hint
+
+
+def test_a_server_that_is_too_old(
+    address: DatabaseAddress, monkeypatch: pytest.MonkeyPatch, admin: Admin
+) -> None:
+    ((version,),) = admin("SELECT current_setting('server_version_num')::int / 10000")
+    assert version >= connections._OLDEST == 14
+    monkeypatch.setattr(connections, "_OLDEST", version + 1)
+    with pytest.raises(StoreError, match=f"the server of .* is PostgreSQL {version}$") as caught:
+        Store.open(address, create=True)
+    assert caught.value.hint == f"a store needs PostgreSQL {version + 1} or newer"
+    assert admin("SELECT count(*) FROM pg_namespace WHERE nspname = %s", address.schema) == [(0,)]
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
