@@ -30,7 +30,11 @@ _UNCACHED_DIFF = (15, None)
 _UNCACHED_STATS = (30, None)
 """`stats` there,"""
 _HISTORY = (10, 300)
-"""and what shows little of the history, whose memory counts."""
+"""what shows little of the history, whose memory counts,"""
+_FIRST_SEARCH = (60, 300)
+"""the first search, which indexes all texts,"""
+_SEARCH = (2, 300)
+"""and further ones."""
 _ANY = (None, None)
 _MOST_EDITED = 100_000
 """With more rows the edit of an instruction of all rows is not measured: it takes many minutes."""
@@ -105,6 +109,9 @@ def _measure(setting: Setting, server: PostgreSQLServer | None) -> Iterator[Figu
     yield from measure("log", "log", most=_REPORT)
     yield from measure("log of the file", "log", "tests/capitals.md", most=_HISTORY)
     yield from measure("show of the run", "show", "@", most=_HISTORY)
+    search = ("grep", "Paris 5000 atlas")  # one answer of those that fail
+    yield from measure("grep, the first one", *search, most=_FIRST_SEARCH)
+    yield from measure("grep", *search, most=_SEARCH)
     rows.make_rows(root, count, changed=1, edition=1)
     rows.write_settings(root, attempts)
     yield from measure("check, one row edited", "check")

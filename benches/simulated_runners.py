@@ -16,12 +16,13 @@ import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from benches.simulated_provider import JUDGE_PRICE, PRICE, Call, Provider
+from benches.simulated_scenario import Outcome, Scenario
 from benches.virtual_time import KILLED, RUNNING, Program, VirtualLoop
 from evalstore import hashing
 from evalstore.execution.executor import Executor
@@ -58,61 +59,6 @@ _MINUTE = 60.0
 _RUN = "5" * 32
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """What is simulated."""
-
-    seed: int = 1
-    runners: int = 100
-    cases: int = 6_000
-    per_minute: float = 3_000.0
-    """The limit of the account."""
-    judged_per_minute: float = 0.0
-    """The limit of the judge's account; without one, nothing is judged."""
-    limit: float | None = None
-    """The limit of the run's cost, in USD."""
-    concurrency: int = 8
-    killed: int = 15
-    stopped: int = 10
-    """Runners that end because they are asked to."""
-    asleep: int = 20
-    offline: int = 10
-
-
-@dataclass
-class Outcome:
-    """What came of a simulation."""
-
-    seconds: float = 0.0
-    """Virtual seconds until the last runner has ended."""
-    answered: float = 0.0
-    """Virtual seconds until the last call."""
-    calls: int = 0
-    paid: int = 0
-    judged: int = 0
-    """Judgements that were paid, of those calls."""
-    left: int = 0
-    """Questions without an answer, or without a judgement where answers are judged."""
-    paid_again: int = 0
-    """Calls for a question that was paid already, and that a runner had not lost."""
-    lost: int = 0
-    """Calls that were in flight when their runners were killed or fell silent, paid again."""
-    spent: float = 0.0
-    """USD"""
-    known: float = 0.0
-    """USD that the run counts as spent, with what dead runners may have paid."""
-    peak: float = 0.0
-    """The most calls in a minute, divided by the limit."""
-    judged_peak: float = 0.0
-    """The same of the judge."""
-    transactions: int = 0
-    uncounted: int = 0
-    """Answers and judgements in the store that no share of the run counts."""
-    is_recorded: bool = False
-    states: dict[str, int] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-
-
 class Simulation:
     """One run with its runners."""
 
@@ -126,6 +72,8 @@ class Simulation:
         self._numbers = count()
         self._executors: dict[Program, Executor] = {}
         self._tasks: dict[Program, asyncio.Task[None]] = {}
+        self._coming = 0
+        """Programs that will be started instead of others."""
         self._excused: Counter[str] = Counter()
         """Questions -> calls that were in flight when a runner was killed or fell silent."""
         self._outcome = Outcome()
@@ -202,6 +150,9 @@ class Simulation:
         limits = Limits(concurrency=scenario.concurrency)
         executor = Executor(self._store, {"m": asked}, judges, limits, environment, shared=shared)
         self._executors[program] = executor
+        if scenario.max_time is not None:
+            left = max(scenario.max_time - self._loop.time(), 0.0)
+            self._loop.call_later(left, _end_in_time, executor)
         async with executor:
             await executor.carry_out(self._make_plan())
             shares = await executor.finish_shared() if is_shared else []
@@ -244,7 +195,7 @@ class Simulation:
         for happen, times in events:
             for _ in range(times):
                 loop.call_later(random.uniform(1.0, self._duration), happen)
-        while any(not self._is_over(program) for program in self._tasks):
+        while self._coming or any(not self._is_over(program) for program in self._tasks):
             if loop.time() > 20 * self._duration + 600:
                 self._outcome.problems.append("the runners do not end")
                 return
@@ -265,7 +216,7 @@ class Simulation:
         if program := self._choose():
             self._excuse(program)
             program.kill()
-            self._loop.call_later(self._random.uniform(1.0, 10.0), self._begin)
+            self._replace()
 
     def _stop(self) -> None:
         if program := self._choose():
@@ -273,7 +224,17 @@ class Simulation:
             # The one that has begun the run ends it for all.
             if executor and program.name != "runner 0":
                 program.start(_halt(executor))
-                self._loop.call_later(self._random.uniform(1.0, 10.0), self._begin)
+                self._replace()
+
+    def _replace(self) -> None:
+        """Start another program some seconds later, instead of one that is lost."""
+        self._coming += 1
+
+        def begin() -> None:
+            self._coming -= 1
+            self._begin()
+
+        self._loop.call_later(self._random.uniform(1.0, 10.0), begin)
 
     def _put_to_sleep(self) -> None:
         if program := self._choose():
@@ -367,6 +328,12 @@ async def _halt(executor: Executor) -> None:
     executor.halt()
 
 
+def _end_in_time(executor: Executor) -> None:
+    if not executor.is_halted:
+        executor.outcome.over_budget = executor.outcome.time_is_up = True
+        executor.halt()
+
+
 def _peak(times: list[float]) -> int:
     """Return the most of these times in a minute."""
     times = sorted(times)
@@ -379,7 +346,7 @@ def main() -> Iterator[str]:
     parser = argparse.ArgumentParser(prog="python -m benches.simulated_runners")
     parser.add_argument("store")
     for name, value in asdict(Scenario()).items():
-        kind = float if name == "limit" else type(value)
+        kind = float if value is None else type(value)
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=value)
     arguments = vars(parser.parse_args())
     location = read_location(arguments.pop("store"))

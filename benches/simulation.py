@@ -93,6 +93,8 @@ def _simulate(
         yield line("counted above the limit", max(came["known"] - limit, 0.0), "$", most=0)
         yield line("of the limit spent", came["spent"], "$", floor=limit)
     yield line("answers that the summary leaves out", came["uncounted"], most=0)
+    if store.startswith("postgresql:"):
+        yield line("runs without a record", not came["is_recorded"], most=0)
     busiest = came["peak"] * per_minute
     yield line("calls in the busiest minute", busiest, "", floor=per_minute, most=_BUSIEST)
     if is_judged:

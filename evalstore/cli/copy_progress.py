@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class CopyProgress(CopyListener):
     """Shows how many rows were copied; nothing with `--progress none`."""
 
-    def __init__(self, verb: str, mode: Mode) -> None:
+    def __init__(self, verb: str, mode: Mode, noun: str = "rows") -> None:
         self._verb = verb
+        self._noun = noun
         self._mode = choose_mode(mode)
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -70,9 +71,9 @@ class CopyProgress(CopyListener):
         self._done += records
         self._size += size
         if self._bar and self._task is not None:
-            self._bar.update(self._task, advance=records, size=bytes_text(self._size))
+            size_text = bytes_text(self._size) if self._size else ""
+            self._bar.update(self._task, advance=records, size=size_text)
         elif self._mode == "plain" and time.monotonic() - self._last > PLAIN_SECONDS:
             self._last = time.monotonic()
-            output.talk(
-                f"{self._verb}: {self._done:,} of {self._total:,} rows, {bytes_text(self._size)}"
-            )
+            text = f"{self._verb}: {self._done:,} of {self._total:,} {self._noun}"
+            output.talk(f"{text}, {bytes_text(self._size)}" if self._size else text)

@@ -11,6 +11,7 @@ first, so that runs on one store share the work. The clock and randomness are ar
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -27,7 +28,7 @@ from evalstore.execution.others_progress import OthersProgress
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.execution.python_checks import Allows, CodeChecks
 from evalstore.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
-from evalstore.execution.run_share import ENDED, LEADS, ShareWriter, is_halted_by
+from evalstore.execution.run_share import ENDED, LEADS, RECORDS, ShareWriter, is_halted_by
 from evalstore.execution.shared_budget import SharedBudget
 from evalstore.execution.work_sharing import WorkSharing
 
@@ -116,6 +117,8 @@ class Executor:
         share = ShareWriter(self._store, self._shared, runner, self.outcome, self.halt)
         self.sharing.presence.on_beat = self._note_progress
         accounting.writer.describe_counts = share.describe
+        accounting.writer.note_stored = share.note_stored
+        accounting.writer.exclusive = share.writing
         return share
 
     def _make_caller(
@@ -161,7 +164,9 @@ class Executor:
     async def __aexit__(self, *_error: object) -> None:
         """Store finished results, release all leases and close the providers."""
         assert self._background is not None
-        self._background.heartbeat.cancel()
+        heartbeat = self._background.heartbeat
+        heartbeat.cancel()
+        await wait_uninterrupted(asyncio.wait({heartbeat}))
         self._python_checks.close()
         writer = self._resources.accounting.writer
         try:
@@ -201,43 +206,59 @@ class Executor:
     async def finish_shared(self) -> list[RunShare] | None:
         """Wait for the other runners of a shared run; returns their shares if it is complete.
 
-        A runner that has joined does not wait for the one that has begun the run, if that is still
-        alive and will record it: the result is None. Nor does it when it was interrupted and others
-        are at work.
+        A runner that has joined does not wait for the one that has begun the run, if that is alive
+        and will record it: the result is None. Nor does it wait for those at work when it was
+        interrupted, or when the run is recorded meanwhile. It leaves them the run after a sign of
+        life from them: one that was just killed looks alive for a while.
         """
         assert self._share
         assert self._shared
-        leads = self._shared.leads
+        leads, own = self._shared.leads, self.sharing.runner
         await self._resources.accounting.writer.flush()
         await self._share.end()
+        # Others wait for what this runner has taken, and it waits for them.
+        await asyncio.to_thread(self.sharing.release_items)
         was_interrupted, delay = self.outcome.interrupted, _FIRST_LOOK
+        was_open, looked_at = self._share.is_open, math.inf
         while True:
-            shares = await self.find_shares()
-            self._others.show(shares)
-            alive = await asyncio.to_thread(
-                self.sharing.find_alive, [share.runner for share in shares if share.is_registered]
-            )
-            others = [share for share in shares if share.runner in alive]
-            at_work = [share for share in others if not share.counts.get(ENDED)]
+            shares = await self._find_all_shares()
+            shares.pop(own, None)
+            self._others.show(shares.values())
+            registered = [id for id, share in shares.items() if share.is_registered]
+            alive = await asyncio.to_thread(self.sharing.find_alive, registered)
+            counts = {id: shares[id].counts for id in alive}
+            leaders = [id for id in alive if counts[id].get(LEADS)]
+            at_work = [id for id in alive if not counts[id].get(ENDED)]
+            heard = {id for id in alive if alive[id] > looked_at or counts[id].get(RECORDS)}
             if not leads and (
-                any(share.counts.get(LEADS) for share in others)
-                or (self.outcome.interrupted and at_work)
+                heard.intersection(leaders)
+                or (self.outcome.interrupted and heard.intersection(at_work))
             ):
                 return None
-            if not at_work:
-                self._records = leads and self._share.is_open
-                return shares
+            if not at_work and not leaders:
+                if not leads and was_open and own not in await self._find_all_shares():
+                    return None
+                if leads and self._share.is_open:
+                    await self._share.record()
+                    self._records = self._share.is_open
+                return list(shares.values())
             if self.outcome.interrupted and not was_interrupted:
                 was_interrupted = True
                 await self._share.write()  # the others halt
+            looked_at = min(looked_at, self._resources.environment.uptime())
             await asyncio.sleep(delay)
             delay = min(1.5 * delay, _LONGEST_LOOK)
 
     async def find_shares(self) -> list[RunShare]:
         """Return what the other runners of the run have done."""
+        shares = await self._find_all_shares()
+        return [share for id, share in shares.items() if id != self.sharing.runner]
+
+    async def _find_all_shares(self) -> dict[str, RunShare]:
+        """Return what each runner of the run has done, by its id."""
         assert self._shared
         shares = await asyncio.to_thread(self._store.find_shares, self._shared.id)
-        return [share for share in shares if share.runner != self.sharing.runner]
+        return {share.runner: share for share in shares}
 
     async def _note_progress(self) -> None:
         """Note what was done so far; halt when another runner has halted the run."""

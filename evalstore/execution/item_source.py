@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.execution.short_transaction import run_in_thread
 from evalstore.execution.work_sharing import Item, WorkSharing, lease_key_of
 from evalstore.planning.plan import PlannedAsk
 from evalstore.store.work_rows import OfferedItem
@@ -86,17 +88,17 @@ class WorkSource:
         while left and not self._is_halted():
             await self._offer()
             place = self._place_of(account)
-            keys = await asyncio.to_thread(self._rows.take, place, count)
+            keys = await run_in_thread(partial(self._rows.take, place, count))
             taken = [left.pop(key) for key in keys if key in left]
             items = list(self._progress.take_open(taken))
             if unneeded := set(keys).difference(map(lease_key_of, items)):
                 # A runner that planned earlier has offered what was done since; others would wait.
-                await asyncio.to_thread(self._rows.delete, sorted(unneeded))
+                await run_in_thread(partial(self._rows.delete, sorted(unneeded)))
             if items:
                 return items
             if keys:
                 continue
-            if not await asyncio.to_thread(self._rows.is_left, place):
+            if not await run_in_thread(partial(self._rows.is_left, place)):
                 return await self._take_rest(left)
             await asyncio.sleep(delay)
             delay = min(1.5 * delay, _LONGEST_LOOK)
@@ -118,7 +120,7 @@ class WorkSource:
                 for account, items in self._left.items()
                 for key in items
             ]
-            await asyncio.to_thread(self._rows.offer, offered)
+            await run_in_thread(partial(self._rows.offer, offered))
 
     async def _take_rest(self, left: dict[str, Item]) -> list[Item]:
         """Return items that others have done, whose results then count here.

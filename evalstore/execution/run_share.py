@@ -18,13 +18,17 @@ if TYPE_CHECKING:
     from evalstore.store.shared_runs import RunShare
     from evalstore.values import Json
 
-_NUMBERS = ("asked", "recorded", "judged", "judged_by_checks", "failed", "permanent_failures")
+_FACTS = ("asked", "recorded", "judged", "judged_by_checks")
+"""The numbers of what is stored."""
+_NUMBERS = (*_FACTS, "failed", "permanent_failures")
 _COSTS = ("cost", "judge_cost")
 _ENDS = ("interrupted", "over_budget", "time_is_up", "stopped_at_failure")
 LEADS = "leads"
 """The field that is true for the runner that has begun the run."""
 ENDED = "ended"
 """The field that is true when a runner has nothing left to do."""
+RECORDS = "records"
+"""The field that is true when the runner that has begun the run begins to record it."""
 
 
 class ShareWriter:
@@ -44,9 +48,11 @@ class ShareWriter:
         self._run = run
         self._runner = runner
         self._outcome = outcome
-        self._writing = asyncio.Lock()
-        self._has_ended = False
+        self.writing = asyncio.Lock()
+        """Held while the share is written; what is counted must not be stored meanwhile."""
+        self._has_ended = self._records = False
         self._noted = 0
+        self._stored = self._storing = self._count_facts()
         self.is_open = True
         """Whether no other runner has recorded the run, as far as this one knows."""
         self.reserved = 0.0
@@ -57,7 +63,7 @@ class ShareWriter:
 
     async def reserve(self, usd: float) -> bool:
         """Reserve more for calls; returns False, and reserves nothing, if it is above the limit."""
-        async with self._writing:
+        async with self.writing:
             is_within = await self._write(more=usd)
             if is_within:
                 self.reserved += usd
@@ -65,7 +71,7 @@ class ShareWriter:
 
     async def write(self) -> None:
         """Note what was done so far."""
-        async with self._writing:
+        async with self.writing:
             await self._write()
 
     async def end(self) -> None:
@@ -73,12 +79,27 @@ class ShareWriter:
         self._has_ended = True
         await self.write()
 
-    def describe(self) -> str:
-        """Return what this runner has done so far, as JSON."""
-        return json.dumps({**self._describe(), NOTED: self._noted})
+    async def record(self) -> None:
+        """Note that this runner records the run: until it has done so, it shows no sign of life."""
+        self._records = True
+        await self.write()
 
-    def _describe(self) -> Json:
-        return describe_counts(self._outcome, leads=self._run.leads, ended=self._has_ended)
+    def describe(self) -> str:
+        """Return what this runner has done so far, as JSON; what it counts is to be stored now."""
+        self._storing = self._count_facts()
+        return json.dumps({**self._describe(), **self._storing, NOTED: self._noted})
+
+    def note_stored(self) -> None:
+        """Note that what was described last is stored, and so counts from now on."""
+        self._stored = self._storing
+
+    def _count_facts(self) -> dict[str, int]:
+        return {name: getattr(self._outcome, name) for name in _FACTS}
+
+    def _describe(self) -> dict[str, Json]:
+        """Return the counts; of the facts only those that are stored, as this runner may die."""
+        counts = describe_counts(self._outcome, leads=self._run.leads, ended=self._has_ended)
+        return {**counts, **self._stored, RECORDS: self._records}
 
     async def _write(self, more: float = 0.0) -> bool:
         state = await asyncio.to_thread(
@@ -99,7 +120,7 @@ class ShareWriter:
         return state.is_within
 
 
-def describe_counts(outcome: ExecutionCounts, *, leads: bool, ended: bool) -> Json:
+def describe_counts(outcome: ExecutionCounts, *, leads: bool, ended: bool) -> dict[str, Json]:
     """Return the counts of an outcome as JSON."""
     numbers = {name: getattr(outcome, name) for name in (*_NUMBERS, *_COSTS, *_ENDS, "priced")}
     spending = [[*key, asdict(spent)] for key, spent in outcome.spending.items()]

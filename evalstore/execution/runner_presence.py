@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evalstore.errors import StoreLockedError
+from evalstore.execution.short_transaction import run_in_thread
 from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class RunnerPresence:
         self._limiters = limiters
         self._leases.accounts = frozenset(place for place, _ in limiters)
         began = self._environment.uptime()
-        sharers = await asyncio.to_thread(self._leases.count_sharers)
+        sharers = await run_in_thread(self._leases.count_sharers)
         self._divide(sharers, began)
         now = self._environment.monotonic()
         for place, limiter in limiters:
@@ -85,7 +86,7 @@ class RunnerPresence:
 
     async def _beat(self) -> None:
         began = self._environment.uptime()
-        is_known = await asyncio.to_thread(self._leases.beat)
+        is_known = await run_in_thread(self._leases.beat)
         if not is_known:
             self._sleeps += 1  # others considered this run dead
         self._last_beat = began

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import hashing
 from evalstore.deserialize import versions_in
 from evalstore.execution.runner_presence import RunnerPresence
-from evalstore.execution.short_transaction import run_short_transaction
+from evalstore.execution.short_transaction import run_in_thread, run_short_transaction
 from evalstore.planning.cells import limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
-from evalstore.store.leases import Leases
+from evalstore.store.leases import Leases, release_items
 from evalstore.store.work_rows import WorkRows
 from evalstore.workspace.testfiles.judge_prompt import shows_question
 
@@ -149,9 +149,16 @@ class WorkSharing:
         """Let other runners know of this one."""
         self._leases.register()
 
-    def find_alive(self, runners: Sequence[str]) -> set[str]:
-        """Return those of these runners that are alive, without this one."""
+    def find_alive(self, runners: Sequence[str]) -> Mapping[str, float]:
+        """Return those of these runners that are not known to be dead, without this one.
+
+        Each with the time at which it certainly was alive.
+        """
         return self._leases.find_alive(runners)
+
+    def release_items(self) -> None:
+        """Release what this run has taken and not done: others may do it."""
+        self._store.write(lambda connection: release_items(connection, self.runner))
 
     def find_failed(self, questions: Sequence[str]) -> Mapping[str, Failure]:
         """Return the newest failure of each of these questions that has one."""
@@ -344,7 +351,7 @@ class WorkSharing:
 
     async def has_lease(self, key: str) -> bool:
         """Return whether this run holds the lease on a key."""
-        return await asyncio.to_thread(self._leases.has, key)
+        return await run_in_thread(partial(self._leases.has, key))
 
     def release_all(self, *, stays: bool = False) -> None:
         """Release all leases."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore import hashing
 from evalstore.errors import StoreLockedError
@@ -35,6 +36,10 @@ class Writer:
         self._offers = offers
         self.describe_counts: Callable[[], str] | None = None
         """Returns what this runner has done of a shared run, as JSON."""
+        self.note_stored: Callable[[], None] = lambda: None
+        """Called when what was described is stored."""
+        self.exclusive: AbstractAsyncContextManager[Any] = nullcontext()
+        """Held from the description on until then."""
         self._store = store
         self._runner = runner
         self._sessions: dict[str, tuple[Session, str]] = {}
@@ -102,6 +107,10 @@ class Writer:
         await self._commit()
 
     async def _commit(self) -> None:
+        async with self.exclusive:
+            await self._commit_all()
+
+    async def _commit_all(self) -> None:
         batch = (self._sessions, self._evaluations, self._failures)
         taken, released = self._taken_leases, self._released_leases
         waiting, self._waiting = self._waiting, []
@@ -112,6 +121,7 @@ class Writer:
             change = LeaseChange(self._runner, taken, released, counts, self._offers)
             if any(batch) or taken or released:
                 await self._record(*batch, change)
+            self.note_stored()
             for future in waiting:
                 if not future.done():
                     future.set_result(None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.store.path_trees import read_tree
+from evalstore.store.result_finder import ResultFinder
 from evalstore.store.results import iterate_entries
 from evalstore.store.search_texts import KINDS, Kind
 
@@ -59,22 +60,29 @@ def find_places(
 ) -> list[ListedText] | None:
     """Find the places of texts in the newest runs that have them, sorted by place.
 
-    Of a file whose results are those of a newer run, nothing is read again. None once `go_on`
-    returns False.
+    Results that a newer run has, too, are not read again, and of those that have none of the texts
+    hardly anything is. None once `go_on` returns False.
     """
     missing = {place for _, _, place in listed if not place.is_final}
     waiting: dict[str | None, list[TextPlace]] = {}
-    for _, id, place in listed:
+    of_results, of_cases = set[str](), set[str]()
+    for kind, id, place in listed:
         if place in missing:
             for named in {id, *place.sessions}:
                 waiting.setdefault(named, []).append(place)
+            (of_cases if kind in ("tests", "instructions") else of_results).add(id)
+            of_results.update(place.sessions)
+    finder = ResultFinder(store, of_results, of_cases, go_on)
     searched: set[tuple[str, str]] = set()
     unplaced = set(missing)
     for run in runs if unplaced else ():
         entries = dict(read_tree(run.results, store.load_nodes).items() - searched)
         searched |= entries.items()
+        parts = finder.find(entries)
+        if parts is None:
+            return None
         matches: dict[TextPlace, list[tuple[Result, Case]]] = {}
-        for batch in iterate_entries(store, entries):
+        for batch in iterate_entries(store, *parts):
             if not go_on():
                 return None
             for result, case in batch:

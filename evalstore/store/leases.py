@@ -1,15 +1,16 @@
 """Leases, by which runs that share a store divide the work instead of doing it twice.
 
-A runner takes a lease before it starts an item, and releases it in the transaction that stores
-the result. The leases of a dead runner are free. Whether a runner is alive does not depend on
-clocks, which jump and differ: on the same machine its process is checked, on other machines a
-counter that it increments every few seconds. A process that is stopped (by SIGSTOP, or Ctrl-Z)
-keeps its leases: its calls may have been answered, and it reads the answers when it continues.
+A runner takes a lease before it starts an item, and releases it in the transaction that stores the
+result. The leases of a dead runner are free. Whether one is alive does not depend on clocks, which
+jump and differ: on the same machine its process is checked, on others a counter that it increments
+every few seconds. A process that is stopped (by SIGSTOP, or Ctrl-Z) keeps its leases: its calls may
+have been answered, and it reads the answers when it continues.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import secrets
@@ -37,7 +38,6 @@ HUNG_SECONDS = 120.0
 
 A stopped process does not: it may continue."""
 
-
 _COLUMNS = "runners.id, place, pid, born, beat"
 
 
@@ -55,6 +55,14 @@ def this_program() -> LeaseHolder:
     """Return this process as a new runner."""
     pid = os.getpid()
     return LeaseHolder(secrets.token_hex(16), _machine_id(), pid, _start_time(pid), 0)
+
+
+class _SeenBeat(NamedTuple):
+    """The beat of another runner, when it was first seen, and whether one before it was seen."""
+
+    beat: int
+    since: float
+    has_changed: bool
 
 
 class Leases:
@@ -77,8 +85,7 @@ class Leases:
         """How many live runners used each of these accounts at the last beat."""
         self._joined = False
         self._last_contact = monotonic()
-        self._seen: dict[str, tuple[int, float]] = {}
-        """The id of another runner -> its beat, and when this beat was first seen."""
+        self._seen: dict[str, _SeenBeat] = {}
         self.others: dict[str, LeaseHolder] = {}
         """The live runners that held keys of the last `claim`, by id."""
         self.stopped: dict[str, LeaseHolder] = {}
@@ -151,14 +158,23 @@ class Leases:
         stopped = [holder for holder in alive.values() if self._silence(holder) >= HUNG_SECONDS]
         return len(stopped) < len(runners)
 
-    def find_alive(self, runners: Collection[str]) -> set[str]:
-        """Return those of these runners that are alive, without this one."""
+    def find_alive(self, runners: Collection[str]) -> dict[str, float]:
+        """Return those of these runners that are not known to be dead, without this one.
 
-        def write(connection: Connection) -> set[str]:
+        Each with the time at which it certainly was alive: now on this machine, else when its beat
+        was seen to change; minus infinity until then.
+        """
+
+        def write(connection: Connection) -> dict[str, float]:
             self._note_contact()
-            return set(self.remove_dead(connection, set(runners)))
+            return dict(map(self._last_sign, self.remove_dead(connection, set(runners)).values()))
 
         return self._store.write(write)
+
+    def _last_sign(self, runner: LeaseHolder) -> tuple[str, float]:
+        seen = self._seen[runner.id]
+        changed = seen.since if seen.has_changed else -math.inf
+        return runner.id, self._monotonic() if runner.place == self.runner.place else changed
 
     def remove_dead(self, connection: Connection, runners: set[str]) -> dict[str, LeaseHolder]:
         """Remove the dead of these runners with their leases; returns the live ones by id."""
@@ -193,11 +209,10 @@ class Leases:
     def _silence(self, runner: LeaseHolder) -> float:
         """Return for how many seconds the beat of a runner has not changed."""
         now = self._monotonic()
-        beat, since = self._seen.get(runner.id, (-1, now))
-        if beat != runner.beat:
-            self._seen[runner.id] = (runner.beat, now)
-            since = now
-        return now - since
+        seen = self._seen.get(runner.id)
+        if seen is None or seen.beat != runner.beat:
+            seen = self._seen[runner.id] = _SeenBeat(runner.beat, now, seen is not None)
+        return now - seen.since
 
     def has(self, key: str) -> bool:
         """Return whether this run holds the lease on a key; others see that it is alive."""
@@ -210,12 +225,7 @@ class Leases:
         return self._store.write(write)
 
     def beat(self) -> bool:
-        """Increment the beat, which shows that this runner is alive, and remove dead runners.
-
-        Returns False if others have considered it dead in the meantime.
-        """
-        if not self._joined:
-            return True
+        """Show that this runner is alive, and remove dead ones; returns False if it was removed."""
 
         def write(connection: Connection) -> bool:
             self._note_contact()
@@ -223,7 +233,7 @@ class Leases:
             self.sharers = self._count_sharers(connection)
             return is_known
 
-        return self._store.write(write)
+        return self._store.write(write) if self._joined else True
 
     def _beat(self, connection: Connection) -> bool:
         self.runner = self.runner._replace(beat=self.runner.beat + 1)
@@ -272,9 +282,13 @@ class Leases:
 
     def leave(self, *, stays: bool = False) -> None:
         """Release all leases; with `stays`, others see this runner until its run is recorded."""
+
+        def write(connection: Connection) -> None:
+            self._remove_all_dead(connection)  # one may have died before it took anything
+            (release_items if stays else remove_runner)(connection, self.runner.id)
+
         if self._joined:
-            release = _release if stays else remove_runner
-            self._store.write(lambda connection: release(connection, self.runner.id))
+            self._store.write(write)
             self._joined = False
 
 
@@ -327,15 +341,16 @@ def _delete_silent(connection: Connection, runner: LeaseHolder) -> bool:
     return connection.execute(statement, (as_bytes(runner.id), runner.beat)).rowcount > 0
 
 
-def _release(connection: Connection, runner: str) -> None:
+def release_items(connection: Connection, runner: str) -> None:
+    """Release all that a runner has taken; what its calls in flight may cost counts as spent."""
     connection.execute("DELETE FROM leases WHERE runner = ?", (as_bytes(runner),))
     free_work(connection, runner)
     settle_dead_share(connection, runner)
 
 
 def remove_runner(connection: Connection, runner: str) -> None:
-    """Remove a runner with its leases; what its calls in flight may cost counts as spent."""
-    _release(connection, runner)
+    """Remove a runner, and release all that it has taken."""
+    release_items(connection, runner)
     for table in (RUNNER_ACCOUNTS, RUNNERS):
         connection.execute(f"DELETE FROM {table.name} WHERE id = ?", (as_bytes(runner),))
 

@@ -16,31 +16,38 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from evalstore.errors import StoreError
+from evalstore.store.contents import decode_content
 from evalstore.store.database import select_each
-from evalstore.store.ids import as_bytes, as_digits, as_id
-from evalstore.store.search_index import Report, add_batches
+from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.search_index import Report
 from evalstore.store.search_texts import (
     KINDS,
     TABLES,
     Kind,
+    StoredText,
     iterate_links,
     list_named,
-    load_searched,
     searchable_text,
+    stored_texts,
 )
 from evalstore.store.search_words import fold_words, make_phrases
 from evalstore.store.sqlite.connection import SQLiteConnection, harden
 from evalstore.store.store import Store
-from evalstore.values import Json
 
-_FORMAT = 1
+_FORMAT = 2
 """Increase this number when the format of the index changes."""
 _BUSY_SECONDS = 10.0
-_BATCH = 1_000
-"""Texts in one transaction, for which other writers, and an interruption, wait."""
+_BATCH = 20_000
+"""Texts in one transaction, for which other writers, and an interruption, wait.
+
+Their ids are in no order: with fewer texts, the same pages are written more often."""
+_LARGEST_BATCH = 16_000_000
+"""Characters in one transaction, where texts are long."""
+_CACHE = 64 * 1024
+"""KiB of the index in memory, for the same reason."""
 _SCHEMA = """
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, kind INTEGER
@@ -48,13 +55,19 @@ CREATE TABLE documents (
 CREATE TABLE shown (
     document INTEGER NOT NULL, session INTEGER NOT NULL, PRIMARY KEY (document, session)
 ) WITHOUT ROWID;
+CREATE TABLE reached (
+    store TEXT NOT NULL, kind INTEGER NOT NULL, number INTEGER NOT NULL, id BLOB NOT NULL,
+    PRIMARY KEY (store, kind)
+) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5 (
     text, content = '',
     tokenize = "unicode61 remove_diacritics 2 categories 'L* M* N* Co So'"
 );
 """
-# A document is anything with an id; its kind is set when its words are added. `shown` links a
-# document to the sessions that it belongs to; an answer is linked to itself.
+# A document is anything with an id; its kind is set when its words are added. One without words is
+# left out unless it is a session. `shown` links a document to the sessions that it belongs to; an
+# answer is linked to itself. `reached` has the last row of each table of a store that was read:
+# SQLite numbers rows in the order in which they are committed, and none is changed or deleted.
 
 _FOREIGN = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
 _LINKS = (
@@ -118,7 +131,8 @@ class SearchFile:
             if path:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("PRAGMA wal_autocheckpoint = 8000")
+                connection.execute("PRAGMA wal_autocheckpoint = 32000")
+                connection.execute(f"PRAGMA cache_size = -{_CACHE}")
             connection.execute("BEGIN IMMEDIATE")
             with connection:
                 _make(connection)
@@ -144,59 +158,98 @@ class SearchFile:
         Other programs may do so at the same time: each batch is checked again when it is written.
         """
         with self._sound():
-            missing = {kind: self._missing(store, kind) for kind in KINDS}
+            ends = _last_rows(store)
+            reached = {kind: self._reached(store, kind) for kind in KINDS}
+            total = sum(max(ends[kind] - reached[kind], 0) for kind in KINDS)
+            done = 0
+            for kind in KINDS:
+                while reached[kind] < ends[kind]:
+                    if not report(done, total):
+                        return False
+                    rows = _read(store, kind, reached[kind])
+                    if not rows:
+                        break
+                    self._take(store, kind, rows)
+                    last, _ = rows[-1]
+                    done += min(last, ends[kind]) - reached[kind]
+                    reached[kind] = last
+            return report(done, total) if total else True
 
-            def add(kind: Kind, ids: list[str]) -> None:
-                self._take(kind, load_searched(store, kind, ids))
+    def _reached(self, store: Store, kind: Kind) -> int:
+        """Return the number of the last row of a table that was read; 0 if it is another one."""
+        query = "SELECT number, id FROM reached WHERE store = ? AND kind = ?"
+        for number, id in self._connection.execute(query, (store.path, KINDS.index(kind))):
+            with store._reading() as connection:
+                query = f"SELECT id FROM {TABLES[kind]} WHERE rowid = ?"
+                if connection.execute(query, (number,)).fetchall() == [(id,)]:
+                    return int(number)
+        return 0
 
-            return add_batches(missing, _BATCH, report, add)
-
-    def _missing(self, store: Store, kind: Kind) -> bytes:
-        """Return the sorted ids of this kind that are not in the index, concatenated."""
-        query = "SELECT id FROM documents WHERE kind = ? ORDER BY id"
-        known = self._connection.execute(query, (KINDS.index(kind),))
-        with store.snapshot() as connection:
-            ids = connection.stream(f"SELECT id FROM {TABLES[kind]} ORDER BY id")
-            missing = bytearray()  # as a list of ids it would need far more memory
-            for id in _without(map(_id_of, ids), map(_id_of, known)):
-                missing += id
-            return bytes(missing)
-
-    def _take(self, kind: Kind, contents: dict[str, Json]) -> None:
-        about = {id: list_named(kind, content) for id, content in contents.items()}
-        texts = {id: fold_words(searchable_text(kind, content)) for id, content in contents.items()}
+    def _take(self, store: Store, kind: Kind, rows: Sequence[tuple[int, StoredText]]) -> None:
+        """Add the texts of rows, and note the last one as reached."""
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection as connection:
-            documents = self._number(
-                [*contents, *(named for ids in about.values() for named in ids)]
-            )
-            numbers = {id: number for id, (number, _) in documents.items()}
-            fresh = [id for id in contents if documents[id][1] is None]
-            connection.executemany(
-                "UPDATE documents SET kind = ? WHERE number = ?",
-                [(KINDS.index(kind), numbers[id]) for id in fresh],
-            )
-            connection.executemany(
-                "INSERT INTO words (rowid, text) VALUES (?, ?)",
-                [(numbers[id], texts[id]) for id in fresh if texts[id]],
-            )
-            connection.executemany(
-                "INSERT OR IGNORE INTO shown VALUES (?, ?)",
-                [
-                    (numbers[document], numbers[session])
-                    for id in fresh
-                    for document, session in iterate_links(kind, id, about[id])
-                ],
+            self._add(kind, {as_digits(row.id): row for _, row in rows if row.is_of_use(kind)})
+            number, last = rows[-1]
+            connection.execute(
+                "INSERT INTO reached VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                "SET number = excluded.number, id = excluded.id",
+                (store.path, KINDS.index(kind), number, last.id),
             )
 
-    def _number(self, ids: Iterable[str]) -> dict[str, tuple[int, int | None]]:
-        """Return the numbers of documents, which are added if they are missing, and their kinds."""
-        unique_ids = list(dict.fromkeys(ids))
-        insert = "INSERT OR IGNORE INTO documents (id) VALUES (?)"
-        self._connection.executemany(insert, [(as_bytes(id),) for id in unique_ids])
+    def _add(self, kind: Kind, rows: Mapping[str, StoredText]) -> None:
+        ids = sorted(rows)  # in this order pages are read and written once
+        numbers, known = self._insert(ids, kind)
+        contents = {
+            id: decode_content(TABLES[kind], id, rows[id].content) for id in ids if id not in known
+        }
+        about = {id: list_named(kind, content) for id, content in contents.items()}
+        named = {other for others in about.values() for other in others}
+        found = {
+            id: number for id, (number, _) in self._find(sorted(named - numbers.keys())).items()
+        }
+        numbers |= found | self._insert(sorted(named - numbers.keys() - found.keys()))[0]
+        texts = {id: fold_words(searchable_text(kind, content)) for id, content in contents.items()}
+        self._connection.executemany(
+            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            [(numbers[id], text) for id, text in texts.items() if text],
+        )
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO shown VALUES (?, ?)",
+            sorted(
+                (numbers[document], numbers[session])
+                for id in contents
+                for document, session in iterate_links(kind, id, about[id])
+            ),
+        )
+
+    def _find(self, ids: Iterable[str]) -> dict[str, tuple[int, int | None]]:
+        """Return the numbers of those of these documents that are there, and their kinds."""
         query = "SELECT id, number, kind FROM documents WHERE id IN"
-        rows = select_each(self._connection, query, unique_ids)
-        return {as_digits(id): (number, kind) for id, number, kind in rows}
+        found = select_each(self._connection, query, ids)
+        return {as_digits(id): (number, kind) for id, number, kind in found}
+
+    def _insert(
+        self, ids: Sequence[str], kind: Kind | None = None
+    ) -> tuple[dict[str, int], set[str]]:
+        """Add documents, and set their kind; returns their numbers, and those that had a kind."""
+        if not ids:
+            return {}, set()
+        number = None if kind is None else KINDS.index(kind)
+        (last,) = self._connection.execute("SELECT max(number) FROM documents").fetchone()
+        numbers = {id: at for at, id in enumerate(ids, (last or 0) + 1)}
+        statement = "INSERT OR IGNORE INTO documents VALUES (?, ?, ?)"
+        rows = [(at, as_bytes(id), number) for id, at in numbers.items()]
+        if self._connection.executemany(statement, rows).rowcount == len(rows):
+            return numbers, set()
+        found = self._find(ids)
+        old = {id for id, (at, _) in found.items() if at != numbers[id]}
+        known = {id for id in old if found[id][1] is not None}
+        self._connection.executemany(
+            "UPDATE documents SET kind = ? WHERE number = ?",
+            [(number, found[id][0]) for id in old - known],
+        )
+        return {id: at for id, (at, _) in found.items()}, known
 
     # --- searching
 
@@ -261,7 +314,7 @@ def _make(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError("there are triggers or views in the search index")
     if format_number == _FORMAT:
         return
-    tables = ("words", "shown", "documents")
+    tables = ("words", "shown", "reached", "documents")
     for table in tables:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     for statement in _SCHEMA.split(";\n"):
@@ -274,15 +327,24 @@ def _remove(path: Path) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-def _id_of(row: tuple[Any, ...]) -> bytes:
-    return as_id(row[0])
+def _last_rows(store: Store) -> dict[Kind, int]:
+    """Return the numbers of the last rows; what a row refers to is in the store before it."""
+    with store.snapshot() as connection:
+        queries = {kind: f"SELECT max(rowid) FROM {table}" for kind, table in TABLES.items()}
+        return {
+            kind: connection.execute(query).fetchall()[0][0] or 0 for kind, query in queries.items()
+        }
 
 
-def _without(ids: Iterator[bytes], known: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the ids that are not known; both iterators are sorted and are read in step."""
-    last = next(known, None)
-    for id in ids:
-        while last is not None and last < id:
-            last = next(known, None)
-        if id != last:
-            yield id
+def _read(store: Store, kind: Kind, after: int) -> list[tuple[int, StoredText]]:
+    """Return the next rows of a table with their numbers."""
+    query = f"SELECT stored.rowid, {stored_texts(kind, 'instr')} WHERE stored.rowid > ?"
+    rows: list[tuple[int, StoredText]] = []
+    size = 0
+    with store._reading() as connection:
+        for number, *row in connection.stream(f"{query} ORDER BY 1 LIMIT ?", (after, _BATCH)):
+            rows.append((number, StoredText(*row)))
+            size += len(rows[-1][1].content)
+            if size > _LARGEST_BATCH:
+                break
+    return rows

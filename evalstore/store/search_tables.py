@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from evalstore.errors import EvalstoreError, StoreError
+from evalstore.store.contents import decode_row
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits, as_id
@@ -32,10 +33,11 @@ from evalstore.store.search_texts import (
     KINDS,
     TABLES,
     Kind,
+    StoredText,
     iterate_links,
     list_named,
-    read_searched,
     searchable_text,
+    stored_texts,
 )
 from evalstore.store.search_words import Phrase, list_phrases, list_words
 from evalstore.store.store import Store
@@ -254,8 +256,15 @@ def _add(connection: Connection, kind: Kind, ids: Sequence[str]) -> None:
     connection.execute(_LOCK)
     query = f"SELECT id FROM {SEARCH_TEXTS} WHERE part = 0 AND id IN"
     known = {as_digits(id) for (id,) in select_each(connection, query, ids)}
-    contents = read_searched(connection, kind, [id for id in ids if id not in known])
-    connection.insert(_TEXTS, list(_text_rows(kind, contents)))
+    new = [id for id in ids if id not in known]
+    query = f"SELECT {stored_texts(kind, 'strpos')} WHERE stored.id IN"
+    stored = [StoredText(*row) for row in select_each(connection, query, new)]
+    contents = dict(
+        decode_row(TABLES[kind], row.id, row.content) for row in stored if row.is_of_use(kind)
+    )
+    # That it has been looked at is noted of a text without words, too.
+    empty = [(row.id, 0, KINDS.index(kind), "") for row in stored if not row.is_of_use(kind)]
+    connection.insert(_TEXTS, [*_text_rows(kind, contents), *empty])
     connection.insert(_LINKS, list(_link_rows(kind, contents)))
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from evalstore.store.contents import decode_row
 from evalstore.store.database import select_each
-from evalstore.store.driver import Connection
 from evalstore.store.store import Store
 from evalstore.values import Json
 
@@ -19,16 +18,48 @@ TABLES = dict(zip(KINDS, ("tests", "evaluation_versions", "sessions", "evaluatio
 """The table of the store with the texts of each kind."""
 
 
+_FIELDS = {"feedback": "feedback", "instructions": "instructions"}
+"""The fields with the texts of kinds that are often without one."""
+
+
+class StoredText(NamedTuple):
+    """A row with a text, as it is stored."""
+
+    id: bytes
+    content: str
+    place: int | None
+    """Of a judgement: where its instructions are in their content; 0 if they have no text."""
+
+    def is_of_use(self, kind: Kind) -> bool:
+        """Return whether it may have a text, or link one to a session; it is not decoded for it.
+
+        Instructions that are missing may be stored later.
+        """
+        field = _FIELDS.get(kind)
+        # Inside of a string, quotes are escaped.
+        return field is None or self.place != 0 or f'"{field}":' in self.content
+
+
+def stored_texts(kind: Kind, position: str) -> str:
+    """Return the columns of `StoredText` and the table, for a query that calls the rows `stored`.
+
+    `position` is the function of the database that finds a text in another one.
+    """
+    columns, source = "stored.id, stored.content", f"{TABLES[kind]} AS stored"
+    if kind != "feedback":
+        return f"{columns}, 0 FROM {source}"
+    found = f"""{position}(version.content, '"{_FIELDS["instructions"]}":')"""
+    return (
+        f"{columns}, {found} FROM {source} "
+        f"LEFT JOIN {TABLES['instructions']} AS version ON version.id = stored.evaluation"
+    )
+
+
 def load_searched(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
     """Return the contents of those of these documents that the store has."""
-    with store._reading() as connection:
-        return read_searched(connection, kind, ids)
-
-
-def read_searched(connection: Connection, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
-    """Return the same from a connection."""
     query = f"SELECT id, content FROM {TABLES[kind]} WHERE id IN"
-    return dict(decode_row(TABLES[kind], *row) for row in select_each(connection, query, ids))
+    with store._reading() as connection:
+        return dict(decode_row(TABLES[kind], *row) for row in select_each(connection, query, ids))
 
 
 def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from evalstore.errors import StoreLockedError
 from evalstore.store import Store
 from evalstore.store import leases as module
 from evalstore.store.leases import BEAT_SECONDS, HUNG_SECONDS, SILENT_SECONDS, Leases
+from tests.stored_rows import count_rows
 
 A, B, C = ("a" * 32, "b" * 32, "c" * 32)
 
@@ -77,6 +78,23 @@ def test_the_leases_of_a_process_that_was_killed_are_free_at_once(
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
     assert Leases(store).claim([A]) == {A}
+
+
+def test_who_leaves_removes_a_program_that_was_killed_before_it_took_anything(store: Store) -> None:
+    ours = Leases(store)
+    ours.claim([A])
+    program = (
+        "import os, signal\n"
+        "from evalstore.store import Store\n"
+        "from evalstore.store.leases import Leases\n"
+        "from evalstore.store.location import read_location\n"
+        f"Leases(Store.open(read_location({store.path!r}))).register()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+    assert count_rows(store, "runners") == 2
+    ours.leave()
+    assert count_rows(store, "runners") == 0
 
 
 def test_a_process_id_that_was_reused_is_not_the_process(store: Store) -> None:
@@ -464,6 +482,6 @@ def test_the_runner_that_has_begun_a_run_is_seen_until_it_is_recorded(store: Sto
     store.write_share("a" * 32, first.runner.id, 0.0, 0.0, {"leads": True, "ended": True})
     first.leave(stays=True)
     assert second.claim(["b" * 32]) == {"b" * 32}
-    assert second.find_alive([first.runner.id]) == {first.runner.id}
+    assert set(second.find_alive([first.runner.id])) == {first.runner.id}
     store.remove_shared_runs(["a" * 32])
-    assert second.find_alive([first.runner.id]) == set()
+    assert second.find_alive([first.runner.id]) == {}

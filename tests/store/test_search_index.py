@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore import hashing
 from evalstore.results import Session
 from evalstore.store import Store, search_file, search_tables
 from evalstore.store.location import read_location
@@ -19,10 +20,11 @@ from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_tables import SearchTables
 from evalstore.store.search_texts import KINDS
 from evalstore.store.search_words import find_word_places, split_words
-from evalstore.values import Question, Reply, ToolCall
-from tests.store.sessions import a_test, an_evaluation, session_row
+from evalstore.values import EvaluationVersion, Question, Reply, Text, ToolCall
+from tests.store.sessions import a_test, an_evaluation, session_row, versions
 
 MODEL = "f" * 32
+CHECKS = ({"type": "json", "revision": 1},)
 
 
 def add(store: Store, *texts: str, started: int = 1) -> list[str]:
@@ -105,6 +107,75 @@ def test_what_was_stopped_goes_on_where_it_was(
     assert not index.update(store, lambda _done, total: total != 3)
     assert index.update(store)
     assert [find(index, f"number{n}") for n in range(7)] == [{id} for id in ids]
+
+
+def test_judgements_without_words_cost_nothing_but_link_their_instructions(
+    file_store: Store, tmp_path: Path
+) -> None:
+    store = file_store
+    [(by, content)] = versions(
+        ("evaluation", hashing.describe_evaluation(EvaluationVersion((Text("Is it warm?"),))))
+    ).items()
+    [(mute, silent)] = versions(
+        ("evaluation", hashing.describe_evaluation(EvaluationVersion((), CHECKS)))
+    ).items()
+    store.ensure_versions({by: content, mute: silent})
+    first, second = add(store, "yes", "no")
+    judged = [an_evaluation(first, evaluation=by), an_evaluation(second, evaluation=mute)]
+    store.record({}, {id: (evaluation, text) for id, evaluation, text in judged})
+    with closing(SearchFile.open(tmp_path / "search.db")) as index:
+        index.update(store)
+        assert find(index, "is it warm") == {first}
+        known = {row[0].hex() for row in index._connection.execute("SELECT id FROM documents")}
+        assert known >= {by, first, second, judged[0][0]}
+        assert known.isdisjoint({mute, judged[1][0]})
+
+
+def test_instructions_that_are_stored_after_their_judgement_are_found_with_its_answer(
+    store: Store, index: SearchIndex
+) -> None:
+    [(by, content)] = versions(
+        ("evaluation", hashing.describe_evaluation(EvaluationVersion((Text("Is it warm?"),))))
+    ).items()
+    (session,) = add(store, "yes")
+    id, evaluation, text = an_evaluation(session, evaluation=by)
+    store.record({}, {id: (evaluation, text)})
+    index.update(store)
+    store.ensure_versions({by: content})
+    index.update(store)
+    assert find(index, "is it warm") == {session}
+
+
+def test_one_index_has_the_texts_of_several_stores_and_each_once(
+    file_store: Store, tmp_path: Path
+) -> None:
+    both = add(file_store, "one", "two")
+    with (
+        closing(Store.open(tmp_path / "other.db", create=True)) as other,
+        closing(SearchFile.open(tmp_path / "search.db")) as index,
+    ):
+        (third,) = add(other, "one")
+        (fourth,) = add(other, "four")
+        assert third == both[0]
+        for store in (file_store, other, file_store, other):
+            index.update(store)
+        assert find(index, "one") == {third}
+        assert find(index, "four") == {fourth}
+        assert len(index.find_documents(("t",), KINDS)) == 1
+        (row,) = index._connection.execute("SELECT count(*) FROM words_docsize").fetchall()
+        assert row == (3,)
+
+
+def test_long_texts_are_added_few_at_a_time(
+    file_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_file, "_LARGEST_BATCH", 5_000)
+    ids = add(file_store, *(f"number{number} {'word ' * 1_000}" for number in range(5)))
+    seen: list[int] = []
+    with closing(SearchFile.open(tmp_path / "search.db")) as index:
+        assert index.update(file_store, lambda done, _total: not seen.append(done))  # type: ignore[func-returns-value]
+        assert seen == [0, 1, 2, 3, 4, 5]
+        assert [find(index, f"number{number}") for number in range(5)] == [{id} for id in ids]
 
 
 def _update(folder: str, location: str) -> None:

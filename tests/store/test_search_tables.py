@@ -65,13 +65,13 @@ def reader(shared: Store, address: DatabaseAddress) -> Iterator[DatabaseAddress]
     change(address, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
-def test_the_tables_find_what_the_file_finds(shared: Store) -> None:
+def test_the_tables_find_what_the_file_finds(shared: Store, file_store: Store) -> None:
     generator = random.Random(7)
     texts = ["".join(_some(generator, 1, 12)) for _ in range(150)]
-    add(shared, *texts)
+    assert add(shared, *texts) == add(file_store, *texts)
     tables, file = SearchTables(shared), SearchFile.open(None)
     assert tables.update(shared)
-    assert file.update(shared)
+    assert file.update(file_store)
     found = 0
     for _ in range(1_500):
         number = generator.randint(1, 2)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from evalstore.cli import options, output
-from evalstore.cli.app import app, here
+from evalstore.cli.app import Globals, app, here
 from evalstore.cli.data_output import print_data
 from evalstore.errors import NO
 
@@ -44,18 +44,24 @@ def grep(
     A text matches if it contains all words; the last one may be the beginning of a word. Case
     and accents do not matter. PATTERN is not a regular expression. Exit code 1: nothing was found.
     """
+    from evalstore.cli.copy_progress import CopyProgress
     from evalstore.operations.grep import grep as operation
 
-    is_announced = False
+    with CopyProgress("indexing", Globals.progress, "texts") as progress:
+        shown: int | None = None
 
-    def report(done: int, total: int) -> bool:
-        nonlocal is_announced
-        if total - done >= _MANY and not is_announced:
-            is_announced = True
-            output.talk(f"note: adding {output.plural(total, 'text')} to the search index")
-        return True
+        def report(done: int, total: int) -> bool:
+            nonlocal shown
+            if shown is None and total - done >= _MANY:
+                shown = done
+                output.talk(f"note: adding {output.plural(total, 'text')} to the search index")
+                progress.start(total)
+            if shown is not None:
+                progress.advance(done - shown, 0)
+                shown = done
+            return True
 
-    hits = operation(here(), pattern, (within,) if within else (), report, name=name)
+        hits = operation(here(), pattern, (within,) if within else (), report, name=name)
     if print_data({"hits": hits}, ["hits"], output_format, json=json):
         return
     if name_only:

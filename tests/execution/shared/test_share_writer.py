@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 
+from evalstore.execution import executor as executor_module
+from evalstore.execution import runner_presence
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Limits
-from evalstore.execution.run_share import ENDED, ShareWriter
+from evalstore.execution.run_share import ENDED, LEADS, RECORDS, ShareWriter
 from evalstore.execution.shared_work import SharedWork
 from evalstore.execution.work_sharing import Claim, Item, WorkSharing
 from evalstore.store import Store
-from evalstore.store.leases import remove_runner
-from evalstore.store.shared_runs import ABANDONED_SECONDS
+from evalstore.store.driver import Connection
+from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases, remove_runner
+from evalstore.store.shared_runs import ABANDONED_SECONDS, RunShare
 from evalstore.values import Reply, Request
 from tests.execution.test_executor import Lab
+from tests.stored_rows import count_rows
 
 RUN, RUNNER = "1" * 32, "a" * 32
 
@@ -36,6 +41,26 @@ def test_a_runner_that_has_ended_stays_so_with_each_beat(store: Store) -> None:
     (share,) = store.find_shares(RUN)
     assert share.counts[ENDED]
     assert json.loads(writer.describe())[ENDED]
+
+
+def test_an_answer_counts_when_it_is_stored_as_its_runner_may_die_before(store: Store) -> None:
+    store.add_shared_run(RUN, {}, None)
+    outcome = ExecutionCounts()
+    work = SharedWork(RUN, leads=True)
+    writer = ShareWriter(store, work, RUNNER, outcome, lambda: None)
+
+    def asked() -> int:
+        asyncio.run(writer.write())
+        (share,) = store.find_shares(RUN)
+        return int(share.counts["asked"])
+
+    outcome.asked = 1
+    assert asked() == 0
+    assert json.loads(writer.describe())["asked"] == 1
+    outcome.asked = 2
+    assert asked() == 0, "the transaction has not ended"
+    writer.note_stored()
+    assert asked() == 1
 
 
 def test_what_is_refused_is_not_reserved(store: Store) -> None:
@@ -122,3 +147,126 @@ def test_what_was_lost_while_the_answer_of_the_store_was_on_its_way_is_not_asked
     assert (len(others.asked), len(others.judged)) == (1, 1)
     assert (lab.asked, lab.judged) == ([], [])
     assert lab.is_done()
+
+
+class Ending:
+    """A runner that has joined a run and has nothing left to do; that which leads is elsewhere."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.store = store
+        store.add_shared_run(RUN, {}, None)
+        self.leader = Leases(store)
+        self.leader.runner = self.leader.runner._replace(place="another machine")
+        self.leader.register()
+        self.note({})
+        self.looks = 0
+        self.takes: Sequence[str] = ()
+        """What the runner has taken and does not do, as the limit of cost is reached."""
+        self._lab = Lab(store, shared=SharedWork(RUN, leads=False))
+        self._monkeypatch = monkeypatch
+
+    def note(self, counts: dict[str, bool]) -> None:
+        """Note something about the runner that leads."""
+        leader = self.leader.runner.id
+        self.store.write_share(RUN, leader, 0.0, 0.0, {LEADS: True, ENDED: True, **counts})
+
+    def finish(self, happens: Callable[[int], object]) -> list[RunShare] | None:
+        """End; before each look at the others a beat's time passes, and something happens."""
+        find_alive = Leases.find_alive
+
+        def look(leases: Leases, runners: Sequence[str]) -> dict[str, float]:
+            self.looks += 1
+            self._lab.suspended += BEAT_SECONDS
+            happens(self.looks)
+            return find_alive(leases, runners)
+
+        async def end() -> list[RunShare] | None:
+            executor = self._lab.executor()
+            async with executor:
+                await executor.carry_out(self._lab.plans[executor])
+                await executor.sharing.claim_subjects(self.takes)
+                return await executor.finish_shared()
+
+        self._monkeypatch.setattr(Leases, "find_alive", look)
+        for name in ("_FIRST_LOOK", "_LONGEST_LOOK"):
+            self._monkeypatch.setattr(executor_module, name, 0.0)
+        return asyncio.run(end())
+
+
+def test_one_that_was_killed_just_now_does_not_record_the_run_so_another_does(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = Ending(store, monkeypatch)
+    shares = ending.finish(lambda _look: None)
+    assert shares is not None
+    assert [share.runner for share in shares] == [ending.leader.runner.id]
+    assert ending.looks >= SILENT_SECONDS / BEAT_SECONDS
+
+
+def test_one_that_shows_that_it_is_alive_records_the_run(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = Ending(store, monkeypatch)
+    assert ending.finish(lambda look: ending.leader.beat() if look in (1, 3) else None) is None
+    assert ending.looks == 3, "what it did before the first look does not count"
+
+
+def test_one_that_has_begun_to_record_the_run_is_left_to_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = Ending(store, monkeypatch)
+    ending.note({RECORDS: True})
+    assert ending.finish(lambda _look: None) is None
+    assert ending.looks == 1
+
+
+def test_nobody_waits_for_a_run_that_is_recorded_meanwhile(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = Ending(store, monkeypatch)
+    remove = partial(store.remove_shared_runs, [RUN])
+    assert ending.finish(lambda look: remove() if look == 2 else None) is None
+    assert ending.looks == 2
+
+
+def test_what_a_runner_does_not_do_any_more_is_free_while_it_waits_for_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else they would wait for it, too, and for ever."""
+    ending = Ending(store, monkeypatch)
+    ending.takes = ["c" * 32]
+    granted: set[str] = set()
+    other = Leases(store)
+    ending.finish(lambda _look: granted.update(other.claim(ending.takes)))
+    assert granted == {*ending.takes}
+    other.leave()
+
+
+def test_a_beat_that_is_on_its_way_when_a_run_ends_does_not_register_its_runner_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Lab(store)
+    lab.add(instructions=None)
+    began, released = threading.Event(), threading.Event()
+    beat, release_all = Leases._beat, WorkSharing.release_all
+
+    def beat_late(leases: Leases, connection: Connection) -> bool:
+        began.set()
+        released.wait(0.3)
+        return beat(leases, connection)
+
+    def release(sharing: WorkSharing, *, stays: bool = False) -> None:
+        release_all(sharing, stays=stays)
+        released.set()
+
+    async def answer() -> Reply:
+        while not began.is_set():
+            await asyncio.sleep(0)
+        return Reply("answer")
+
+    monkeypatch.setattr(Leases, "_beat", beat_late)
+    monkeypatch.setattr(WorkSharing, "release_all", release)
+    monkeypatch.setattr(runner_presence, "BEAT_SECONDS", 0.0)
+    lab.act = lambda _request, _count: answer()
+    assert lab.run().asked == 1
+    assert count_rows(store, "runners") == 0

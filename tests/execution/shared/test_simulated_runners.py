@@ -136,3 +136,22 @@ def test_runners_that_are_lost_spend_no_more_than_all_may(
     )
     assert LIMIT * 0.9 < came["spent"] <= came["known"] + 1e-9 <= LIMIT + 1e-9
     assert (came["paid_again"], came["uncounted"], came["is_recorded"]) == (0, 0, True)
+
+
+@pytest.mark.parametrize("limit", [{"limit": 0.1}, {"max_time": 30}, {}])
+def test_a_run_is_recorded_though_the_one_that_has_begun_it_is_killed_when_it_ends(
+    postgresql_server: PostgreSQLServer, limit: dict[str, float]
+) -> None:
+    came = simulate(
+        postgresql_server.url(),
+        seed=1,
+        runners=6,
+        cases=80,
+        per_minute=120,
+        **limit,
+        killed=5,
+        stopped=1,
+        asleep=2,
+        offline=1,
+    )
+    assert (came["is_recorded"], came["paid_again"], came["uncounted"]) == (True, 0, 0)
