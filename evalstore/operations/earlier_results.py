@@ -35,18 +35,49 @@ class EarlierEntries(NamedTuple):
     """The current path of a file -> the leaf of its results in the run."""
 
 
+class RecentRuns:
+    """The newest runs of a store, each of which is read once for all that look at those before."""
+
+    def __init__(self, store: Store, newest: Run, most: int) -> None:
+        """At most so many runs before `newest` are read."""
+        self._runs = [newest]
+        self._rest = store.find_recent_runs(before=newest, limit=most)
+        self._places = {newest.id: 0}
+        self.searched = 0
+        """How many runs were looked at, each as often as it was."""
+
+    def before(self, run: Run, limit: int) -> Iterator[Run]:
+        """Yield the runs before one of those that were read, newest first."""
+        place = self._places[run.id] + 1
+        for number in range(place, place + limit):
+            if number == len(self._runs):
+                older = next(self._rest, None)
+                if older is None:
+                    return
+                self._places[older.id] = number
+                self._runs.append(older)
+            self.searched += 1
+            yield self._runs[number]
+
+
 class EarlierRuns:
     """Finds the results of test files in the runs before a run, newest first.
 
     A file is followed through its renames from run to run.
     """
 
-    def __init__(self, store: Store, history: PathHistory, counts: RunFilter = every_run) -> None:
+    def __init__(
+        self,
+        store: Store,
+        history: PathHistory,
+        counts: RunFilter = every_run,
+        recent: RecentRuns | None = None,
+    ) -> None:
         """`history` has followed the files to the run before which `before` searches.
 
-        Runs for which `counts` is false are left out.
+        Runs for which `counts` is false are left out. `recent` has those that are read already.
         """
-        self._store, self._history, self._counts = store, history, counts
+        self._store, self._history, self._counts, self._recent = store, history, counts, recent
         self._seen: set[tuple[str, str]] = set()
         self._searched: set[tuple[str, str, int]] = set()
 
@@ -59,7 +90,9 @@ class EarlierRuns:
 
         A leaf that a newer run had for the same path is left out.
         """
-        for earlier in self._store.find_recent_runs(before=run, limit=limit):
+        recent = self._recent
+        runs = recent.before(run, limit) if recent and run else None
+        for earlier in runs or self._store.find_recent_runs(before=run, limit=limit):
             self._history.step(earlier.snapshot)
             if not self._counts(earlier):
                 continue

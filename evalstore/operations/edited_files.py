@@ -209,12 +209,14 @@ def _find_replaced(before: CaseFile, after: CaseFile) -> set[tuple[int, str, str
     Empty if prompts were added, removed or exchanged, which is an edit of the test file.
     """
     replaced: set[tuple[int, str, str]] = set()
-    for was, now in zip(before.cases, after.cases, strict=False):
-        if len(was.prompts) != len(now.prompts):
+    pairs = zip(before.cases, after.cases, strict=False)
+    for was, now in {(was.prompts, now.prompts) for was, now in pairs}:
+        if len(was) != len(now):
             return set()
-        for number, (former, id) in enumerate(zip(was.prompts, now.prompts, strict=True)):
+        former_ones, present = frozenset(was), frozenset(now)
+        for number, (former, id) in enumerate(zip(was, now, strict=True)):
             if former != id:
-                if not former or not id or former in now.prompts or id in was.prompts:
+                if not former or not id or former in present or id in former_ones:
                     return set()
                 replaced.add((number, former, id))
     return replaced

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
+from evalstore.operations.earlier_results import RecentRuns
 from evalstore.operations.file_log import find_logged_changes
 from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.json_output import to_json
@@ -21,6 +22,7 @@ from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, 
 from evalstore.planning.renames import name_in_newest_run
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.revisions import resolve_run
+from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.table_columns import RUNS
 from evalstore.values import Json, order_counts
 
@@ -33,10 +35,12 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
-_MOST_RUNS = 50
+_MOST_RUNS = 10
 """The most runs whose verdicts are compared with those before."""
 MOST_COMPARED = 20_000
 """About the most results of them that are compared, so that the list comes at once."""
+_MOST_SEARCHED = 300
+"""About the most runs that are looked at for earlier verdicts: all, for each that has new cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +172,13 @@ def _find_outcomes(
     folder = open_workspace(location).settings.paths["tests"]
     outcomes: dict[str, tuple[int, int]] = {}
     left = MOST_COMPARED
+    recent = RecentRuns(store, runs[0], _MOST_RUNS + RUNS_SEARCHED) if runs else None
     for number, run in enumerate(runs):
         left -= sum(run.verdicts.values())
-        if left < 0 or number == _MOST_RUNS:
+        is_enough = recent is not None and recent.searched > _MOST_SEARCHED
+        if left < 0 or number == _MOST_RUNS or is_enough:
             return outcomes, number
-        if changes := find_verdict_changes(store, folder, run):
+        if changes := find_verdict_changes(store, folder, run, recent=recent):
             outcomes[run.id] = len(changes.broke), len(changes.fixed)
     return outcomes, len(runs)
 

@@ -7,7 +7,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.operations.earlier_results import EarlierRuns, RecentRuns
 from evalstore.operations.equal_parts import find_parts, share_rows
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.same_answers import find_same_answers, sessions_of
@@ -108,16 +108,21 @@ def cell_of(result: Result) -> CellKey:
 
 
 def find_verdict_changes(
-    store: Store, folder: str, run: Run, known: Mapping[str, SettledPart] = MappingProxyType({})
+    store: Store,
+    folder: str,
+    run: Run,
+    known: Mapping[str, SettledPart] = MappingProxyType({}),
+    recent: RecentRuns | None = None,
 ) -> VerdictChanges | None:
     """Compare the verdicts of a run with earlier ones; None if there is no earlier run.
 
-    `folder` is that of the test files. Only files whose results differ from those of the previous
-    run are read, and of these not the parts in `known`, by the node of their results, that both
-    runs have.
+    `folder` is that of the test files, and `recent` has runs that are read already. Only files
+    whose results differ from those of the previous run are read, and of these not the parts in
+    `known`, by the node of their results, that both runs have.
     """
-    newest = next(store.find_recent_runs(before=run, limit=1), None)
-    return _Comparer(store, folder, run, newest, known).compare() if newest else None
+    earlier = recent.before(run, 1) if recent else store.find_recent_runs(before=run, limit=1)
+    newest = next(earlier, None)
+    return _Comparer(store, folder, run, newest, known, recent).compare() if newest else None
 
 
 class _Comparer:
@@ -130,8 +135,10 @@ class _Comparer:
         run: Run,
         newest: Run,
         known: Mapping[str, SettledPart],
+        recent: RecentRuns | None,
     ) -> None:
         self._store, self._folder, self._run, self._known = store, folder, run, known
+        self._recent = recent
         self._changes = VerdictChanges(newest.id, newest.started, newest.id)
         load = store.load_nodes
         self._leaves = read_tree(run.results, load, unlike=newest.results)
@@ -149,7 +156,8 @@ class _Comparer:
         paths = set(self._unread)
         if paths:
             history = PathHistory(self._store, self._folder, self._run.snapshot, {})
-            for earlier, entries in EarlierRuns(self._store, history).before(self._run, paths):
+            runs = EarlierRuns(self._store, history, recent=self._recent)
+            for earlier, entries in runs.before(self._run, paths):
                 if entries and not self._is_dated:
                     self._changes.since, self._changes.started = earlier.id, earlier.started
                     self._is_dated = True

@@ -232,6 +232,17 @@ def test_the_log_says_for_which_runs_it_counts_what_broke(
     assert evalstore("log", "-n", "1").stderr == "(2 older)\n"
 
 
+def test_the_log_looks_at_few_runs_for_earlier_verdicts_of_new_cases(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "_MOST_SEARCHED", 3)
+    for number in range(6):
+        tree(workspace, {f"tests/new{number}.md": WEATHER.replace("Oslo", f"Oslo {number}")})
+        evalstore("run", "-q")
+    # The newest looks at the five before it, and the next one would look at four.
+    assert "counted for the newest run" in evalstore("log", "--oneline").stderr
+
+
 def test_show_marks_what_broke_and_was_fixed_in_a_run(
     workspace: Path, evalstore: Evalstore
 ) -> None:

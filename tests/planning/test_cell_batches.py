@@ -75,7 +75,7 @@ def facts(cells: StreamedCells) -> tuple[object, ...]:
         {*summary.judges.values()},
         [*summary.unjudged],
         summary.has_others,
-        cells.shared,
+        {id for cell in cells for id in cell.questions if id in cells.shared},
     )
 
 

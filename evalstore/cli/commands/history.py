@@ -227,7 +227,7 @@ def log(
     """List runs, newest first, or the history of one test.
 
     A run says which tests, system prompts, candidates and evaluators changed since the runs before
-    it, and how many results broke and were fixed (in at most the newest 50). With FILE: the runs
+    it, and how many results broke and were fixed (in at most the newest 10). With FILE: the runs
     that first judged an edit of it, with the edits, and those in which only its verdicts changed;
     the verdicts are those of the file. With FILE::ROW: the same of a row.
     With --failures: failed calls and how to fix them; with FILE, those of its cases. With --graph:
