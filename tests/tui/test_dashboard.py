@@ -212,23 +212,23 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
-        assert lines[1] == " passing now 50.0% of 6  95% interval 10.3 to 89.7%"
+        assert lines[1] == " passing now ~50.0% of 6  95% interval 10.3 to 89.7%"
         assert lines[2].startswith(" pending     ask for 2 answers and make 2 judgements, about $")
         assert lines[3].startswith(" broke last  tests/weather.md [city=Oslo] scripted/two (")
-        trend = " trend       50.0% ▅▃▅ 50.0%  (0% to 100%)  2 runs of all cases and now"
+        trend = " trend       50.0% ▅▃ 33.3%  (0% to 100%)  2 runs of all cases"
         assert lines[4] == trend
         assert lines[5].split()[:2] == ["run", "when"]
         await resized(pilot, 40, 12)
         lines = screen(pilot).splitlines()
-        assert lines[1] == " 50.0% pass (10-90), 1 broke, 2 to as…"
+        assert lines[1] == " ~50.0% pass (10-90), 1 broke, 2 to a…"
         assert lines[2].split()[:2] == ["run", "when"]
         await resized(pilot, 200, 60)
         lines = screen(pilot).splitlines()
         assert "100% ┤" in lines[1]
         assert "0% ┤" in lines[3]
         assert lines[4].startswith(" edited      1 test file: tests/new.md ")
-        assert lines[4].endswith("50.0%")
-        assert " pass rate, 2 runs of all cases and now " in lines[4]
+        assert lines[4].endswith("33.3%")
+        assert " pass rate, 2 runs of all cases " in lines[4]
         await resized(pilot, 19, 5)
 
     drive(scenario, size=(80, 24))
@@ -255,6 +255,23 @@ def test_an_edited_system_prompt_is_named_and_not_its_test_file(workspace: Path)
         assert screen(pilot).splitlines()[4].startswith(line)
 
     drive(scenario, size=(200, 60))
+
+
+def test_the_trend_ends_with_now_unless_results_are_pending(workspace: Path) -> None:
+    def shown(width: int) -> list[str]:
+        location = Location(workspace)
+        lines = dashboard_lines(read_dashboard(location), list_runs(location), width, 4)
+        return [line.text for line in lines]
+
+    main(["run", "--quiet", "--refresh"])
+    passing, *_, trend = shown(80)
+    assert passing.startswith("passing now 50.0% of 6 ")
+    assert trend.endswith("50.0% ▅▅▅ 50.0%  (0% to 100%)  2 runs of all cases and now")
+    edit(workspace / "tests/weather.md", "How is", "And how is")
+    passing, *_, trend = shown(80)
+    assert passing.startswith("passing now ~0.0% of 2 ")
+    assert trend.endswith("50.0% ▅▅ 50.0%  (0% to 100%)  2 runs of all cases")
+    assert " pass rate, 2 runs of all cases " in shown(200)[3]
 
 
 def test_it_follows_the_store(workspace: Path) -> None:

@@ -49,7 +49,8 @@ def dashboard_lines(
         return
     is_wide = width >= _WIDE
     room = min(_FIGURES, width // 2) if is_wide else width
-    trend = rate_series(runs, "pass rate", dashboard.rate if dashboard else None)
+    now = dashboard.rate if dashboard and not _is_partial(dashboard) else None
+    trend = rate_series(runs, "pass rate", now)
     left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
     if not is_wide:
         yield from left[:3]
@@ -80,7 +81,8 @@ def _faint(lines: Iterable[StyledLine], *, is_old: bool) -> Iterator[StyledLine]
 def rate_series(runs: Sequence[RunLine], title: str, now: Rate | None = None) -> Series:
     """Return the pass rates of runs, which are the newest first, and that of the workspace `now`.
 
-    Partial runs, which say nothing of all cases, and runs without a verdict are left out.
+    Partial runs, which say nothing of all cases, and runs without a verdict are left out; so is
+    the workspace, without `now`, while results are pending.
     """
     judged = [run for run in runs if run.rate is not None and not run.is_partial]
     rates = [run.rate for run in reversed(judged[:_TREND])]
@@ -112,7 +114,8 @@ def _figure_lines(
         first = problem_text(problem).split("\n")[0]
         yield _line("pending", StyledSpan(clip(first, room), "fail"))
     else:
-        figure, *rest = _rate_spans(dashboard.rate, room - sum(len(note.text) for note in notes))
+        left = room - sum(len(note.text) for note in notes)
+        figure, *rest = _rate_spans(dashboard.rate, left, is_partial=_is_partial(dashboard))
         yield _line("passing now", figure, *notes, *rest)
         yield _line("pending", *_pending_spans(dashboard.status, room))
     if dashboard.broken is None:
@@ -127,12 +130,17 @@ def _line(label: str, *spans: StyledSpan) -> StyledLine:
     return StyledLine((StyledSpan(f"{label:<{_LABEL}}", "faint"), *spans))
 
 
-def _rate_spans(rate: Rate | None, room: int) -> tuple[StyledSpan, ...]:
-    """Return a pass rate with its interval as numbers and as a bar."""
+def _is_partial(dashboard: Dashboard) -> bool:
+    """Return whether the pass rate is that of some cases only: other results are pending."""
+    return bool(dashboard.verdicts.get("pending"))
+
+
+def _rate_spans(rate: Rate | None, room: int, *, is_partial: bool) -> tuple[StyledSpan, ...]:
+    """Return a pass rate with its interval as numbers and as a bar; `~` says that it is partial."""
     if rate is None or rate.interval is None:
         return (StyledSpan("nothing is judged yet", "faint"),)
     low, high = rate.interval
-    text = f"{rate.text} of {rate.judged:,}"
+    text = f"{'~' * is_partial}{rate.text} of {rate.judged:,}"
     interval = f"95% interval {100 * low:.1f} to {percent(high)}"
     drawn = interval_bar(rate.interval, rate.rate, _BAR)
     parts = (text, drawn, interval) if room > _BAR + 56 else (text, interval)
@@ -220,7 +228,8 @@ def _brief_line(
     parts = [note] if note else []
     if rate and rate.interval:
         low, high = (round(100 * end) for end in rate.interval)
-        parts.append(f"{percent(rate.rate)} pass ({low}-{high})")
+        sign = "~" * _is_partial(dashboard)
+        parts.append(f"{sign}{percent(rate.rate)} pass ({low}-{high})")
     elif runs:
         parts.append("nothing judged")
     if dashboard.broken:

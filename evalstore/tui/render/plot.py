@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from evalstore.display import columns_of, safe
+from evalstore.display import clip, columns_of, safe
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.operations.views.verdict_order import SIGNS
 
@@ -170,7 +170,8 @@ def series_line(series: Series, width: int) -> StyledLine:
     bars = sparkline(series.shares, max(2, width - fixed))
     head = (StyledSpan(f"{title}  ", "faint"),) if title else ()
     if len(series.values) < 2:
-        return StyledLine((*head, StyledSpan(last)))
+        room = width - columns_of("".join(span.text for span in head))
+        return StyledLine((*head, StyledSpan(clip(last, max(1, room)))))
     return StyledLine(
         (*head, StyledSpan(f"{first} {bars} {last}"), StyledSpan(f"  {scale}", "faint"))
     )
