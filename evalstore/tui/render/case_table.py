@@ -49,9 +49,9 @@ def case_title(
 ) -> Iterator[TitlePart]:
     """Yield the parts of the title: the run, how many cases are listed, and how.
 
-    In a narrow terminal, verdicts are signs alone.
+    In a narrow terminal, verdicts are signs alone, and a run has no id beside its name.
     """
-    yield f"run {revision[:8]}" if revision else "workspace"
+    yield _run_title(revision, listing.cases.run if listing.cases else None)
     yield "" if listing.grouping == "file" else listing.only_file
     if listing.cases is None or listing.filtered is None:
         yield READING
@@ -65,8 +65,27 @@ def case_title(
     yield (f"{count} in {plural(lines, 'line')}" if lines != listing.case_count else count), count
     yield progress
     yield from (message for message, _ in listing.filtered.complaints(query))
-    yield verdict_counts(listing.verdicts), verdict_counts(listing.verdicts, words=False)
+    of = _of_candidates(listing, listing.cases.models, query)
+    yield verdict_counts(listing.verdicts) + of, verdict_counts(listing.verdicts, words=False) + of
     yield "" if listing.order == "file" else f"by {listing.order}"
+
+
+def _run_title(revision: str | None, run: str | None) -> TitlePart:
+    """Return the run with its id, and how it was named; in a narrow terminal its name alone."""
+    name = f"run {revision[:8]}" if revision else "workspace"
+    if not revision or not run or run.startswith(revision):
+        return name
+    return f"run {run[:8]} ({revision})", name
+
+
+def _of_candidates(listing: CaseListing, models: Sequence[str], query: Query) -> str:
+    """Return whose verdicts are counted, when the filter is not about all that have a column."""
+    meant = listing.candidates(query)
+    shown = range(len(models)) if listing.answered is None else listing.answered
+    if not listing.verdicts or not set(shown) - set(meant):
+        return ""
+    names = short_names(models)
+    return f" of {names[meant[0]]}" if len(meant) == 1 else f" of {len(meant)} candidates"
 
 
 def case_columns(

@@ -13,7 +13,7 @@ from textual.widgets import Input
 from evalstore.cli.main import main
 from evalstore.operations.file_watcher import ChangeNotifier
 from evalstore.operations.views.case_window import CaseWindow
-from evalstore.operations.views.cases import Cases
+from evalstore.operations.views.cases import Cases, list_runs
 from evalstore.planning.options import Location
 from evalstore.tui.app import Browser, refresh_ages
 from evalstore.tui.screens.cases import CasesPage
@@ -23,7 +23,7 @@ from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
-from tests.tui.driving import drive, look, press, resized, screen, settled, until
+from tests.tui.driving import drive, look, painted_lines, press, resized, screen, settled, until
 
 
 def test_the_runs_are_listed_below_the_workspace(workspace: Path) -> None:
@@ -329,15 +329,16 @@ def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_siz
 ) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         words, signs = "3 ✓ pass, 3 ✗ fail", "3 ✓ 3 ✗"
-        for size, counts, line in (
-            ((200, 60), words, f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
-            ((100, 30), words, f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
-            ((40, 12), words, "  …/weather.md    city=Oslo  ✗ fail"),
-            ((30, 8), signs, "  …/weather.md     ✗ fail"),
+        named = f"run {list_runs(Location(workspace))[0].id[:8]} (@)"
+        for size, run, counts, line in (
+            ((200, 60), named, words, f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
+            ((100, 30), named, words, f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
+            ((40, 12), "run @", signs, "  …/weather.md    city=Oslo  ✗ fail"),
+            ((30, 8), "run @", signs, "  …/weather.md     ✗ fail"),
         ):
             await resized(pilot, *size)
-            shown = screen(pilot).splitlines()
-            assert shown[0] == f" run @ › 3 cases › {counts}"
+            shown = [line.text.rstrip() for line in painted_lines(pilot.app)]
+            assert shown[0] == f" {run} › 3 cases › {counts}"
             assert any(text.startswith(line) for text in shown), line
 
     drive(scenario, revision="@")

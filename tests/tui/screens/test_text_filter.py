@@ -240,11 +240,14 @@ def test_a_name_in_quotes_is_meant_as_a_whole() -> None:
     assert matches_any("numbers", ("num",))
 
 
-def test_the_heading_counts_the_candidate_that_is_meant(workspace: Path) -> None:
+def test_the_title_counts_the_candidate_that_is_meant_and_names_it(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
         await type_filter(pilot, "model:one")
-        assert "3 cases › 1 ✓ pass, 2 ✗ fail" in screen(pilot)
+        title = screen(pilot).splitlines()[0]
+        assert title.endswith(" › 3 cases › 1 ✓ pass, 2 ✗ fail of one"), title
+        await type_filter(pilot, "model:one,two")
+        assert screen(pilot).splitlines()[0].endswith(" › 3 cases › 3 ✓ pass, 3 ✗ fail")
 
     drive(scenario, revision="@")
 
