@@ -17,6 +17,7 @@ from evalstore.checks.json_values import NotJsonError, parse_answer, shown
 from evalstore.checks.normalization import preparer
 from evalstore.checks.text_differences import (
     AnswerDifference,
+    in_own_case,
     locate_end,
     locate_part,
     locate_pattern,
@@ -96,7 +97,10 @@ def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference 
         subject.reply, subject.actual, subject.schemas, answers=subject.answers, prepare=prepare
     )
     locate = (_UNWANTED if check.get("not") else _LOCATORS).get(check["type"])
-    return locate(check, subject) if locate else None
+    difference = locate(check, subject) if locate else None
+    if difference and check.get("ignoreCase"):
+        return in_own_case(check, subject, difference)
+    return difference
 
 
 # --- numbers

@@ -68,6 +68,25 @@ def place_in(answer: Json, text: str, at: int) -> str:
     return ""
 
 
+def in_own_case(
+    check: Mapping[str, Json], subject: CheckInput, difference: AnswerDifference
+) -> AnswerDifference:
+    """Return a difference whose texts are in upper and lower case as they are written.
+
+    A check that ignores case has compared them in lower case. A passage that the answer has in
+    several spellings stays so.
+    """
+    steps = tuple(check.get("normalize", ()))
+    keep, fold = preparer(steps, False), preparer(steps, True)
+    texts = check["expected"] if isinstance(check.get("expected"), list) else []
+    entries = [entry for entry in texts if isinstance(entry, str)]
+    expected = (keep(entry) for entry in entries if fold(entry) == difference.expected)
+    found = re.escape(difference.actual)
+    spellings = {*re.findall(found, keep(as_text(subject.actual)), re.IGNORECASE)} if found else ()
+    actual = spellings.pop() if len(spellings) == 1 else difference.actual
+    return difference._replace(expected=next(expected, difference.expected), actual=actual)
+
+
 def locate_whole(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     """Return the difference from the expected text that is nearest to the answer."""
     text = subject.text
@@ -133,11 +152,15 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
 def locate_unwanted(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     """Return the first of the texts that the answer must not contain."""
     text = subject.text
-    for part in map(subject.prepare, check["expected"]):
-        at = text.find(part)
+    keep = preparer(tuple(check.get("normalize", ())), False)
+    own = keep(as_text(subject.actual))
+    for entry in check["expected"]:
+        at = text.find(subject.prepare(entry))
         if at >= 0:
             return AnswerDifference(
-                f"not {shorten(part)}", shorten(text, at), place_in(subject.actual, text, at)
+                f"not {shorten(keep(entry))}",
+                shorten(own if len(own) == len(text) else text, at),
+                place_in(subject.actual, text, at),
             )
     return None
 

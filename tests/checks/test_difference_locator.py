@@ -69,9 +69,37 @@ def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifferenc
         (
             {"contains": "PLEASE PAY NOW", "ignoreCase": True},
             LONG,
-            "please pay now",
-            "please pay at",
+            "PLEASE PAY NOW",
+            "Please pay at",
             "line 2, column 1",
+        ),
+        (
+            {"equals": "GU10 Bulb", "ignoreCase": True},
+            "GU5 bulb",
+            "GU10 Bulb",
+            "GU5 bulb",
+            "line 1, column 3",
+        ),
+        (
+            {"startsWith": "an E27 BULB", "normalize": ["trim"], "ignoreCase": True},
+            "\nAn E14 bulb, or an e14 bulb.",
+            "an E27 BULB",
+            "an e14 bulb",
+            "line 2, column 5",
+        ),
+        (
+            {"contains": "EUROS", "not": True, "ignoreCase": True},
+            "20 Euros",
+            "not 'EUROS'",
+            "'20 Euros'",
+            "line 1, column 4",
+        ),
+        (
+            {"jsonPath": "a", "check": {"contains": "20 EUROS", "ignoreCase": True}},
+            '{"a": "30 Euros"}',
+            "20 EUROS",
+            "30 Euros",
+            "a, line 1, column 1",
         ),
         (
             {"contains": "euros", "not": True},
@@ -160,6 +188,10 @@ def test_nothing_like_the_expected_text_is_reported() -> None:
     assert located({"contains": "28 days"}, fee) == (
         *("28 days", "", "", False),
         f"nothing like it in all {len(fee)} characters",
+    )
+    assert located({"contains": "E27", "ignoreCase": True}, "GU5") == (
+        *("E27", "", "", False),
+        "nothing like it in all 3 characters",
     )
     assert located({"regex": "z+"}, "20") == (
         *("a match of 'z+'", "", "", False),

@@ -598,6 +598,25 @@ def test_the_json_has_what_the_page_has(echo: Echo, evalstore: Evalstore, docume
     assert session["related"]["failedChecks"] == document["failedChecks"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected", "lines"),
+    [
+        (
+            "Take a GU10 Bulb.",
+            "take an E27 BULB",
+            ["  expected  take [-an E27-] BULB", "  found     Take {+a GU10+} Bulb"],
+        ),
+        ("Take a candle.", "E27", ["  expected  E27"]),
+    ],
+)
+def test_texts_are_in_their_own_case_where_it_is_ignored(
+    echo: Echo, evalstore: Evalstore, answer: str, expected: str, lines: list[str]
+) -> None:
+    write(answer, f"{{expected: {expected}, ignoreCase: true}}")
+    evalstore("run", "-q")
+    assert section(evalstore("show", "tests/t.md").stdout, "where it differs")[1:] == lines
+
+
 def test_the_first_failed_checks_alone_are_compared_again(
     echo: Echo, evalstore: Evalstore, documents: Any
 ) -> None:

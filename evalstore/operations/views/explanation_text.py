@@ -6,7 +6,7 @@ Pure: a `VerdictExplanation` in, lines with colours out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING
 
 from evalstore.clock import minute
@@ -85,8 +85,14 @@ def _check_lines(check: FailedCheck) -> Iterator[StyledLine]:
         ),
         _INDENT,
     )
-    if difference.is_text and _is_alike(difference.expected, difference.actual):
-        hunks = diff_lines(difference.expected, difference.actual, context=0)
+    texts = expected, actual = difference.expected, difference.actual
+    if check.ignores_case:
+        expected, actual = expected.casefold(), actual.casefold()
+    compared = expected, actual
+    if [*map(len, compared)] != [*map(len, texts)]:
+        texts = compared
+    if difference.is_text and _is_alike(expected, actual):
+        hunks = _as_written(diff_lines(expected, actual, context=0), compared, texts)
         labels = {"-": "expected", "+": "found   "}
         yield from _hunk_lines(hunks, _INDENT + 2, labels)
         return
@@ -112,6 +118,26 @@ def _is_alike(expected: str, actual: str) -> bool:
     stretches = compare_words(expected, actual)
     shared = sum(len(text) for kind, text in stretches if kind == "same" and not text.isspace())
     return shared >= _LEAST_SHARED * longest
+
+
+def _as_written(
+    hunks: Iterable[Sequence[ChangedLine]], compared: Sequence[str], texts: Sequence[str]
+) -> Iterator[list[ChangedLine]]:
+    """Yield the hunks of compared texts with the lines as the texts have them, in their case."""
+    lines = {
+        sign: iter(list(zip(folded.split("\n"), text.split("\n"), strict=True)))
+        for sign, folded, text in zip("-+", compared, texts, strict=True)
+    }
+    for hunk in hunks:
+        written = []
+        for line in hunk:
+            folded = "".join(piece.text for piece in line.pieces)
+            own = next((own for text, own in lines[line.sign] if text == folded), folded)
+            ends = list(accumulate(len(piece.text) for piece in line.pieces))
+            pieces = zip(line.pieces, [0, *ends], ends, strict=False)
+            texts_of = (piece._replace(text=own[start:end]) for piece, start, end in pieces)
+            written.append(line._replace(pieces=tuple(texts_of)))
+        yield written
 
 
 def _hunk_lines(

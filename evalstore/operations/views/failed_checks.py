@@ -30,6 +30,8 @@ class FailedCheck:
     feedback: str
     difference: AnswerDifference | None
     """None when the check has no place to show, or is not among the first that failed."""
+    ignores_case: bool = False
+    """Whether texts of the difference that differ only in case are the same."""
 
 
 def find_failed_checks(store: Store, view: AnswerView) -> Iterator[FailedCheck]:
@@ -53,10 +55,14 @@ def _checks_of(store: Store, judgement: JudgementView) -> Iterator[FailedCheck]:
     conversations = _conversations(store, judgement.sessions)
     for position, number in enumerate(failed):
         result = judgement.checks[number]
-        difference = None
+        difference, ignores_case = None, False
         if len(checks) == len(judgement.checks) and position < _MOST_LOCATED:
-            difference = locate_difference(checks[number], conversations, schemas)
-        yield FailedCheck(result.name, result.feedback, difference)
+            check = checks[number]
+            difference = locate_difference(check, conversations, schemas)
+            ignores_case = any(
+                each.get("ignoreCase", False) for each in (check, check.get("check", {}))
+            )
+        yield FailedCheck(result.name, result.feedback, difference, ignores_case)
 
 
 def _conversations(store: Store, ids: Sequence[str]) -> list[HeldConversation]:
