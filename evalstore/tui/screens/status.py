@@ -50,6 +50,10 @@ _SINCE_OF_ONE_FILE = (0, 0, 0, 0, 60, 38)
 """The same when all lines are of one file, which has no column then."""
 
 
+_UNDONE = _LEFT, _WARNINGS = "left", "warnings"
+"""The first words of titles above what a run does not do."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Title:
     """A line above those that belong together."""
@@ -167,6 +171,12 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
         number = self.query_one(Grid).cursor
         return self._lines[number] if number < len(self._lines) else None
 
+    @property
+    def _section(self) -> str:
+        """Return the name of the title that the highlighted line is or stands below."""
+        before = reversed(self._lines[: self.query_one(Grid).cursor + 1])
+        return next((it.name for it in before if isinstance(it, _Title) and it.name), "")
+
     def _cells(self, row: int) -> Sequence[StyledCell]:
         item = self._lines[row]
         if isinstance(item, _Title):
@@ -206,10 +216,13 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether the action is available; those on answers are not, as there are none.
 
-        Without pending work there is nothing to run or to edit.
+        Without pending work there is nothing to run, and without a file nothing to edit.
         """
-        is_idle = self._status is not None and not self._lines
-        if is_idle and (action == "edit" or (action == "run" and not self.browser.runs.is_running)):
+        is_read = self._status is not None
+        if action == "edit" and is_read and all(isinstance(line, _Title) for line in self._lines):
+            return False
+        is_idle = is_read and self._lines[:1] in ([], [_Title(_WARNINGS)])
+        if action == "run" and is_idle and not self.browser.runs.is_running:
             return False
         return action not in _ON_ANSWERS and super().check_action(action, parameters)
 
@@ -232,9 +245,9 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
             yield from text_lines(self.with_keys("{case.edit} opens the file here."), "faint")
         elif isinstance(line, _Title):
             yield heading(line.text)
-            yield from text_lines(
-                self.with_keys("{page.run} does it, after it has shown the price."), "faint"
-            )
+            if self._section not in _UNDONE:
+                does = "{page.run} does it, after it has shown the price."
+                yield from text_lines(self.with_keys(does), "faint")
         elif line is not None:
             row = "" if isinstance(line, FileChange) else self._row_of(line)
             yield heading(f"{line.file} {row}".rstrip())
@@ -346,7 +359,7 @@ def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
     rest = [line.spans[0].text for line in left_lines(status) if line.spans]
     if rest:
         is_left = left_text(status) or status.untrusted or status.skipped
-        yield _Title("left", "undone") if is_left else _Title("warnings")
+        yield _Title(_LEFT, "undone") if is_left else _Title(_WARNINGS)
         for text in rest:
             yield _Title("", text)
 

@@ -172,6 +172,28 @@ def test_without_pending_work_no_key_for_it_is_offered(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_with_warnings_alone_nothing_to_run_or_edit_is_offered(workspace: Path) -> None:
+    edit(workspace / "models/one.yaml", "answer: Warm.", "answer: Warmer.")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        text = screen(pilot)
+        assert text.startswith(" pending work › nothing")
+        assert "warning: " in text
+        assert "R does it" not in text
+        assert not {"Run", "Open", "Edit"} & set(text.splitlines()[-1].split())
+        await press(pilot, "e")
+        assert notified(pilot) == ""
+        (workspace / "tests/new.md").write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
+        await press(pilot, "r", "end")
+        assert "R does it" not in screen(pilot), "the cursor is on the warning"
+        assert {"Run", "Edit"} <= set(screen(pilot).splitlines()[-1].split())
+        await press(pilot, "g")
+        assert "R does it, after it has shown the price." in screen(pilot)
+
+    drive(scenario, size=(140, 30))
+
+
 def test_lines_are_as_wide_as_their_texts_and_differ(workspace: Path) -> None:
     name = "tests/a-folder-with-a-long-name/one-more-folder/new.md"
     (workspace / name).parent.mkdir(parents=True)
