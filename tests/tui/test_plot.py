@@ -79,6 +79,24 @@ def test_a_strip_shows_the_shares_of_verdicts_without_colours(case: str) -> None
     assert all(span.colour for span in strip)
 
 
+@pytest.mark.parametrize(
+    ("passed", "total", "strip"),
+    [
+        (13, 16, "████████░░"),
+        (14, 16, "█████████░"),
+        (15, 20, "███████░░░"),
+        (999, 1000, "█████████░"),
+        (1, 1000, "█░░░░░░░░░"),
+        (1000, 1000, "██████████"),
+    ],
+)
+def test_a_strip_is_rounded_to_the_nearest_and_shows_any_failure(
+    passed: int, total: int, strip: str
+) -> None:
+    spans = verdict_strip({"pass": passed, "fail": total - passed}, 10)
+    assert "".join(span.text for span in spans) == strip
+
+
 @pytest.mark.parametrize("passed", range(0, 101, 7))
 def test_a_strip_is_as_wide_as_it_is_to_be(passed: int) -> None:
     counts = {"pass": passed, "fail": 100 - passed, "error": 3}

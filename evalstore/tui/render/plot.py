@@ -68,7 +68,7 @@ def sparkline(shares: Sequence[float | None], width: int) -> str:
 def verdict_strip(verdicts: Mapping[str, int], width: int) -> tuple[StyledSpan, ...]:
     """Draw the shares of verdicts as cells: one for each result, or `width` in proportion.
 
-    Each verdict that occurs has at least one cell.
+    Shares are rounded to the nearest cell, but each verdict that occurs has at least one.
     """
     counts = {word: count for word, count in verdicts.items() if count}
     total = sum(counts.values())
@@ -76,12 +76,12 @@ def verdict_strip(verdicts: Mapping[str, int], width: int) -> tuple[StyledSpan, 
         return ()
     cells = counts
     if total > width:
-        left, whole = width - len(counts), total - len(counts)
-        exact = {word: left * (count - 1) / whole for word, count in counts.items()}
-        cells = {word: 1 + int(share) for word, share in exact.items()}
-        by_rest = sorted(exact, key=lambda word: int(exact[word]) - exact[word])
-        for word in by_rest[: width - sum(cells.values())]:
-            cells[word] += 1
+        exact = {word: width * count / total for word, count in counts.items()}
+        cells = {word: max(1, int(share)) for word, share in exact.items()}
+        while (missing := width - sum(cells.values())) > 0:
+            cells[max(exact, key=lambda word: (exact[word] - cells[word], word != "pass"))] += 1
+        for _ in range(-missing):  # those with a cell for a small share take it from the others
+            cells[max(exact, key=lambda word: (cells[word] > 1, cells[word] - exact[word]))] -= 1
     return tuple(
         StyledSpan(_CELLS.get(word, SIGNS.get(word, "?")) * count, _COLOURS.get(word, word))
         for word, count in cells.items()
