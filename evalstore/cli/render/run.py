@@ -21,9 +21,7 @@ from evalstore.operations.views.run_text import (
     summary_text,
     verdict_line,
 )
-from evalstore.operations.views.status_text import (
-    skipped_text,
-)
+from evalstore.operations.views.status_text import skipped_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
