@@ -161,4 +161,4 @@ def test_what_changed_after_a_failure_began_is_told(
     ]
     runs = documents("log")["runs"]
     document = documents("show", "tests/t.md")
-    assert document["history"]["later"]["run"]["run"] == runs[1]["id"]
+    assert document["history"]["later"]["run"]["run"] == runs[1]["run"]

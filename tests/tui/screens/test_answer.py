@@ -200,7 +200,7 @@ def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> No
         await press(pilot, "n", "n", "enter")
         text = text_of(pilot)
         assert "(older instructions or checks)" in text
-        assert text.index("The answer must be warm and short.") < text.index(
+        assert text.rindex("The answer must be warm and short.") < text.rindex(
             "The answer must be warm.\n"
         )
         assert "\ninstructions before an edit (" in text
