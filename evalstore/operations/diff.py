@@ -13,7 +13,7 @@ from evalstore.operations.diff_causes import find_causes
 from evalstore.operations.diff_notes import attempts_notes, question_changes, selection_notes
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
-from evalstore.operations.diff_selection import select_cases
+from evalstore.operations.diff_selection import only_rows, select_cases
 from evalstore.operations.diff_sides import (
     compare_sides,
     find_labels,
@@ -96,7 +96,7 @@ def diff(
         for model in selection.models:
             require_candidate(model, was, now)
         selected = select_cases(project, selection.paths, was, now)
-        was, now = (only_models(side, selection.models) for side in (was, now))
+        was, now = (only_models(side, selection.models) for side in only_rows(selected, was, now))
         candidates = candidate_order(project.settings)
         finder = CaseFinder(store)
         filled, comparison = compare_sides(

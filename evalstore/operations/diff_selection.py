@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstore.errors import NothingSelectedError
 from evalstore.operations.diff_sides import case_files
 from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.side_names import WORKSPACE
@@ -13,14 +15,33 @@ from evalstore.planning.selection import Selection
 if TYPE_CHECKING:
     from evalstore.operations.compared_side import Side
     from evalstore.planning.project import Project
+    from evalstore.planning.selection import Target
 
 
 def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection:
-    """Return the cases of the sides that the paths select; raises `EvalstoreError`."""
+    """Return the cases of the sides that the paths select; raises `EvalstoreError`.
+
+    The last side is the newer one. A row may be one of either side, by its label there.
+    """
     if not paths:
         return Selection()
-    if any(side.name == WORKSPACE for side in sides):
-        return Selection(project.targets(paths))
+    targets: dict[Target, None] = {}
+    problem: NothingSelectedError | None = None
+    for order in (sides, sides[::-1])[: len(sides)]:
+        try:
+            if order[-1].name == WORKSPACE:
+                targets.update(dict.fromkeys(project.targets(paths)))
+            else:
+                targets.update(dict.fromkeys(_find_stored(project, paths, *order)))
+        except NothingSelectedError as error:
+            problem = problem or error
+    if problem and not targets:
+        raise problem
+    return Selection(tuple(targets))
+
+
+def _find_stored(project: Project, paths: tuple[str, ...], *sides: Side) -> tuple[Target, ...]:
+    """Return what the paths select, with the rows that the last side has."""
     files, location, workspace = case_files(*sides), project.location, project.workspace
     versions: dict[str, set[str]] = {}
     if any(name_prompt_file(workspace, name_file(location, workspace, path)) for path in paths):
@@ -28,4 +49,30 @@ def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Sele
         ids = {id for case in cases for id in (*case.prompts, *case.judge_prompts) if id}
         for id, name in label_prompts(project, dict.fromkeys(ids)).items():
             versions.setdefault(name, set()).add(id or "")
-    return Selection(find_targets(location, workspace, files.keys(), files, paths, versions))
+    return find_targets(location, workspace, files.keys(), files, paths, versions)
+
+
+def only_rows(selected: Selection, *sides: Side) -> tuple[Side, ...]:
+    """Return the sides with only the results of the selected rows, and of what they were before.
+
+    All results stay if no path names a row.
+    """
+    if not selected.is_by_row:
+        return sides
+    keys = {
+        (result.file, result.key)
+        for side in sides
+        for result in side.results
+        if result.key and selected.covers_row(result.file, result.row)
+    }
+    return tuple(
+        replace(
+            side,
+            results=[
+                result
+                for result in side.results
+                if selected.covers_row(result.file, result.row) or (result.file, result.key) in keys
+            ],
+        )
+        for side in sides
+    )

@@ -288,17 +288,20 @@ class _Prompts:
         return self._known[result.file].get(result.key, (result.prompt,))
 
 
-def require_candidate(model: str, *sides: Side, hint: str = "") -> None:
+def require_candidate(
+    model: str, *sides: Side, hint: str = "", besides: Collection[str] = ()
+) -> None:
     """Raise `EvalstoreError` for a model that is a candidate of none of the sides.
 
-    `hint` says what to do if the name is right.
+    `hint` says what to do if the name is right. It cannot be meant for one of `besides`.
     """
     candidates = {result.model for side in sides for result in side.results}
     if model not in candidates:
         names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
+        others = candidates - {*besides}
+        meant = suggest(model, others, "candidates") if others else ""
         raise EvalstoreError(
-            f"'{model}' is not a candidate of {names}",
-            hint="; ".join(filter(None, [suggest(model, candidates, "candidates"), hint])),
+            f"'{model}' is not a candidate of {names}", hint="; ".join(filter(None, [meant, hint]))
         )
 
 

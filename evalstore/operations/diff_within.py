@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from evalstore.display import short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.diff import add_answers
 from evalstore.operations.diff_attempts import read_side_attempts
 from evalstore.operations.diff_notes import alone_notes, selection_notes
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
-from evalstore.operations.diff_selection import select_cases
+from evalstore.operations.diff_selection import only_rows, select_cases
 from evalstore.operations.diff_sides import (
     find_labels,
     only_models,
@@ -54,8 +55,10 @@ def diff_models(
         side = side_of_candidates(project, revision)
         for model in models:
             if not any(result.model == model for result in side.results):
-                require_candidate(model, side, hint=_run_both(project, side, models))
+                hint = _run_both(project, side, models)
+                require_candidate(model, side, hint=hint, besides=models)
         selected = select_cases(project, selection.paths, side)
+        (side,) = only_rows(selected, side)
         was, now = (
             [
                 result
@@ -95,6 +98,7 @@ def diff_prompts(
         names = name_prompts_of_run(project, (result.prompt for result in side.results))
         ids = [find_prompt(names, name) for name in prompts]
         selected = select_cases(project, selection.paths, side)
+        (side,) = only_rows(selected, side)
         results = [
             result
             for result in only_models(side, selection.models).results
@@ -145,5 +149,9 @@ def _run_both(project: Project, side: Side, models: tuple[str, str]) -> str:
     if any(set(models) <= set(names.values()) for names in named):
         options = shlex.join(["--prompt", models[0], "--vs", models[1]])
         return f"'evalstore diff {options}' compares these system prompts"
+    for run in project.store.find_recent_runs():
+        if {*models} <= {candidate.id for candidate in run.candidates}:
+            options = shlex.join([short(run.id), "--model", models[0], "--vs", models[1]])
+            return f"'evalstore diff {options}' compares them in a run with both"
     options = " ".join(f"-m {shlex.quote(model)}" for model in models)
     return f"'evalstore run {options}' makes a run with both"

@@ -7,6 +7,7 @@ beside the store that is never shared; without the file, no edit is known.
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -45,8 +46,15 @@ def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> Non
         if edited:
             project.warn(
                 f"{_name(edited)} of '{model.id}' {'has' if len(edited) == 1 else 'have'} changed; "
-                "'extraIdentifier: v2' asks again"
+                f"'extraIdentifier: {_next_identifier(model)}' asks again"
             )
+
+
+def _next_identifier(model: Model) -> str:
+    """Return an identifier that makes another version of a model: `v2`, or what follows `v2`."""
+    now = str(model.options.get("extraIdentifier") or "v1")
+    start, digits = re.fullmatch(r"(.*?)(\d{0,9})", now, re.DOTALL).groups()  # type: ignore[union-attr]
+    return clip(f"{start}{int(digits) + 1}" if digits else f"{now}-2", _SHOWN)
 
 
 def _name(conditions: Sequence[str]) -> str:

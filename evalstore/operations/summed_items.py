@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore.operations.status_report import summed
-from evalstore.operations.views.status_text import AllEqual
+from evalstore.operations.views.change_text import AllEqual
 from evalstore.planning.plan_items import FiledItems
 
 if TYPE_CHECKING:

@@ -208,14 +208,9 @@ def build_cells(
     `attempts` overrides files and settings. With `most`, only the first so many of the cases
     that have a candidate.
     """
-    cells: list[Cell] = []
-    skipped: list[SkippedPair] = []
-    for cell in generate_cells(files, candidates, judges, selected, attempts=attempts, most=most):
-        if isinstance(cell, SkippedPair):
-            skipped.append(cell)
-        else:
-            cells.append(cell)
-    return cells, skipped
+    made = [*generate_cells(files, candidates, judges, selected, attempts=attempts, most=most)]
+    skipped = [each for each in made if isinstance(each, SkippedPair)]
+    return [each for each in made if not isinstance(each, SkippedPair)], skipped
 
 
 def generate_cells(

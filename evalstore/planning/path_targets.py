@@ -34,6 +34,8 @@ _KINDS = {
 _DATA = (".csv", ".tsv", ".json", ".jsonl")
 _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
 """Matches a row as commands print it."""
+_WITH_PROMPT = re.compile(r"(?P<case>.+\.md(?: \[.*\])?) \([^()]*\)", re.DOTALL)
+"""Matches a case with the name of its system prompt, as commands print it."""
 _CASE = re.compile(r"(?P<file>.*?\.md)::(?P<row>.*)", re.DOTALL)
 """Matches a test file and a row of it."""
 
@@ -135,6 +137,8 @@ def _file_hint(workspace: WorkspaceFolder, file: str, tests: Collection[str]) ->
     kind = _kind_of(workspace, path) if path.is_file() and file not in tests else None
     if kind:
         return f"'{file}' is {kind}: name a test file that uses it; its edits are shown there"
+    if (named := _WITH_PROMPT.fullmatch(file)) and split_row(named["case"])[0] in tests:
+        return f"leave out the system prompt: '{named['case']}'"
     return suggest_file(file, tests)
 
 

@@ -65,7 +65,7 @@ class Selection:
             return (
                 has_tags(case.tags)
                 and (by_name is None or by_name(f"{file}::{self.full_row(case)}"))
-                and self._is_target(file, case)
+                and self.covers_row(file, case.row)
             )
 
         return matches
@@ -75,9 +75,10 @@ class Selection:
         """Return whether of cases with equal tags in a file some may be selected, others not."""
         return self.name is not None or any(target.row is not None for target in self.targets)
 
-    def _is_target(self, file: str, case: Case) -> bool:
+    def covers_row(self, file: str, row: str) -> bool:
+        """Return whether a path of the command line covers this row; True when there is none."""
         return not self.targets or any(
-            target.covers(file) and (target.row is None or target.row == case.row)
+            target.covers(file) and (target.row is None or target.row == row)
             for target in self.targets
         )
 

@@ -83,3 +83,23 @@ def test_equal_answers_to_another_system_prompt_are_called_so(
 def test_a_table_names_the_system_prompt(edited: str, evalstore: Evalstore) -> None:
     table = csv.DictReader(evalstore("diff", "@~1", "@", "-o", "csv").stdout.splitlines())
     assert {row["promptName"] for row in table} == {"brief"}
+
+
+def test_a_row_alone_is_compared(edited: str, evalstore: Evalstore) -> None:
+    assert "3 results in 1 file" in evalstore("diff", "@~1", "@").stdout
+    for row in ("tests/a.md::word=A", "tests/a.md [word=A]"):
+        shown = evalstore("diff", "@~1", "@", "--", row).stdout
+        assert "[word=A]" in shown
+        assert "word=B" not in shown
+        assert "1 result in 1 file" in shown
+    work = evalstore("diff", "--", "tests/a.md::word=A").stdout
+    assert "1 unchanged" in work
+    missing = evalstore("diff", "@~1", "@", "--", "tests/a.md::word=Z")
+    assert missing.exit_code != 0
+    assert "no row is called 'tests/a.md::word=Z'" in missing.stderr
+
+
+def test_a_row_that_only_the_older_run_has_can_be_named(edited: str, evalstore: Evalstore) -> None:
+    tree(Path.cwd(), {"tests/a.md": TEST.replace("[A, B, C]", "[B, C]")})
+    evalstore("run", "-q")
+    assert "Gone (1):" in evalstore("diff", "@~1", "@", "--", "tests/a.md::word=A").stdout

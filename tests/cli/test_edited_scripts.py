@@ -110,3 +110,17 @@ def test_an_older_answer_that_counts_again_is_explained(
     history = section(evalstore("show", "tests/weather.md::Oslo").stdout, "history")
     words = "same question, and an older stored answer counts: run <short> had asked again"
     assert f"  {words}" in history
+
+
+@pytest.mark.parametrize(
+    ("now", "following"),
+    [("v2", "v3"), ("v9", "v10"), ("2026-11", "2026-12"), ("blue", "blue-2"), ("7", "8")],
+)
+def test_the_identifier_that_asks_again_is_another_one(
+    workspace: Path, evalstore: Evalstore, now: str, following: str
+) -> None:
+    named = f"extraIdentifier: '{now}'\n"
+    tree(workspace, {"models/one.yaml": ONE + named})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM + named})
+    assert f"'extraIdentifier: {following}' asks again" in evalstore("status").stderr

@@ -304,8 +304,8 @@ Run `<short>` is complete: 2 new answers, 0 reused, 2 new judgements, compared w
 
 #### Cost
 
-The run cost $0.0600.
-- scripted/one: 2 calls, $0.0600
+The run cost $0.0600 simulated.
+- scripted/one: 2 calls, $0.0600 simulated
 - scripted/judge (judging): 2 calls, $0
 """
     )
@@ -316,7 +316,7 @@ def test_the_report_says_what_reuse_saved(workspace: Path, evalstore: Evalstore)
     evalstore("run")
     text = evalstore("report", "--markdown").stdout
     assert text.startswith("### evalstore: nothing broke\n")
-    assert "The run cost $0. Reuse saved $0.0600.\n" in text
+    assert "The run cost $0. Reuse saved $0.0600 simulated.\n" in text
 
 
 def test_the_first_run_is_compared_with_nothing_and_lists_its_failures(

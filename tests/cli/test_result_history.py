@@ -135,3 +135,30 @@ def test_the_search_ends_with_as_many_verdicts_as_are_counted(
     assert document["verdicts"] == ["pass"] * 20
     assert document["before"] is not None
     assert document["runsSearched"] <= 5
+
+
+def test_what_changed_after_a_failure_began_is_told(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    echo.reply = lambda text: "10 euros" if text.startswith("Old") else "no"
+    for number, words in enumerate(("Old.", "New.", "Newer.", "Newer.")):
+        write(words)
+        evalstore("run", "-q")
+        if number == 1:
+            assert "since then" not in evalstore("show", "tests/t.md").stdout
+    told = history(evalstore, "tests/t.md")
+    assert told[:3] == [
+        "failing since run <short> (<when>)",
+        "passed last in run <short> (<when>)",
+        "what changed in between:",
+    ]
+    later = told.index("what changed since then, by run <short> (<when>):")
+    assert [line.strip() for line in told[later + 1 : -1]] == [
+        "test text edited",
+        "user:",
+        "- [-New-].",
+        "+ {+Newer+}.",
+    ]
+    runs = documents("log")["runs"]
+    document = documents("show", "tests/t.md")
+    assert document["history"]["later"]["run"]["run"] == runs[1]["run"]

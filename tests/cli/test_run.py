@@ -254,6 +254,17 @@ def test_a_path_that_names_nothing(workspace: Path, evalstore: Evalstore) -> Non
     )
 
 
+@pytest.mark.parametrize("case", ["tests/weather.md", "tests/weather.md [city=Oslo]"])
+@pytest.mark.parametrize("command", ["run", "status", "log"])
+def test_a_case_with_its_system_prompt_as_it_is_printed(
+    workspace: Path, evalstore: Evalstore, command: str, case: str
+) -> None:
+    evalstore("run", "-q")
+    refused = evalstore(command, f"{case} (brief)")
+    assert refused.exit_code == 2
+    assert refused.stderr.endswith(f"hint: leave out the system prompt: '{case}'\n")
+
+
 def test_an_unknown_model(workspace: Path, evalstore: Evalstore) -> None:
     assert evalstore("run", "-m", "scripted/on") == Ran(
         2,

@@ -109,8 +109,10 @@ def test_a_run_of_some_cases_does_not_hide_what_broke_in_the_others(
     check_for("b", "never")
     history("run", "tests/a.md")
     history("run", "tests/a.md", "tests/c.md")
-    printed = history("run").stdout
+    ran = history("run")
+    printed = ran.stdout
     assert printed.startswith("since the last verdict on each case: 1 broke\nfail       tests/b.md")
+    assert '(use "evalstore show <short>" to list them)' in ran.stderr
     assert "… and 2 that failed before" in printed
     assert "broke" not in history("run").stdout
     check_for("b", "yes")

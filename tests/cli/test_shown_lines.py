@@ -64,3 +64,16 @@ def test_reasons_are_wrapped_to_the_terminal(
     assert max(map(columns_of, lines)) <= 60
     listed = "\n".join(lines).partition("Would ask")[2]
     assert "test changed" in " ".join(listed.split())
+
+
+def test_texts_of_a_file_in_a_run_are_wrapped(
+    echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("What does it cost to rent a city bike for three days and a helmet for a child, too?")
+    evalstore("run", "-q")
+    whole = evalstore("show", "@:tests/t.md").stdout
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = evalstore("show", "@:tests/t.md").stdout
+    assert max(map(columns_of, shown.splitlines())) <= 60
+    assert "for a child, too?" in " ".join(shown.split())
+    assert max(map(columns_of, whole.splitlines())) > 60

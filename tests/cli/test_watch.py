@@ -186,7 +186,7 @@ def test_an_edit_of_instructions_is_judged_and_nothing_is_asked(
     watch: Watch, leniently: Callable[[], None]
 ) -> None:
     watching = watch()
-    assert "2 answers to ask and 2 judgements to make, up to $" in watching.round()
+    assert "2 answers to ask and 2 judgements to make, about $" in watching.round()
     leniently()
     second = watching.round()
     assert re.match(r"\n── <time> tests/weather\.md ─+\n2 judgements to make, at no cost\n", second)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Evalstore, Ran
+from tests.builders import tree
+from tests.cli.conftest import ONE, Evalstore, Ran
 from tests.cli.test_run import edit
 
 OSLO = "tests/weather.md::city=Oslo"
@@ -117,3 +118,15 @@ def test_all_cases_of_other_candidates_need_no_hint(workspace: Path, evalstore: 
     words = '(use "evalstore stats @work" for all cases with the candidates in the settings)'
     assert words in evalstore("stats").stderr
     assert "scripted/two" not in evalstore("stats", "@work").stdout
+
+
+def test_a_run_with_both_candidates_is_named(workspace: Path, evalstore: Evalstore) -> None:
+    tree(workspace, {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")})
+    evalstore("run", "-q", "-m", "scripted/one", "-m", "scripted/two")
+    evalstore("run", "-q")
+    refused = evalstore("diff", "--model", "scripted/one", "--vs", "scripted/two")
+    assert refused.exit_code == 2
+    assert refused.stderr.endswith(
+        "hint: 'evalstore diff <short> --model scripted/one --vs scripted/two' compares them in a "
+        "run with both\n"
+    )

@@ -15,6 +15,7 @@ from evalstore.operations.file_edits import by_subject
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.change_text import edit_lines
 from evalstore.operations.views.diff_text import (
     CHANGES,
     FLIPS,
@@ -27,7 +28,6 @@ from evalstore.operations.views.diff_text import (
     summary_lines,
 )
 from evalstore.operations.views.run_text import commit_text, run_counts_text, scope_text
-from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK

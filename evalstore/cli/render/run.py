@@ -21,9 +21,7 @@ from evalstore.operations.views.run_text import (
     summary_text,
     verdict_line,
 )
-from evalstore.operations.views.status_text import (
-    skipped_text,
-)
+from evalstore.operations.views.status_text import skipped_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,8 +123,11 @@ def print_changes(report: RunReport, *, is_data: bool = True) -> None:
         print_lines([changes_line(changes)], output.table_width())
     else:
         output.talk(changes_line(changes).text)
-    runs = f"{output.short(changes.since)} {output.short(report.run)}"
-    output.talk(f'  (use "evalstore diff {runs}" to see how)')
+    run = output.short(report.run)
+    if changes.is_of_several:  # no comparison of two runs has them all
+        output.talk(f'  (use "evalstore show {run}" to list them)')
+    else:
+        output.talk(f'  (use "evalstore diff {output.short(changes.since)} {run}" to see how)')
     if changes.older:
         output.talk(f"  ({OLDER_HINT})")
 

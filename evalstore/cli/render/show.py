@@ -331,7 +331,7 @@ def _print_criteria(evaluation: Json, item: ShownItem, indent: str = "") -> None
 
 
 def _block(name: str, text: str, indent: str = "") -> None:
-    print_block(TextBlock(name, text), indent)
+    print_block(TextBlock(name, text), indent, output.table_width())
 
 
 # --- any fields ----------------------------------------------------------------------------

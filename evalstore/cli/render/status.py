@@ -11,10 +11,16 @@ from evalstore.cli.render.lines import print_lines
 from evalstore.cli.render.table import BESIDE_PLACE, shorten_places, shortens_places
 from evalstore.operations.summed_items import SummedItems
 from evalstore.operations.views.case_name import case_name
-from evalstore.operations.views.status_text import (
-    KIND_TITLES,
+from evalstore.operations.views.change_text import (
     change_text,
     edit_lines,
+    reason_text,
+    reason_value_lines,
+    shared_edits,
+    shared_text,
+)
+from evalstore.operations.views.status_text import (
+    KIND_TITLES,
     kind_count_text,
     labels_text,
     left_text,
@@ -23,12 +29,8 @@ from evalstore.operations.views.status_text import (
     outcome_text,
     plan_text,
     reason_count_text,
-    reason_text,
-    reason_value_lines,
     remote_texts,
     row_id_hint,
-    shared_edits,
-    shared_text,
     trust_hint,
     waiting_text,
 )

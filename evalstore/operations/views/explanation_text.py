@@ -237,6 +237,12 @@ def _history_lines(explanation: VerdictExplanation, now: int | None) -> Iterator
         yield StyledLine((StyledSpan("what changed in between:"),), _INDENT)
         for change in history.changes:
             yield from _change_lines(change)
+    if history.later and history.later_run:
+        by = "in the workspace" if history.later_run.id == WORKSPACE else ""
+        by = by or f"by {_run_text(history.later_run, now)}"
+        yield StyledLine((StyledSpan(f"what changed since then, {by}:"),), _INDENT)
+        for change in history.later:
+            yield from _change_lines(change)
     yield StyledLine((StyledSpan(pass_counts_text(history.counts)),), _INDENT)
 
 

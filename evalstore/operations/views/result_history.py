@@ -71,6 +71,10 @@ class ResultHistory:
     """The last judged run before that; None: no run that was searched had the other outcome."""
     changes: tuple[ResultChange, ...]
     """What changed between these two runs."""
+    later: tuple[ResultChange, ...]
+    """What changed from then to the newest verdict, if the case has not passed since."""
+    later_run: Run | None
+    """The first run with what the newest verdict is about; None if that is `since`."""
     counts: VerdictCounts
     searched: int
     """How many runs were searched."""
@@ -119,6 +123,7 @@ def find_history(
         return None
     since = next((newer for newer, older in pairwise(records) if older is before), records[-1])
     alike = _alike(records)
+    later = _find_later(records, since)
     attempts = find_attempts(store, records[:1])
     return ResultHistory(
         passes=_passes(records[0]),
@@ -126,12 +131,26 @@ def find_history(
         since=since.run,
         before=before.run if before else None,
         changes=tuple(find_result_changes(store, before, since, project)) if before else (),
+        later=tuple(find_result_changes(store, since, records[0], project)) if later else (),
+        later_run=later.run if later else None,
         counts=VerdictCounts(tuple(sample.verdict for sample in _samples(store, alike))[:_SAMPLES]),
         searched=search.count,
         is_cut=is_ended or search.is_cut or len(earlier) == RUNS_SEARCHED,
         is_pending=current.verdict is None,
         attempts=attempts.get(records[0].result.evaluations, ()),
     )
+
+
+def _find_later(records: Sequence[JudgedResult], since: JudgedResult) -> JudgedResult | None:
+    """Return the first failure that is about the same as the newest, if `since` is about another.
+
+    `records` are the newest first; None if the newest one passes.
+    """
+    newest = records[0]
+    if _passes(newest) or since.result.evaluations == newest.result.evaluations:
+        return None
+    until = records[: records.index(since)]
+    return [each for each in until if each.result.evaluations == newest.result.evaluations][-1]
 
 
 class _Search:

@@ -167,9 +167,15 @@ def _describe_history(history: ResultHistory) -> Json:
         "flips": history.counts.changes,
         "runsSearched": history.searched,
         "isCut": history.is_cut,
+        **({"later": _describe_later(history)} if history.later else {}),
         **({"pending": True} if history.is_pending else {}),
         **({"attempts": to_json(history.attempts)} if history.attempts else {}),
     }
+
+
+def _describe_later(history: ResultHistory) -> Json:
+    run = history.later_run
+    return {"changes": to_json(history.later), "run": _describe_run(run) if run else None}
 
 
 def _describe_run(run: Run) -> Json:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import safe, widest
 from evalstore.operations.side_names import side_name
+from evalstore.operations.views.change_text import edit_lines
 from evalstore.operations.views.diff_text import (
     CHANGES,
     FLIPS,
@@ -19,7 +20,6 @@ from evalstore.operations.views.diff_text import (
     side_names,
     summary_lines,
 )
-from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,

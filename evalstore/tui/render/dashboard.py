@@ -8,7 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, columns_of, interval_bar, percent, plural, safe
-from evalstore.operations.views.status_text import pending_text, prompts_text, remote_texts
+from evalstore.operations.views.change_text import prompts_text
+from evalstore.operations.views.status_text import pending_text, remote_texts
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.render.plot import Series, beside, series_line, series_lines
 from evalstore.tui.render.reading import READING, problem_text

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, safe
+from evalstore.operations.views.change_text import edit_lines
 from evalstore.operations.views.diff_text import pair_line, side_lines
-from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,

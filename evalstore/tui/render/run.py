@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import known_price, money, plural, safe, simulated
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.change_text import reason_text, reason_value_lines
 from evalstore.operations.views.run_text import (
     changes_line,
     failure_line,
@@ -24,8 +25,6 @@ from evalstore.operations.views.status_text import (
     left_text,
     nothing_text,
     plan_text,
-    reason_text,
-    reason_value_lines,
     removed_texts,
     row_id_hint,
     skipped_text,

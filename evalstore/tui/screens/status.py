@@ -11,16 +11,15 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import planned_judgements, plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
+from evalstore.operations.views.change_text import change_text, reason_text
 from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.edit_place import EditPlace
 from evalstore.operations.views.status_text import (
-    change_text,
     labels_text,
     left_text,
     nothing_text,
     outcome_text,
     pending_text,
-    reason_text,
     unrecorded_text,
 )
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.operations.status_report import FileChange
-from evalstore.operations.views.status_text import change_text, edit_lines, reason_value_lines
+from evalstore.operations.views.change_text import change_text, edit_lines, reason_value_lines
 from evalstore.reports.version_diff import Difference
 
 LONG = "word " * 40

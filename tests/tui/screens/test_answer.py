@@ -56,7 +56,7 @@ def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace
         shown = "\n".join(lines[5:])
         assert "\nuser\nHow is Oslo?\n\n▌ answer\nCold.\n" in shown
         assert "\ninstructions\nThe answer must be warm.\n" in shown
-        assert "$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop" in shown
+        assert "$0.0300 simulated, 10 in + 2 out tokens, temperature 0, finish reason stop" in shown
         assert "\nsession " in shown
         assert (
             " run ######## › case 2 of 3 › tests/weather.md › city=Oslo › scripted/one"
@@ -200,7 +200,7 @@ def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> No
         await press(pilot, "n", "n", "enter")
         text = text_of(pilot)
         assert "(older instructions or checks)" in text
-        assert text.index("The answer must be warm and short.") < text.index(
+        assert text.rindex("The answer must be warm and short.") < text.rindex(
             "The answer must be warm.\n"
         )
         assert "\ninstructions before an edit (" in text
