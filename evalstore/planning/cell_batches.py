@@ -25,20 +25,20 @@ FEW = 10_000
 def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cell]]:
     """Yield batches of at least `size` cells, except for the last; a file is in one batch.
 
-    A file with more than `longest` cells is split between two of its cases.
+    A file whose cells have more than `longest` attempts is split between two of its cases.
     """
     batch: list[Cell] = []
     of_file, file, number = 0, "", -1
     for cell in cells:
         if cell.file == file:
             is_full = of_file >= longest and cell.number != number
-            of_file += 1
+            of_file += cell.attempts
         else:
             is_full = len(batch) >= size
-            of_file, file = 1, cell.file
+            of_file, file = cell.attempts, cell.file
         if is_full:
             yield batch
-            batch, of_file = [], 1
+            batch, of_file = [], cell.attempts
         number = cell.number
         batch.append(cell)
     if batch:

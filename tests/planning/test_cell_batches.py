@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from evalstore import hashing
 from evalstore.planning import cell_batches
-from evalstore.planning.cell_batches import StreamedCells, Summary
-from evalstore.planning.cells import Candidate, Cell, Judge, place_alike, place_cases
+from evalstore.planning.cell_batches import StreamedCells, Summary, batches
+from evalstore.planning.cells import (
+    Candidate,
+    Cell,
+    Judge,
+    build_cells,
+    place_alike,
+    place_cases,
+)
 from evalstore.planning.selection import Selection
 from evalstore.store import case_chunks, case_files
 from evalstore.store.case_chunks import build_case_tree, collect
@@ -118,3 +125,12 @@ def test_most_cells_are_summarised_without_making_their_cases(
     monkeypatch.setattr(StreamedCells, "_summarise", None)
     cells = StreamedCells(partial(place_cases, *arguments), None, partial(place_alike, *arguments))
     assert len(cells) == ROWS
+
+
+@pytest.mark.parametrize(("attempts", "sizes"), [(1, [6, 4]), (2, [3, 3, 3, 1]), (7, [1] * 10)])
+def test_a_long_file_is_split_by_the_number_of_its_attempts(
+    attempts: int, sizes: list[int]
+) -> None:
+    file = CaseFile(tuple(case(number, {}) for number in range(10)))
+    cells, _ = build_cells({"a.md": file}, CANDIDATES[:1], (), lambda *_: True, attempts=attempts)
+    assert [len(batch) for batch in batches(cells, 4, 6)] == sizes
