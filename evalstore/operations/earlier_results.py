@@ -40,7 +40,7 @@ class RecentRuns:
 
     def __init__(self, store: Store, newest: Run, most: int) -> None:
         """At most so many runs before `newest` are read."""
-        self._runs = [newest]
+        self._store, self._runs = store, [newest]
         self._rest = store.find_recent_runs(before=newest, limit=most)
         self._places = {newest.id: 0}
         self.searched = 0
@@ -48,6 +48,9 @@ class RecentRuns:
 
     def before(self, run: Run, limit: int) -> Iterator[Run]:
         """Yield the runs before one of those that were read, newest first."""
+        if run.id not in self._places:  # a damaged store has it at another place
+            yield from self._store.find_recent_runs(before=run, limit=limit)
+            return
         place = self._places[run.id] + 1
         for number in range(place, place + limit):
             if number == len(self._runs):

@@ -52,7 +52,7 @@ OPTIONAL = {
         )
     ),
     "ls cases --full.cases[].messages[][].name",
-    *("show.history.pending", "show.history.attempts"),
+    *("show.history.pending", "show.history.attempts", "show.history.later"),
     *("diff.changed[].sameAnswer", "diff.statistics.unit", "diff.participants"),
     "log --failures.failures[].resolved",
     *("trust.variables", "trust.paths"),

@@ -191,7 +191,7 @@ def test_what_is_damaged_is_named_with_its_table_and_id(
     assert (
         f"row {names.session} of the table 'sessions': its content does not match its id" in shown
     )
-    assert "evalstore fsck" in shown
+    assert " fsck' " in shown
 
 
 # --- trees

@@ -70,7 +70,7 @@ def test_cases_are_asked_judged_and_reported(run: Run, evals: Path) -> None:
     assert lines_of(result, "evalstore: ") == [
         "evalstore: 4 answers to ask, 4 judgements to make",
         f"evalstore: run {recorded.id[:8]} complete: "
-        "4 new answers, 0 reused, 4 new judgements, $2.00",
+        "4 new answers, 0 reused, 4 new judgements, $2.00 simulated",
     ]
     assert [line.partition(" ")[0] for line in lines_of(result, "evals/")] == list(NAMES)
     (failed,) = [
@@ -199,7 +199,10 @@ def test_a_limit_of_the_cost_is_kept(run: Run, evals: Path) -> None:
     result = run("--evalstore", "--evalstore-max-cost", "0.5")
     result.assert_outcomes(passed=1, errors=3)
     result.stdout.fnmatch_lines(
-        ["pending: it was not asked", "evalstore: run * over budget: 1 new answer, *, $0.5000"]
+        [
+            "pending: it was not asked",
+            "evalstore: run * over budget: 1 new answer, *, $0.5000 simulated",
+        ]
     )
 
 
