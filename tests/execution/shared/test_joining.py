@@ -116,6 +116,7 @@ def answer(messages, **options):
 """
 
 
+@pytest.mark.slow  # its processes need a machine that is not busy with others
 @pytest.mark.parametrize("is_trusted", [True, False], ids=["trusted", "not trusted"])
 def test_an_application_needs_trust_on_each_machine(
     team: Team, tmp_path: Path, start: Starter, is_trusted: bool
