@@ -19,12 +19,8 @@ from evalstore.store.table_columns import TableColumns
 LARGEST_VALUE = 256 * 2**20
 """The most bytes of a value or a row: files have at most 32 MiB, old nodes may have more."""
 
-_CACHE = 96 * 1024
-"""KiB of pages in memory for the first connection; a single thread needs no other.
-
-Ids are random, so reads and writes are spread over the file.
-"""
-_CACHE_OF_OTHERS = 32 * 1024
+_CACHE = 32 * 1024
+"""KiB of pages in memory: ids are random, so reads and writes are spread over the file."""
 _KEPT = 5
 """The number of idle connections that stay open."""
 
@@ -130,7 +126,6 @@ class Pool:
 
         The one that was returned last is used next.
         """
-        self._cache = _CACHE
         self._lock = Lock()
 
     @contextmanager
@@ -186,8 +181,7 @@ class Pool:
         try:
             harden(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute(f"PRAGMA cache_size = -{self._cache}")
-            self._cache = _CACHE_OF_OTHERS
+            connection.execute(f"PRAGMA cache_size = -{_CACHE}")
         except BaseException:
             connection.close()
             raise
