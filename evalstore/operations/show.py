@@ -292,7 +292,7 @@ def find_file_of_run(
 ) -> str:
     """Return the test file of a run that a path names, as `find_test_file` does.
 
-    Raises `RevisionError` when there is no such file; the hint for a former path is the later one.
+    Raises `RevisionError` when there is no such file; the hint on a former path names the new one.
     """
     workspace = open_workspace(location)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from evalstore.results import Vote
@@ -14,7 +14,7 @@ from evalstore.store.contents import (
     require_text,
 )
 from evalstore.store.database import Database, select_each
-from evalstore.store.driver import Connection
+from evalstore.store.driver import Connection, Dialect
 from evalstore.store.ids import as_digits
 from evalstore.store.table_columns import EVENTS
 from evalstore.values import Usage
@@ -157,19 +157,8 @@ class CostQueries(Database):
         Those are the model versions of sessions, and the evaluators of judgements, by id. Only the
         newest rows are read, and those whose cost is known.
         """
-        wanted, table = set(makers), EVENTS[kind].name
-        if not wanted:
-            return {}
-        with self._reading() as connection:
-            sql = connection.dialect
-            maker = sql.digits("evaluator") if kind == "judgement" else sql.model
-            statement = (
-                f"SELECT {maker}, avg({sql.usd}) FROM "
-                f"(SELECT * FROM {table} ORDER BY {sql.newest_first} LIMIT {_NEWEST}) "
-                f"AS newest WHERE {maker} IN"
-            )
-            rows = select_each(connection, statement, wanted, f"GROUP BY {maker}", as_value=str)
-            return {maker: float(usd) for maker, usd in rows if usd is not None}
+        usd = self._newest_of(kind, makers, lambda sql: f"avg({sql.usd})")
+        return {maker: float(mean) for maker, mean in usd if mean is not None}
 
     def find_output_tokens(self, kind: str, makers: Iterable[str]) -> dict[str, OutputTokens]:
         """Return the tokens of a session, or a judgement, of each of its makers.
@@ -177,28 +166,36 @@ class CostQueries(Database):
         Those are the model versions of sessions, and the evaluators of judgements, by id. Only the
         newest rows are read, and those whose tokens are known.
         """
+
+        def columns(sql: Dialect) -> str:
+            if kind == "judgement":
+                tokens = sql.number("usage.outputTokens")
+                return f"avg({tokens}), max({tokens})"
+            return f"avg({sql.output_tokens('sum')}), max({sql.output_tokens('max')})"
+
+        return {
+            maker: OutputTokens(round(mean), int(most))
+            for maker, mean, most in self._newest_of(kind, makers, columns)
+            if mean is not None
+        }
+
+    def _newest_of(
+        self, kind: str, makers: Iterable[str], columns: Callable[[Dialect], str]
+    ) -> list[tuple[Any, ...]]:
+        """Return these columns of the newest rows of each of their makers, with its id first."""
         wanted, table = set(makers), EVENTS[kind].name
         if not wanted:
-            return {}
+            return []
         with self._reading() as connection:
             sql = connection.dialect
-            if kind == "judgement":
-                maker = sql.digits("evaluator")
-                usual = most = sql.number("usage.outputTokens")
-            else:
-                maker = sql.model
-                usual, most = sql.output_tokens("sum"), sql.output_tokens("max")
+            maker = sql.digits("evaluator") if kind == "judgement" else sql.model
             statement = (
-                f"SELECT {maker}, avg({usual}), max({most}) FROM "
+                f"SELECT {maker}, {columns(sql)} FROM "
                 f"(SELECT * FROM {table} ORDER BY {sql.newest_first} LIMIT {_NEWEST}) "
                 f"AS newest WHERE {maker} IN"
             )
-            rows = select_each(connection, statement, wanted, f"GROUP BY {maker}", as_value=str)
-            return {
-                maker: OutputTokens(round(mean), int(most))
-                for maker, mean, most in rows
-                if mean is not None
-            }
+            rest = f"GROUP BY {maker}"
+            return list(select_each(connection, statement, wanted, rest, as_value=str))
 
     def find_costs(self, kind: str, ids: Iterable[str]) -> dict[str, float]:
         """Return what those of these sessions, or judgements, have cost that were not free.
