@@ -311,11 +311,6 @@ def shorten_to_line(text: str, at: int = 0) -> str:
     return f"'{before}{line}{after}'"
 
 
-def difference(expected: str, actual: str) -> str:
-    """Return the expected and the actual text, shortened around the first difference."""
-    return difference_at(expected, actual, first_difference(expected, actual))
-
-
 def difference_at(expected: str, actual: str, at: int) -> str:
     """Return the lines of both texts around a position; more of them where only blanks differ."""
     lines = shorten_to_line(expected, at), shorten_to_line(actual, at)
