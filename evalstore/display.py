@@ -240,17 +240,37 @@ def _columns(character: str) -> int:
 
 
 def widest(texts: Iterable[str]) -> int:
-    """Return how many columns the widest text takes.
+    """Return how many columns the widest text takes."""
+    width = Widest()
+    for text in texts:
+        width.add(text)
+    return width.columns
+
+
+class Widest:
+    """Finds how many columns the widest text of many takes.
 
     Of texts with other than plain letters only the longest are measured, to save time.
     """
-    plain, others = 0, []
-    for text in texts:
-        if not text.isascii():
-            others.append(text)
-        elif len(text) > plain:
-            plain = len(text)
-    return max([plain, *map(columns_of, nlargest(_MEASURED, others, key=len))])
+
+    def __init__(self) -> None:
+        self._plain = 0
+        self._others: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Add a text."""
+        if text.isascii():
+            self._plain = max(self._plain, len(text))
+            return
+        self._others.append(text)
+        if len(self._others) >= 4 * _MEASURED:
+            self._others = nlargest(_MEASURED, self._others, key=len)
+
+    @property
+    def columns(self) -> int:
+        """Return how many columns the widest of the added texts takes; 0 without one."""
+        longest = nlargest(_MEASURED, self._others, key=len)
+        return max([self._plain, *map(columns_of, longest)])
 
 
 def pad(text: str, columns: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.deserialize import restore_messages
 from evalstore.errors import EvalstoreError
-from evalstore.operations.rendering import references_of, text_of
+from evalstore.operations.rendering import text_of
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
@@ -47,14 +47,16 @@ def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | 
     return {id: "no prompt" if id is None else id[:8] for id in ids}
 
 
-def name_references(location: Location, evaluations: Iterable[Json]) -> dict[str | None, str]:
+def name_references(
+    location: Location, references: Iterable[tuple[str, str]]
+) -> dict[str | None, str]:
     """Return the current names of the prompts and schemas that checks refer to, by id.
 
     No file is read when there are none.
     """
-    if references := [*references_of(evaluations)]:
+    if listed := [*references]:
         with suppress(EvalstoreError), open_catalogue(location) as project:
-            return reference_names(project, references)
+            return reference_names(project, listed)
     return {}
 
 
