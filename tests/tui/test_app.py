@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
 
@@ -210,19 +211,44 @@ def test_a_message_covers_no_text(workspace: Path, size: tuple[int, int]) -> Non
     drive(scenario, size=size, messages=True)
 
 
-@pytest.mark.parametrize("key", ["", "w", "S"])
-def test_the_details_below_a_list_have_a_title_that_shows_the_focus(
-    workspace: Path, key: str
+@pytest.mark.parametrize("size", [(80, 24), (160, 40)])
+@pytest.mark.parametrize(
+    ("keys", "titles"),
+    [
+        ("", "Runs Details"),
+        ("w", "Items Details"),
+        ("S", "Results Details"),
+        (["d"], "Cases Answers"),
+        (["enter"], "Cases Answer"),
+        (["enter", "v"], "Versions Edits"),
+        (["/", *"warm", "enter"], "Texts Text"),
+    ],
+    ids=lambda value: "".join(value)[:6],
+)
+def test_each_panel_has_a_title_that_shows_the_focus(
+    workspace: Path, keys: Sequence[str], titles: str, size: tuple[int, int]
 ) -> None:
     (workspace / "tests/new.md").write_text(GREETING)
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", *key)
-        assert "─ Details ─" in screen(pilot)
-        await press(pilot, "tab")
-        assert "━ ▸ Details ━" in screen(pilot)
+        await press(pilot, *keys)
+        page = pilot.app.screen
+        panels = [it for it in page.focus_chain if isinstance(it, (Grid, TextView))]
+        assert len(panels) == 2
+        for panel, title in zip(panels, titles.split(), strict=True):
+            panel.focus()
+            await settled(pilot)
+            others = {it for it in titles.split() if it != title}
+            text = screen(pilot)
+            assert f"━ ▸ {title} ━" in text
+            assert all(f"─ {other} ─" in text for other in others)
+            assert text.count("▸") == 1
+        await press(pilot, "shift+tab" if page.focused is panels[1] else "tab")
+        assert page.focused is panels[0]
+        await resized(pilot, 40, 12)
+        assert "▸" not in screen(pilot), "lines are few: only one panel is seen"
 
-    drive(scenario, size=(80, 24))
+    drive(scenario, size=size)
 
 
 def test_a_terminal_that_is_too_small_is_reported(workspace: Path) -> None:

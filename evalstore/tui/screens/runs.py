@@ -29,6 +29,7 @@ from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.choice import NO_EARLIER_RUN
 from evalstore.tui.screens.dashboard import DashboardReader
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.screens.run_differences import DifferenceReader
 from evalstore.tui.state.case_query import BROKE
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -100,7 +101,7 @@ class RunsPage(ActionsPage):
     )
     TITLE = "Runs"
     HELP = _HELP
-    PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
+    PANELS: ClassVar[Mapping[str, str]] = {"runs": "Runs", "details": "Details"}
     DEFAULT_CSS = """
     RunsPage {
         & > #runs { height: 5fr; }
@@ -150,7 +151,7 @@ class RunsPage(ActionsPage):
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs = runs
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
-        grid.styles.max_height = len(runs) + 2  # the details have the other lines
+        fit_list(grid, len(runs) + 1)
         grid.show(
             run_columns(runs, self.dashboard.state), len(runs) + 1, self._cells, cursor=cursor
         )

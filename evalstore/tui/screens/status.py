@@ -86,7 +86,7 @@ class StatusPage(CaseActionsPage):
 Each question that a run would ask and each judgement that it would make, with the reason and the
 price; or what is wrong with the files. A narrow table leaves out 'by', the evaluator, first, then
 'what' and 'why'; below it are all of them, for the line under the cursor."""
-    PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
+    PANELS: ClassVar[Mapping[str, str]] = {"items": "Items", "details": "Details"}
     DEFAULT_CSS = """
     StatusPage > TextView { height: 35%; min-height: 8; }
     """
