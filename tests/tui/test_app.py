@@ -88,45 +88,12 @@ def test_a_wide_footer_names_more_and_no_key_that_can_be_guessed(workspace: Path
         await resized(pilot, 300, 40)
         many = footer(pilot)
         assert many[: len(few) - 3] == few[:-3]
-        assert {"Filter", "Sort", "Group", "Versions", "Save view"} < {*many}
+        assert {"Find", "Sort", "Group", "Versions", "Save view"} < {*many}
         assert len(screen(pilot).splitlines()[-1]) <= 300
         for never in ("Down", "Page down", "Commands"):
             assert never not in many
 
     drive(scenario, size=(80, 24), revision="@")
-
-
-_MEANINGS = {
-    "enter": "opens, runs or answers",
-    "space": "goes on, in a list with a mark",
-    **dict.fromkeys(("home", "g"), "to the start"),
-    **dict.fromkeys(("end", "G"), "to the end"),
-    **dict.fromkeys(("up", "k"), "a line up"),
-    **dict.fromkeys(("down", "j"), "a line down"),
-    **dict.fromkeys(("pageup", "ctrl+b"), "a page up"),
-    **dict.fromkeys(("pagedown", "ctrl+f"), "a page down"),
-    "escape": "leaves",
-    "backspace": "leaves",
-    "q": "leaves",
-    "slash": "types words to be found",
-    "n": "the next that is wrong or differs",
-    "N": "the previous of these",
-    "right_square_bracket": "the next of what is shown",
-    "left_square_bracket": "the previous of these",
-    **dict.fromkeys(("left", "h"), "the previous candidate or column"),
-    **dict.fromkeys(("right", "l"), "the next candidate or column"),
-}
-"""Keys with several descriptions, and what these have in common."""
-
-
-def test_a_key_has_the_same_meaning_on_all_screens() -> None:
-    meanings: dict[str, set[str]] = {}
-    for owner in REGISTRY.owners:
-        for action in own_actions(owner):
-            for key in action.keys:
-                meanings.setdefault(key, set()).add(action.action.removeprefix("app."))
-    several = {key for key, actions in meanings.items() if len(actions) > 1}
-    assert several == {*_MEANINGS}
 
 
 def test_lists_and_texts_are_moved_through_with_the_same_keys() -> None:
@@ -142,7 +109,7 @@ def test_the_footer_of_the_pending_work_begins_with_running_it(workspace: Path) 
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
-        assert footer(pilot) == ["Run", "Open", "Edit the file", "Copy", "Back", "Help", "Quit"]
+        assert footer(pilot) == ["Run", "Open", "Edit", "Copy", "Back", "Help", "Quit"]
         await resized(pilot, 40, 12)
         assert footer(pilot) == ["Run", "Back", "Help", "Quit"]
 

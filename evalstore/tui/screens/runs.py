@@ -80,21 +80,19 @@ class RunsPage(ActionsPage):
     """Shows the state of the workspace, the runs, and what the highlighted one did."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "run", "Run", id="page.run"),
-        Binding("w", "status", "Pending work", id="history.status"),
-        Binding("slash", "search", "Search all texts", show=False, id="history.search"),
+        Binding("slash", "search", "Find", show=False, id="history.search"),
         Binding("d", "compare", "Compare", id="history.compare"),
         Binding("S", "stats", "Statistics", id="history.stats"),
         Binding("B", "broken", "What broke", show=False, id="history.broken"),
     ]
     FOOTER = (
         FooterHint("", "list.open"),
-        FooterHint("", "page.run"),
+        FooterHint("Run", "page.run"),
         FooterHint("", "history.status"),
         FooterHint("", "history.compare"),
         FooterHint("", "history.stats"),
         FooterHint("", "history.broken"),
-        FooterHint("Search", "history.search"),
+        FooterHint("", "history.search"),
         FooterHint("", "list.mark"),
         FooterHint("", "page.copy"),
         FooterHint("", "page.save"),

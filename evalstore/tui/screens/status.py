@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import Binding, BindingType
 
 from evalstore.display import planned_judgements, plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
@@ -69,14 +68,10 @@ class _Title:
 class StatusPage(CaseActionsPage):
     """Each thing a run would do, with its reason; or what is wrong with the files."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "run", "Run", id="page.run"),
-        Binding("e", "edit", "Edit the file", id="case.edit"),
-    ]
     FOOTER = (
-        FooterHint("", "page.run"),
+        FooterHint("Run", "page.run"),
         FooterHint("", "list.open"),
-        FooterHint("", "case.edit"),
+        FooterHint("Edit", "case.edit"),
         FooterHint("", "page.copy"),
         FooterHint("", "page.save"),
     )
