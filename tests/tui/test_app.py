@@ -6,7 +6,6 @@ import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from textual.pilot import Pilot
@@ -119,24 +118,6 @@ def test_the_footer_of_the_pending_work_begins_with_running_it(workspace: Path) 
 def test_the_footer_names_only_actions_that_exist() -> None:
     ids = {id for page in PAGES for hint in page.FOOTER for id in hint.ids}
     assert ids <= {*REGISTRY.actions}
-
-
-def test_a_click_selects_and_a_second_one_opens_however_late(workspace: Path) -> None:
-    async def scenario(pilot: Pilot[None]) -> None:
-        grid = pilot.app.screen.query_one(Grid)
-        with mock.patch("textual.events.Click.chain", 1, create=True):
-            await pilot.click(Grid, offset=(5, 2))
-            await settled(pilot)
-            assert (grid.cursor, type(pilot.app.screen)) == (1, RunsPage)
-            await press(pilot, "up", "down")
-            await pilot.click(Grid, offset=(5, 2))
-            await settled(pilot)
-            assert type(pilot.app.screen) is RunsPage
-            await pilot.click(Grid, offset=(5, 2))
-            await settled(pilot)
-        assert pilot.app.screen.query("#cases")
-
-    drive(scenario)
 
 
 def test_a_message_goes_when_another_screen_covers_its_own(workspace: Path) -> None:
