@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import clip, columns_of, interval_bar, percent, plural, safe
 from evalstore.operations.views.change_text import prompts_text
-from evalstore.operations.views.status_text import pending_text, remote_texts
+from evalstore.operations.views.status_text import pending_text, price_text, remote_texts
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.render.plot import Series, beside, series_line, series_lines
 from evalstore.tui.render.reading import READING, problem_text
@@ -228,17 +228,9 @@ def _brief_line(
     if dashboard.status:
         pending = _brief_pending(dashboard.status)
     lines = [
-        [(note, "faint"), rate, failed, work]
-        for rate, failed, work in (
-            (rates[0], broke[0], pending[0]),
-            (rates[0], broke[1], pending[0]),
-            (rates[1], broke[0], pending[0]),
-            (rates[1], broke[1], pending[0]),
-            (rates[0], broke[0], pending[-1]),
-            (rates[1], broke[0], pending[-1]),
-            (rates[0], broke[1], pending[-1]),
-            (rates[1], broke[1], pending[-1]),
-        )
+        [(note, "faint"), rates[rate], broke[failed], work]
+        for work in pending
+        for rate, failed in ((0, 0), (1, 0), (0, 1), (1, 1))
     ]
     for parts in lines:
         spans = [StyledSpan(text, colour) for text, colour in parts if text]
@@ -270,8 +262,12 @@ def _broke_texts(dashboard: Dashboard) -> tuple[_Part, _Part]:
 
 
 def _brief_pending(status: Status) -> list[_Part]:
-    """Return what a run would do, with the price, and without."""
+    """Return what a run would do, in ever fewer words; the price is left out last."""
     colour = "pending" if status.is_any else ""
     text = pending_text(status, brief=True)
     count = status.ask + status.record + status.judge
-    return [(text, colour), (f"{count:,} pending" if count else text, colour)]
+    if not count:
+        return [(text, colour)]
+    price = price_text(replace(status, is_simulated=False), brief=True)
+    brief = f"{count:,} pending"
+    return [(text, colour), (f"{brief}, {price}", colour), (brief, colour)]
