@@ -30,8 +30,9 @@ class MessageApp(App[None]):
     def _remove_frames(self) -> None:
         """Remove the frames of messages that have gone: each takes lines from the page."""
         shown = {ToastRack._toast_id(message) for message in self._notifications}
-        for rack in self.screen.query(ToastRack):
-            rack.remove_children([it for it in rack.children if it.id not in shown])
+        for rack in (it for screen in self.screen_stack for it in screen.query_children(ToastRack)):
+            if gone := [frame for frame in rack.children if frame.id not in shown]:
+                rack.remove_children(gone)
 
 
 class MessageScreen(Screen[None]):

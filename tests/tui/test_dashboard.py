@@ -482,6 +482,24 @@ def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
         assert [*lines][2].text == f"broke last  {names}"
 
 
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [
+        (5, "3 br…"),
+        (20, "3 broke"),
+        (30, "broke: [x] oslo, 2 more"),
+        (40, "broke: [x] oslo, [x] rome, [x] lima"),
+    ],
+)
+def test_one_line_names_as_many_cases_that_broke_as_there_is_room_for(
+    width: int, text: str
+) -> None:
+    names = ("[x] oslo", "[x] rome", "[x] lima")
+    broken = tuple(BrokenCase(it, "", 0, "", ResultVersion("", None, None)) for it in names)
+    (line,) = dashboard_lines(Dashboard(broken=broken), (), width, 1)
+    assert line.text == text
+
+
 def test_before_the_first_run_it_says_so(workspace: Path) -> None:
     lines = [line.text for line in dashboard_lines(Dashboard(), (), 80, 4)]
     assert lines[0] == "passing now nothing is judged yet"

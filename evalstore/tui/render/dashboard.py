@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _Part = tuple[str, str]
 """A text of the brief line, and its colour."""
+_NAMED = 3
+"""Cases that broke which the brief line names."""
 _LABEL = 12
 _BAR = 20
 _GAP = 3
@@ -236,15 +238,19 @@ def _brief_line(
     if dashboard.status:
         pending = _brief_pending(dashboard.status)
     lines = [
-        [(note, "faint"), rates[rate], broke[failed], work]
+        [(note, "faint"), rate, failed, work]
         for work in pending
-        for rate, failed in ((0, 0), (1, 0), (0, 1), (1, 1))
+        for failed in broke
+        for rate in rates
     ]
     for parts in lines:
         spans = [StyledSpan(text, colour) for text, colour in parts if text]
         length = sum(columns_of(span.text) + 2 for span in spans) - 2
         if length <= width:
             break
+    if length > width and spans:  # there are no fewer words for the last one
+        last = spans.pop()
+        spans.append(last._replace(text=clip(last.text, columns_of(last.text) - length + width)))
     comma = StyledSpan(", ")
     return StyledLine(tuple(it for span in spans for it in (comma, span))[1:])
 
@@ -260,13 +266,17 @@ def _rate_texts(dashboard: Dashboard, runs: Sequence[RunLine]) -> tuple[_Part, _
     return (f"{text} ({low}-{high})", ""), (text, "")
 
 
-def _broke_texts(dashboard: Dashboard) -> tuple[_Part, _Part]:
-    """Return the names of the cases that broke, and how many these are."""
+def _broke_texts(dashboard: Dashboard) -> list[_Part]:
+    """Return the names of the first cases that broke, of one, and how many these are."""
     broken = dashboard.broken
     if not broken:
-        return ("", ""), ("", "")
-    names = ", ".join(safe(case.name) for case in broken)
-    return (f"broke: {names}", "fail"), (f"{len(broken):,} broke", "fail")
+        return [("", "")]
+    texts = []
+    for count in (_NAMED, 1):
+        more = len(broken) - count
+        names = ", ".join(safe(case.name) for case in broken[:count])
+        texts.append(f"broke: {names}" + (f", {more:,} more" if more > 0 else ""))
+    return [(text, "fail") for text in (*texts, f"{len(broken):,} broke")]
 
 
 def _brief_pending(status: Status) -> list[_Part]:
