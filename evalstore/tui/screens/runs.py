@@ -36,6 +36,7 @@ from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.choice import NO_EARLIER_RUN
 from evalstore.tui.screens.dashboard import DashboardReader
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.screens.run_differences import DifferenceReader
 from evalstore.tui.state.case_query import BROKE
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -86,28 +87,26 @@ class RunsPage(ActionsPage):
     """Shows the state of the workspace, the runs, and what the highlighted one did."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "run", "Run", id="page.run"),
-        Binding("w", "status", "Pending work", id="history.status"),
-        Binding("slash", "search", "Search all texts", show=False, id="history.search"),
+        Binding("slash", "search", "Find", show=False, id="history.search"),
         Binding("d", "compare", "Compare", id="history.compare"),
         Binding("S", "stats", "Statistics", id="history.stats"),
         Binding("B", "broken", "What broke", show=False, id="history.broken"),
     ]
     FOOTER = (
         FooterHint("", "list.open"),
-        FooterHint("", "page.run"),
+        FooterHint("Run", "page.run"),
         FooterHint("", "history.status"),
         FooterHint("", "history.compare"),
         FooterHint("", "history.stats"),
         FooterHint("", "history.broken"),
-        FooterHint("Search", "history.search"),
+        FooterHint("", "history.search"),
         FooterHint("", "list.mark"),
         FooterHint("", "page.copy"),
         FooterHint("", "page.save"),
     )
     TITLE = "Runs"
     HELP = _HELP
-    PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
+    PANELS: ClassVar[Mapping[str, str]] = {"runs": "Runs", "details": "Details"}
     DEFAULT_CSS = """
     RunsPage {
         & > #runs { height: 5fr; }
@@ -159,7 +158,7 @@ class RunsPage(ActionsPage):
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs, self._is_simulated = runs, is_all_simulated(runs)
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
-        grid.styles.max_height = len(runs) + 2  # the details have the other lines
+        fit_list(grid, len(runs) + 1)
         grid.show(
             run_columns(runs, self.dashboard.state), len(runs) + 1, self._cells, cursor=cursor
         )

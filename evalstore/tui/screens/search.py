@@ -53,7 +53,7 @@ class SearchPage(ActionsPage):
     """The stored texts that contain all words; it opens the answer in its newest run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "type", "Other words", id="search.type"),
+        Binding("slash", "type", "Find", id="search.type"),
     ]
     FOOTER = (
         FooterHint("", "list.open"),
