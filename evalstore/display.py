@@ -94,11 +94,11 @@ def known_price(
 def cost_text(cost: float | None, spending: Sequence[Json], *, brief: bool = False) -> str:
     """Return the cost of a run; if some prices are unknown, the cost of the other calls.
 
-    A cost of scripted models alone is `$0.01 simulated`. With `brief`, this word is left out, and
-    so is the number of calls without a price.
+    A cost of scripted models alone is `$0.01 simulated`. With `brief`, the number of calls without
+    a price is left out.
     """
     if cost is not None:
-        return simulated(money(cost)) if is_simulated(spending) and not brief else money(cost)
+        return simulated(money(cost)) if is_simulated(spending) else money(cost)
     known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
     counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
     if known and not all(counts):
@@ -329,11 +329,6 @@ def shorten_to_line(text: str, at: int = 0) -> str:
     before = "…" if text[:start].strip() and not line.startswith("…") else ""
     after = "…" if text[end:].strip() and not line.endswith("…") else ""
     return f"'{before}{line}{after}'"
-
-
-def difference(expected: str, actual: str) -> str:
-    """Return the expected and the actual text, shortened around the first difference."""
-    return difference_at(expected, actual, first_difference(expected, actual))
 
 
 def difference_at(expected: str, actual: str, at: int) -> str:

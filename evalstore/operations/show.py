@@ -18,6 +18,7 @@ from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.rendering import references_of
 from evalstore.operations.shown_cases import ShownCases, cases_related
 from evalstore.operations.shown_results import ShownResults, result_to_json
+from evalstore.operations.simulated_costs import is_by_script
 from evalstore.operations.urgent_results import find_urgent_results
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_workspace
@@ -62,6 +63,8 @@ class ShownItem:
     """Who pushed it; None if it is of this machine."""
     left_out: int = 0
     """How many results of a run are not among the related objects, as they are less urgent."""
+    is_simulated: bool = False
+    """Whether the cost of a judgement is that of a scripted model, which calls nobody."""
     several: Set[tuple[str, str]] | None = None
     """The cases of results, by file and row, that have some with several system prompts; None if
     it is to be seen from the related results, as these are all."""
@@ -123,6 +126,7 @@ def show_item(
     item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
     item.references = name_references(location, _references(item))
     item.push = first_push_of(location, kind, id)
+    item.is_simulated = is_by_script(store, item.related.get("evaluator"))
     if kind == "run":
         _mark_changes(location, store, restore_run(id, stored.content), item)
     return item

@@ -21,6 +21,7 @@ from evalstore.cli.render.table import (
 )
 from evalstore.cli.render.urgent_results import UrgentFirst, cell_of
 from evalstore.clock import iso
+from evalstore.display import simulated
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_yaml, text_of
@@ -165,6 +166,7 @@ def _print_judgement(item: ShownItem) -> None:
     output.line("session: " + ", ".join(map(output.short, made.sessions)))
     _print_criteria(instructions, item)
     cost = output.money(made.cost.usd) if made.cost else ""
+    cost = simulated(cost) if item.is_simulated and made.cost and made.cost.usd else cost
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 
 
