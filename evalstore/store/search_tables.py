@@ -29,7 +29,7 @@ from evalstore.store.postgresql.schema import (
     WORDS,
     search_statements,
 )
-from evalstore.store.search_index import Report, add_batches
+from evalstore.store.search_index import Documents, Report, add_batches
 from evalstore.store.search_marks import look, note
 from evalstore.store.search_texts import (
     KINDS,
@@ -156,14 +156,14 @@ class SearchTables:
             rows = connection.execute(query, _parameters(phrases)) if phrases else ()
             return frozenset(as_digits(id) for (id,) in rows)
 
-    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
+    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
         """Return the texts of these kinds that contain all words, as kind and id.
 
         They are in the order in which the index got to know them.
         """
         phrases = _list_phrases(words)
         if not phrases:
-            return []
+            return Documents((), kinds)
         first, *others = _names(phrases)
         also = "".join(f" AND id IN (SELECT id FROM {name})" for name in others)
         query = _with_texts(
@@ -172,9 +172,7 @@ class SearchTables:
             "GROUP BY kind, id ORDER BY min(number)",  # a text may have several rows
         )
         with self._store.snapshot() as connection:
-            rows = connection.execute(query, _parameters(phrases))
-            listed = [(KINDS[kind], as_digits(id)) for kind, id in rows]
-        return [document for document in listed if document[0] in kinds]
+            return Documents(connection.stream(query, _parameters(phrases)), kinds)
 
     def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Return the sessions that each of these texts belongs to, sorted."""
