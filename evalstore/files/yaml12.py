@@ -7,7 +7,6 @@ value keeps its line, and scalars can be read as they were written (`1.10` stays
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import yaml
 from frontmatter.default_handlers import YAMLHandler
 
 from evalstore.errors import FileProblem
+from evalstore.files.yaml_openings import Opening, find_unclosed
 from evalstore.values import Json
 
 _TAG = "tag:yaml.org,2002:"
@@ -212,11 +212,25 @@ def read_yaml(
         message = str(error.problem or error.context or "is not valid YAML")
         if mark is None:
             raise FileProblem(message, first_line) from error
-        raise FileProblem(message, mark.line + first_line, column=mark.column + 1) from error
+        line, column = mark.line, mark.column
+        if opened := _find_unclosed(text, error):
+            sign, line, column = opened
+            message = f"the {sign} is not closed: {message}"
+        raise FileProblem(message, line + first_line, column=column + 1) from error
     except yaml.reader.ReaderError as error:
         # libyaml counts bytes.
         line = text.encode()[: error.position].count(b"\n") + first_line
         raise FileProblem(f"a character that YAML does not allow: {error.reason}", line) from error
+    finally:
+        loader.dispose()
+
+
+def _find_unclosed(text: str, error: yaml.MarkedYAMLError) -> Opening | None:
+    loader = _CoreLoader(text)
+    try:
+        return find_unclosed(text, iter(loader.get_token, None), error)
+    except yaml.YAMLError:
+        return None
     finally:
         loader.dispose()
 
@@ -234,31 +248,6 @@ def write_yaml(value: Json, *, compact: bool = False) -> str:
         width=1 << 20,
     )
     return text.removesuffix("...\n").removesuffix("\n")
-
-
-def read_json(text: str) -> Document:
-    """Read JSON with the same strictness; only problems have line numbers."""
-
-    def mapping(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        members = dict(pairs)
-        if len(members) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise FileProblem(f"key '{twice}' appears twice", 1)
-        return members
-
-    try:
-        value = json.loads(text, object_pairs_hook=mapping)
-        if "\\u" in text:
-            json.dumps(value, ensure_ascii=False).encode()
-        return Document(value, None, 1)
-    except UnicodeEncodeError as error:
-        half = f"U+{ord(error.object[error.start]):04X}"
-        raise FileProblem(f"half of a surrogate pair ({half}) is not a character", 1) from error
-    except json.JSONDecodeError as error:
-        raise FileProblem(error.msg, error.lineno, column=error.colno) from error
-    except (RecursionError, ValueError) as error:
-        raise FileProblem(f"cannot be read: {error}", 1) from error
 
 
 def _refuse_size(text: str) -> None:

@@ -8,7 +8,8 @@ from evalstore import hashing
 from evalstore.checks.types.json import schema_problem
 from evalstore.errors import FileProblem
 from evalstore.files.fields import Fields, is_json
-from evalstore.files.yaml12 import read_json, read_yaml
+from evalstore.files.json_document import read_json
+from evalstore.files.yaml12 import read_yaml
 from evalstore.values import Json, ToolVersion
 
 if TYPE_CHECKING:

@@ -54,7 +54,11 @@ def test_the_last_one_counts_and_an_empty_file_is_fine() -> None:
             "--set concurrency: 'concurrency' must be a whole number from 1 to 1,024",
             None,
         ),
-        ("candidates=[", "--set candidates: did not find expected node content", None),
+        (
+            "candidates=[",
+            "--set candidates: the [ is not closed: did not find expected node content",
+            None,
+        ),
         (
             "concurrency",
             "--set 'concurrency' is not of the form KEY=VALUE",

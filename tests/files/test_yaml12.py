@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
-from evalstore.files.yaml12 import WrittenScalar, read_json, read_yaml, split_frontmatter
+from evalstore.files.json_document import read_json
+from evalstore.files.yaml12 import WrittenScalar, read_yaml, split_frontmatter
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,6 @@ def test_null_and_booleans_are_written_one_way(text: str, shown: str) -> None:
         ("a: 1\nb: 2\na: 3", "key 'a' appears twice"),
         ("a: 1\n? [x]", "a key must be text"),
         ("a: 1\n~: 2", "a key must be text"),
-        ("a: [\n", "did not find expected node content"),
         ("a: 1\nb: !!python/object:os.system x", "the tag"),
         ("a: 1\nb: !!set {x}", "the tag"),
         ("a: 1\nb: !!bool yes", "the tag"),
@@ -64,6 +64,57 @@ def test_what_is_wrong_is_reported_with_its_line(text: str, message: str) -> Non
     with pytest.raises(FileProblem, match=message) as caught:
         read_yaml(text, first_line=10)
     assert caught.value.line == 10 + text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "sign", "line", "column"),
+    [
+        ("tags: [a", "[", 0, 7),
+        ("tags: [\n", "[", 0, 7),
+        ("tags: {a: b\n", "{", 0, 7),
+        ("tags: [a\nid: x\n", "[", 0, 7),
+        ("tags: [a, b\nid: x]y\n", "[", 0, 7),
+        ("tags: [\n  a,\n  b\nid: x\n", "[", 0, 7),
+        ("b:\n  tags: [a, {x: [b]}\n  id: x\n", "[", 1, 9),
+        ("tags: [a: {b\nid: c\n", "{", 0, 11),
+        ('id: x\ntext: "abc\n', '"', 1, 7),
+        ("id: x\ntags: [a, 'b]\n", "'", 1, 11),
+        ('text: "abc\nid: "x"\n', '"', 0, 7),
+        ("text: 'it\nid: it's\n", "'", 0, 7),
+        ("text: |\n  a [b\ntags: {a: [b]\nid: x\n", "{", 2, 7),
+        ("text: é\u2028tags: [é, [b]\n", "[", 1, 7),
+    ],
+)
+def test_what_is_not_closed_is_reported_where_it_was_opened(
+    text: str, sign: str, line: int, column: int
+) -> None:
+    with pytest.raises(FileProblem) as caught:
+        read_yaml(text, first_line=10)
+    problem = caught.value
+    assert problem.message.startswith(f"the {sign} is not closed: ")
+    assert (problem.line, problem.column) == (10 + line, column)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line"),
+    [
+        ('tags: [\n  "a"\n  "b",\n]\n', "did not find expected ',' or ']'", 2),
+        ("tags: [a,\n  {x: [1, 2}\n]\n", "did not find expected ',' or ']'", 1),
+        ("tags: [a]]\nid: x\n", "did not find expected", 0),
+        ('text: "it"s"\nid: x\n', "did not find expected key", 0),
+        ("tags: [\n  a,\n  @b\n]\n", "found character that cannot start any token", 2),
+        ("tags: [\n  {a: 1,\n  a: 2}\n]\n", "key 'a' appears twice", 2),
+        ('text: "a\n  \\q"\n', "found unknown escape character", 1),
+        ("a: ]\nb: [c\n", "did not find expected node content", 0),
+    ],
+)
+def test_a_fault_inside_of_what_is_closed_has_its_own_line(
+    text: str, message: str, line: int
+) -> None:
+    with pytest.raises(FileProblem) as caught:
+        read_yaml(text, first_line=10)
+    assert caught.value.message.startswith(message)
+    assert caught.value.line == 10 + line
 
 
 @pytest.mark.parametrize("value", ["*a", "[*a]", "{x: 1}"])

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import normalise
 from evalstore.files.datasets import DatasetSpec, read_dataset
-from evalstore.files.yaml12 import read_json, read_yaml
+from evalstore.files.json_document import read_json
+from evalstore.files.yaml12 import read_yaml
 from evalstore.importers.base import ImportOptions
 from evalstore.importers.registry import find_importer
 from evalstore.judging.reply_parser import Unreadable
