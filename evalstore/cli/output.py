@@ -52,12 +52,14 @@ _FORCED = ("FORCE_COLOR", "CLICOLOR_FORCE")
 _COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 """Matches what GitHub Actions takes for a command at the start of a line."""
 
-_SENTENCES = ("(", "hint:", "note:")
-"""How the sentences for the user begin, which may be wrapped; other lines are columns."""
+_COMMANDS = ("evalstore ", "cd ")
+"""How the commands begin that a message lists, which are copied whole."""
 _WORD = re.compile(r'(?:"evalstore [^"\n]*"|\S)+')
 """Matches a word, or a command in quotation marks with what is attached to it."""
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 """Matches what begins or ends a style."""
+_PIECE = re.compile(r"(?:\x1b\[[0-9;]*m|[\x00-\u10ff])+|.")
+"""Matches a part of a word that is never broken: a wide letter, or narrow ones in a row."""
 
 color: bool | None = None
 """True or False when the user said so; None: as the terminal allows."""
@@ -118,8 +120,11 @@ def _write(text: str, *, nl: bool = True, err: bool = False) -> None:
 
 
 def line(text: str = "") -> None:
-    """Write a line of text."""
-    _write(_inert(text))
+    """Write a line of text; in a terminal one that is too long is wrapped between words."""
+    columns = None if wide or "\n" in text else table_width()
+    is_short = columns is None or not text.strip() or shown_columns(text) <= columns
+    for part in [text] if is_short else wrap_sentence(text, columns or 0):
+        _write(_inert(part))
 
 
 def data_line(text: str) -> None:
@@ -147,12 +152,12 @@ def workflow_command(text: str) -> None:
 def talk(text: str) -> None:
     """Write a line for the user to stderr, apart from the data.
 
-    In a terminal a sentence is wrapped between words.
+    In a terminal it is wrapped between words, if it is not a command.
     """
     if quiet:
         return
     text = for_here(text)
-    if text.lstrip().startswith(_SENTENCES):
+    if not text.lstrip().startswith(_COMMANDS):
         text = folded(text)
     _write(_inert(text), err=True)
 
@@ -165,16 +170,28 @@ def shown_columns(text: str) -> int:
 def wrap_sentence(text: str, columns: int) -> list[str]:
     """Return a sentence wrapped between words; a command in quotation marks is never broken.
 
-    All lines have the indent of the first.
+    Neither is a path, or another word of narrow letters. All lines have the indent of the first.
     """
     indent = " " * (len(text) - len(text.lstrip(" ")))
     lines: list[str] = []
     for word in _WORD.findall(text):
         if lines and shown_columns(f"{lines[-1]} {word}") <= columns:
             lines[-1] += f" {word}"
-        else:
-            lines.append(indent + word)
+            continue
+        is_whole = word.isascii() or "/" in word or word.startswith('"')
+        parts = [word] if is_whole else _break(word, columns - len(indent))
+        lines += [indent + part for part in parts]
     return lines
+
+
+def _break(word: str, columns: int) -> list[str]:
+    """Return a word in pieces that fit a line, broken between wide letters."""
+    parts = [""]
+    for piece in _PIECE.findall(word):
+        if parts[-1] and shown_columns(parts[-1] + piece) > columns:
+            parts.append("")
+        parts[-1] += piece
+    return parts
 
 
 def fitted(parts: Iterable[str], before: int = 0) -> str:
@@ -208,10 +225,18 @@ def warn(text: str) -> None:
 
 
 def folded(text: str) -> str:
-    """Return a line for the user, wrapped between words where stderr is a terminal."""
-    if "\n" in text or not sys.stderr.isatty():
+    """Return lines for the user, wrapped between words where stderr is a terminal."""
+    if not sys.stderr.isatty():
         return text
-    return "\n".join(wrap_sentence(text, shutil.get_terminal_size((100, 24)).columns))
+    columns = _stderr_columns()
+    return "\n".join(
+        "\n".join(wrap_sentence(part, columns)) if shown_columns(part) > columns else part
+        for part in text.split("\n")
+    )
+
+
+def _stderr_columns() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
 
 
 def paint(text: str, as_: str | None = None, *, bold: bool = False) -> str:
@@ -301,12 +326,10 @@ def failure(error: EvalstoreError) -> None:
         for entry in error.problems:
             problem(entry)
         count = sum(1 for entry in error.problems if entry.severity == "error")
-        to_stderr(
-            f"{plural(count, 'error')} in {plural(len({p.file for p in error.problems}), 'file')}; "
-            "nothing was asked"
-        )
+        files = plural(len({p.file for p in error.problems}), "file")
+        to_stderr(folded(f"{plural(count, 'error')} in {files}; nothing was asked"))
         if error.hint:
-            to_stderr(hint_line(error.hint))
+            to_stderr(folded(hint_line(error.hint)))
         return
     to_stderr(folded(f"{typer.style('error:', fg='red')} {safe(for_here(str(error)), lines=True)}"))
     if error.hint:
@@ -326,12 +349,27 @@ def hint_line(hint: str) -> str:
 def problem(entry: Problem) -> None:
     """Write a problem of a file to stderr, with the line of source when a column is known."""
     word = typer.style(f"{entry.severity}:", fg="red" if entry.severity == "error" else "yellow")
-    to_stderr(f"{word} {safe(entry.place)}: {safe(entry.message)}")
+    to_stderr(folded(f"{word} {safe(entry.place)}: {safe(entry.message)}"))
     if entry.excerpt is not None and entry.column:
-        to_stderr(f"    {safe(entry.excerpt)}")
-        to_stderr("    " + " " * columns_of(safe(entry.excerpt[: entry.column - 1])) + "^")
+        before, text = safe(entry.excerpt[: entry.column - 1]), safe(entry.excerpt)
+        if sys.stderr.isatty():
+            before, text = _around(before, text, _stderr_columns() - 4)
+        to_stderr(f"    {text}")
+        to_stderr("    " + " " * columns_of(before) + "^")
     if entry.hint:
-        to_stderr(hint_line(entry.hint))
+        to_stderr(folded(hint_line(entry.hint)))
+
+
+def _around(before: str, text: str, columns: int) -> tuple[str, str]:
+    """Return the part of a line around a place that fits the terminal; `before` is what precedes.
+
+    What precedes the place takes three quarters of it at most.
+    """
+    cut = 0
+    while columns_of(before[cut:]) > columns * 3 // 4 and columns_of(text) > columns:
+        cut += 1
+    start = "…" if cut else ""
+    return start + before[cut + len(start) :], clip(start + text[cut + len(start) :], columns)
 
 
 def left_out(problems: list[Problem]) -> None:
@@ -341,7 +379,8 @@ def left_out(problems: list[Problem]) -> None:
     files = sorted({entry.file for entry in problems})
     if files:
         verb = "is" if len(files) == 1 else "are"
-        to_stderr(f"{plural(len(files), 'file')} with errors {verb} left out: {', '.join(files)}")
+        names = ", ".join(map(safe, files))
+        to_stderr(folded(f"{plural(len(files), 'file')} with errors {verb} left out: {names}"))
 
 
 def to_stderr(text: str) -> None:

@@ -45,13 +45,16 @@ def diff(
             "--vs",
             metavar="ID",
             help="Compare --model, or --prompt, with this one in the same run.",
-            autocompletion=completions.models,
+            autocompletion=completions.compared,
         ),
     ] = None,
     prompt: Annotated[
         str | None,
         typer.Option(
-            "--prompt", metavar="NAME", help="With --vs: the system prompt that is compared."
+            "--prompt",
+            metavar="NAME",
+            help="With --vs: the system prompt that is compared.",
+            autocompletion=completions.prompts,
         ),
     ] = None,
     answers: Annotated[
@@ -282,7 +285,7 @@ def show(
         typer.Argument(
             metavar="REV",
             help="@, @~1, @work, an id, REV:path, or FILE::ROW.",
-            autocompletion=completions.revisions_and_places,
+            autocompletion=completions.revisions_and_answers,
         ),
     ] = "@",
     model: Annotated[
@@ -301,6 +304,7 @@ def show(
             "--prompt",
             metavar="NAME",
             help="With a file or a row: the system prompt, of several.",
+            autocompletion=completions.prompts,
         ),
     ] = None,
     json: options.Json = False,

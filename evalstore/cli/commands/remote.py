@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
 from evalstore.cli.commands.sharing import progress
 from evalstore.cli.render.copied_rows import counts_text, print_sentence
@@ -40,6 +40,15 @@ _ACTIONS = {
 }
 
 
+def _complete(ctx: Any, incomplete: str) -> list[str]:
+    """Complete the actions, and after one the name of a remote."""
+    action, *others = ctx.params.get("words") or [None]
+    if action is None:
+        return completions.starting(list(_ACTIONS), incomplete)
+    takes_name = action in ("remove", "show", "gc") and not others
+    return completions.remotes(ctx, incomplete) if takes_name else []
+
+
 @app.command()
 def remote(
     words: Annotated[
@@ -47,6 +56,7 @@ def remote(
         typer.Argument(
             metavar="[ACTION] [NAME] [ADDRESS]",
             help="list (the default), add NAME ADDRESS, remove NAME, show [NAME], or gc [NAME].",
+            autocompletion=_complete,
         ),
     ] = None,
     dry_run: Annotated[

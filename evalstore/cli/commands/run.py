@@ -59,6 +59,7 @@ RUN: options.Table = {
         "With --fail-on regression: accept what failed in this run, or, for a case that it did "
         "not judge, in the newest run before it.",
         metavar="REV",
+        autocompletion=completions.stored_runs,
     ),
     "max_cost": option(
         "--max-cost",
@@ -157,6 +158,7 @@ MODE_OF_RUN: options.Table = {
         "Take part in the run RUN of the store that is in progress ('@': the newest). Needs the "
         "keys and --store, but no workspace.",
         metavar="RUN",
+        autocompletion=completions.joinable_runs,
     ),
     # For the processes that '--executor processes' starts.
     "until_eof": option(
@@ -213,7 +215,7 @@ def status(
         output.document(report)
     elif short:
         for change in report.changes:
-            output.line(f"{change.letters} {output.safe(change.path_text)}")
+            output.data_line(f"{change.letters} {output.safe(change.path_text)}")
     else:
         chosen = fields_to_json(selection, defaults=False)
         print_status(report, explain=explain, options=selection_text(chosen))

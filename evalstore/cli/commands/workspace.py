@@ -353,8 +353,10 @@ def completion(
     else:
         from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
+        from evalstore.cli.row_completion import without_files_as_rows
+
         script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
-        output.line(script)
+        output.line(without_files_as_rows(script))
 
 
 @app.command()

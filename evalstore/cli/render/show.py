@@ -16,6 +16,8 @@ from evalstore.cli.render.lines import print_block
 from evalstore.cli.render.table import (
     BESIDE_PLACE,
     ids_that_fit,
+    leaves_room,
+    shorten_models,
     shorten_places,
     shortens_places,
 )
@@ -94,33 +96,41 @@ def _print_results(item: ShownItem) -> None:
         prompt = item.prompts.get(result["prompt"]) if has_several else None
         return _place(result["file"], result["row"], prompt)
 
-    widths, of_older, of_mark = [0, 0, 0], 0, 0
+    widths, behind, models = [0, 0], 0, dict[str, str]()
     for result, has_several in shown:
-        older = columns(_older_run(result))
-        texts = (word_of(result), place_of(result, has_several), output.safe(result["model"]))
+        texts = (word_of(result), place_of(result, has_several))
         widths = [max(width, columns(text)) for width, text in zip(widths, texts, strict=True)]
-        of_older = max(of_older, older + 2 * bool(older))
-        mark = item.marks.get(cell_of(result), "")
-        of_mark = max(of_mark, 4 * bool(mark) + len(mark))
+        behind = max(behind, output.shown_columns(_behind(result, item)))
+        models[result["model"]] = ""
+    has_room = leaves_room(BESIDE_PLACE + behind)
+    others = BESIDE_PLACE + behind * has_room
+    models = shorten_models(models, widths[1], others)
+    of_model = max(map(columns, models.values()))
     places: Iterable[str] = (place_of(*listed) for listed in shown)
     if shortens_places():  # so that they stay distinct, all are needed at once
-        beside = widths[2] + BESIDE_PLACE + of_older + of_mark
-        places = shorten_places([*places], beside)
+        places = shorten_places([*places], others + of_model)
         widths[1] = max(map(columns, places))
-    before = sum(widths) + 2 * len(widths)
+    before = sum(widths) + of_model + 6
     for (result, _), place in zip(shown, places, strict=True):
-        word, run, mark = word_of(result), _older_run(result), item.marks.get(cell_of(result), "")
-        behind = len(run) + 2 * bool(run) + len(mark) + 4 * bool(mark)
+        word, more = word_of(result), _behind(result, item)
+        beside = output.shown_columns(more) * has_room
         _columns(
             output.paint(output.pad(word, widths[0]), word),
             output.pad(place, widths[1]),
-            output.pad(output.safe(result["model"]), widths[2]),
-            ids_that_fit(result["sessions"], before + behind),
-            output.faint(run) if run else "",
-            f"({output.paint(mark)})" if mark else "",
+            output.pad(models[result["model"]], of_model),
+            ids_that_fit(result["sessions"], before + beside),
+            more[2:] if has_room else "",
         )
+        if more and not has_room:
+            output.line(" " * widths[0] + more)
     if left := count - (count if output.verbose else len(shown)) + item.left_out:
         output.line(f"… {left} more (-v lists all)")
+
+
+def _behind(result: Json, item: ShownItem) -> str:
+    """Return what follows the ids of a result: its older run, and how it has changed."""
+    run, mark = _older_run(result), item.marks.get(cell_of(result), "")
+    return (f"  {output.faint(run)}" if run else "") + (f"  ({output.paint(mark)})" if mark else "")
 
 
 def _older_run(result: Json) -> str:
