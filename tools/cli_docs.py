@@ -41,11 +41,11 @@ file or a pipe a table is complete unless the variable `COLUMNS` is set.
 |---|---|
 {columns}
 
-A row of results in `run` and `show` has no header. First the ids of further answers are left out, then the
-mark and the older run of a result move to a line of their own, then the names of the case and the model are
-cut. The bar of a candidate in `run` is left out before its name gets shorter than 16 columns, and in `doctor` a
-model keeps half of the screen. Other lines are wrapped between words; only what is copied whole, such as
-a path or a command in a hint, can be wider than the screen.
+A row of results in `run` and `show` has no header. First the ids of further answers are left out,
+then the mark and the older run of a result move to a line of their own, then the names of the case
+and the model are cut. The bar of a candidate in `run` is left out before its name is shorter than
+16 columns, and a model has half of the screen in `doctor`. Other lines are wrapped between words;
+only what is copied whole, such as a path or a command in a hint, can be wider than the screen.
 
 `ls`, `log`, `diff`, `stats` and `grep` print their list with `-o` as `json` (the same as
 `--json`), `jsonl` (an object of the document's list per line), `csv` or `md` (a Markdown table).

@@ -20,6 +20,9 @@ import typer
 from evalstore.cli import streams
 from evalstore.cli.hinted_commands import for_here
 from evalstore.cli.pager import Pager, start_pager
+from evalstore.cli.wrapping import STYLE, around
+from evalstore.cli.wrapping import shown_columns as shown_columns
+from evalstore.cli.wrapping import wrap_sentence as wrap_sentence
 from evalstore.display import ago as ago
 from evalstore.display import clip as clip
 from evalstore.display import columns_of as columns_of
@@ -54,13 +57,6 @@ _COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 
 _COMMANDS = ("evalstore ", "cd ")
 """How the commands begin that a message lists, which are copied whole."""
-_WORD = re.compile(r'(?:"evalstore [^"\n]*"|\S)+')
-"""Matches a word, or a command in quotation marks with what is attached to it."""
-_STYLE = re.compile(r"\x1b\[[0-9;]*m")
-"""Matches what begins or ends a style."""
-_PIECE = re.compile(r"(?:\x1b\[[0-9;]*m|[\x00-\u10ff])+|.")
-"""Matches a part of a word that is never broken: a wide letter, or narrow ones in a row."""
-
 color: bool | None = None
 """True or False when the user said so; None: as the terminal allows."""
 verbose = False
@@ -162,38 +158,6 @@ def talk(text: str) -> None:
     _write(_inert(text), err=True)
 
 
-def shown_columns(text: str) -> int:
-    """Return the columns of a text that may have styles."""
-    return columns_of(_STYLE.sub("", text))
-
-
-def wrap_sentence(text: str, columns: int) -> list[str]:
-    """Return a sentence wrapped between words; a command in quotation marks is never broken.
-
-    Neither is a path, or another word of narrow letters. All lines have the indent of the first.
-    """
-    indent = " " * (len(text) - len(text.lstrip(" ")))
-    lines: list[str] = []
-    for word in _WORD.findall(text):
-        if lines and shown_columns(f"{lines[-1]} {word}") <= columns:
-            lines[-1] += f" {word}"
-            continue
-        is_whole = word.isascii() or "/" in word or word.startswith('"')
-        parts = [word] if is_whole else _break(word, columns - len(indent))
-        lines += [indent + part for part in parts]
-    return lines
-
-
-def _break(word: str, columns: int) -> list[str]:
-    """Return a word in pieces that fit a line, broken between wide letters."""
-    parts = [""]
-    for piece in _PIECE.findall(word):
-        if parts[-1] and shown_columns(parts[-1] + piece) > columns:
-            parts.append("")
-        parts[-1] += piece
-    return parts
-
-
 def fitted(parts: Iterable[str], before: int = 0) -> str:
     """Return the parts of a line side by side; those beyond the terminal are cut.
 
@@ -204,7 +168,7 @@ def fitted(parts: Iterable[str], before: int = 0) -> str:
         longer = f"{line}  {part}" if line else part
         if columns is not None and before + shown_columns(longer) > columns:
             left = columns - before - shown_columns(line) - 2 * bool(line)
-            return f"{line}  {clip(_STYLE.sub('', part), left)}" if left > 1 else line
+            return f"{line}  {clip(STYLE.sub('', part), left)}" if left > 1 else line
         line = longer
     return line
 
@@ -364,23 +328,11 @@ def problem(entry: Problem) -> None:
     if entry.excerpt is not None and entry.column:
         before, text = safe(entry.excerpt[: entry.column - 1]), safe(entry.excerpt)
         if sys.stderr.isatty():
-            before, text = _around(before, text, _stderr_columns() - 4)
+            before, text = around(before, text, _stderr_columns() - 4)
         to_stderr(f"    {text}")
         to_stderr("    " + " " * columns_of(before) + "^")
     if entry.hint:
         to_stderr(folded(hint_line(entry.hint)))
-
-
-def _around(before: str, text: str, columns: int) -> tuple[str, str]:
-    """Return the part of a line around a place that fits the terminal; `before` is what precedes.
-
-    What precedes the place takes three quarters of it at most.
-    """
-    cut = 0
-    while columns_of(before[cut:]) > columns * 3 // 4 and columns_of(text) > columns:
-        cut += 1
-    start = "…" if cut else ""
-    return start + before[cut + len(start) :], clip(start + text[cut + len(start) :], columns)
 
 
 def left_out(problems: list[Problem]) -> None:

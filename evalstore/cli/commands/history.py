@@ -317,7 +317,8 @@ def show(
     workspace. `FILE` is its only case, or all of them. Without REV, each result comes from the
     newest run that has it.
     """
-    from evalstore.cli.render.show import SHOWN, print_shown
+    from evalstore.cli.render.result_rows import SHOWN
+    from evalstore.cli.render.show import print_shown
     from evalstore.operations.views import shown_item
 
     if json:
