@@ -47,11 +47,13 @@ and the model are cut. The bar of a candidate in `run` is left out before its na
 16 columns, and a model has half of the screen in `doctor`. Other lines are wrapped between words;
 only what is copied whole, such as a path or a command in a hint, can be wider than the screen.
 
-`ls`, `log`, `diff`, `stats` and `grep` print their list with `-o` as `json` (the same as
-`--json`), `jsonl` (an object of the document's list per line), `csv` or `md` (a Markdown table).
-The columns of `csv` and `md` are the members of these objects, an object within them as
-`cost.all.total`; `diff` has the column `list`: `broke`, `fixed`, `changed`, `new` or `gone`. In
-`csv` a text that a spreadsheet would take for a formula begins with an apostrophe.
+`ls`, `log`, `diff`, `stats`, `grep`, `show`, `status`, `check`, `doctor` and `remote` print their
+list with `-o` as `json` (the same as `--json`), `jsonl` (an object of the document's list per line),
+`csv` or `md` (a Markdown table). The columns of `csv` and `md` are the members of these objects, an
+object within them as `cost.all.total`; a list without a row has its header. `diff` has the column
+`list`: `broke`, `fixed`, `changed`, `new` or `gone`; so has `doctor`: `findings` or `models`. In
+`csv` a text that a spreadsheet would take for a formula begins with an apostrophe. The rows of
+`show` are the results of a run, of the workspace or of a file; what has none, as an answer, is refused.
 
 ## Exit codes
 

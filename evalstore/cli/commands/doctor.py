@@ -9,6 +9,7 @@ import typer
 
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
+from evalstore.cli.data_output import print_data
 from evalstore.cli.hinted_commands import for_here
 from evalstore.operations.views.distinct_labels import shorten_labels
 
@@ -41,6 +42,7 @@ def doctor(
         float,
         typer.Option("--timeout", metavar="S", min=0.001, help="Timeout of one ping in seconds."),
     ] = 20.0,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Check the setup and ping every model in use.
@@ -54,9 +56,8 @@ def doctor(
     from evalstore.operations.doctor import doctor as operation
 
     diagnosis = operation(here(), tuple(models or ()), ping=not no_ping, timeout=timeout)
-    if json:
-        output.document(diagnosis)
-    else:
+    lists = ["findings", "models"]
+    if not print_data(diagnosis, lists, output_format, kind="doctor", json=json):
         print_diagnosis(diagnosis)
     if diagnosis.exit_code:
         raise typer.Exit(diagnosis.exit_code)

@@ -62,7 +62,7 @@ def grep(
             return True
 
         hits = operation(here(), pattern, (within,) if within else (), report, name=name)
-    if print_data({"hits": hits}, ["hits"], output_format, json=json):
+    if print_data({"hits": hits}, ["hits"], output_format, kind="grep", json=json):
         return
     if name_only:
         for file in dict.fromkeys(hit.file for hit in hits if hit.file):

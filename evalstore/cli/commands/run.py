@@ -11,6 +11,7 @@ import typer
 
 from evalstore.cli import completions, help, options, output
 from evalstore.cli.app import Globals, app, here
+from evalstore.cli.data_output import print_data
 from evalstore.cli.options import OptionGroup, option
 from evalstore.errors import OK, USAGE, EvalstoreError
 from evalstore.planning.options import RunOptions, SelectionOptions, selection_text
@@ -194,13 +195,15 @@ def status(
             autocompletion=completions.remotes,
         ),
     ] = None,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Show what changed, and what a run would do and cost.
 
     The letters before a file: A new, D deleted, R renamed; M changed: in the first column what is
     asked (or a row was removed), in the second how it is judged; = reverted to a stored version.
-    --short names a renamed file with both paths: R  old.md -> new.md.
+    --short names a renamed file with both paths: R  old.md -> new.md. The rows of -o are the
+    changed files, or with --explain what a run would do.
     """
     from evalstore.cli.render.status import print_status
     from evalstore.operations.json_output import fields_to_json
@@ -210,9 +213,11 @@ def status(
         from evalstore.operations.remotes import read_remote
 
         read_remote(here(), remote)
-    report = operation(here(), selection, whole=json or explain, in_file=True)
-    if json:
-        output.document(report)
+    whole = json or explain or output_format == "json"
+    report = operation(here(), selection, whole=whole, in_file=True)
+    names, kind = (["items"], "status --explain") if explain else (["changes"], "status")
+    if print_data(report, names, output_format, kind=kind, json=json):
+        pass
     elif short:
         for change in report.changes:
             output.data_line(f"{change.letters} {output.safe(change.path_text)}")

@@ -41,6 +41,8 @@ class Table:
     shortened: Mapping[str, int] = field(default_factory=dict)
     """Columns that are cut to so many columns of the terminal before one is left out."""
     has_header: bool = True
+    prose: str | None = None
+    """The column with sentences, which are cut at their end and need not be distinct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,9 @@ def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
     if not layout.is_cut:
         return table.rows
     cut = {
-        number: shorten_labels([row[number] for row in table.rows], size)
+        number: [output.clip(row[number], size) for row in table.rows]
+        if table.header[number] == table.prose
+        else shorten_labels([row[number] for row in table.rows], size)
         for number, size in zip(layout.shown, layout.widths, strict=True)
         if table.header[number] not in table.numbers
     }
