@@ -30,8 +30,8 @@ what fits on the screen is only printed); `--no-pager`, or the pager `cat`, prin
 Leaving the pager early does not change the exit code; a pager that cannot be started is an
 error (2).
 
-Colours are used in a terminal, unless `NO_COLOR` is set; `FORCE_COLOR=1` or `CLICOLOR_FORCE=1` has
-them in a file or a pipe, too. `--color` overrides all three.
+Colours are used in a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`; `FORCE_COLOR=1` or
+`CLICOLOR_FORCE=1` has them in a file or a pipe, too. `--color` overrides all three.
 
 In a terminal a table fits the screen: columns are left out in the order below until it does, then
 long texts are cut, never numbers; a note on stderr says so, and `--wide` shows everything. In a
@@ -47,13 +47,13 @@ and the model are cut. The bar of a candidate in `run` is left out before its na
 16 columns, and a model has half of the screen in `doctor`. Other lines are wrapped between words;
 only what is copied whole, such as a path or a command in a hint, can be wider than the screen.
 
-`ls`, `log`, `diff`, `stats`, `grep`, `show`, `status`, `check`, `doctor` and `remote` print their
-list with `-o` as `json` (the same as `--json`), `jsonl` (an object of the document's list per line),
-`csv` or `md` (a Markdown table). The columns of `csv` and `md` are the members of these objects, an
-object within them as `cost.all.total`; a list without a row has its header. `diff` has the column
-`list`: `broke`, `fixed`, `changed`, `new` or `gone`; so has `doctor`: `findings` or `models`. In
-`csv` a text that a spreadsheet would take for a formula begins with an apostrophe. The rows of
-`show` are the results of a run, of the workspace or of a file; what has none, as an answer, is refused.
+`ls`, `log`, `diff`, `stats`, `grep`, `show`, `status`, `check`, `doctor` and `remote` print
+their list with `-o` as `json` (the same as `--json`), `jsonl` (an object of the document's list
+per line), `csv` or `md` (a Markdown table). The columns of `csv` and `md` are the members of these
+objects, an object within them as `cost.all.total`; without a row they are the header alone. `diff`
+has the column `list`: `broke`, `fixed`, `changed`, `new` or `gone`; so has `doctor`: `findings` or
+`models`. In `csv` a text that a spreadsheet would take for a formula begins with an apostrophe.
+The list of `show` has the results of a run, of the workspace or of a file.
 
 ## Exit codes
 

@@ -74,7 +74,8 @@ _exit_code = OK
 def use_color(choice: str) -> None:
     """Set the colour mode: `auto`, `always` or `never`.
 
-    `NO_COLOR` turns `auto` off; else `FORCE_COLOR` or `CLICOLOR_FORCE`, unless 0, turn it on.
+    `NO_COLOR` turns `auto` off; else `FORCE_COLOR` or `CLICOLOR_FORCE`, unless 0, turn it on; else
+    `TERM=dumb` turns it off.
     """
     global color
     color = {"always": True, "never": False}.get(choice)
@@ -82,6 +83,8 @@ def use_color(choice: str) -> None:
         color = False
     elif color is None and any(os.environ.get(name, "0") not in ("", "0") for name in _FORCED):
         color = True
+    elif color is None and os.environ.get("TERM") == "dumb":
+        color = False
 
 
 def use_pager(command: str | None) -> None:

@@ -332,7 +332,7 @@ def show(
             output.document(shown)
             return
         results = to_json(shown).get("related", {}).get("results")
-        names = [] if results is None else ["results"]
+        names = () if results is None else ("results",)
         print_data({"results": results}, names, output_format, kind="show")
     else:
         most = None if output.verbose else SHOWN

@@ -15,7 +15,7 @@ from evalstore import __version__
 from evalstore.cli import options, output
 from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
 from evalstore.cli.data_output import print_data
-from evalstore.cli.render.table import Table, print_table
+from evalstore.cli.render.table import Table, align_points, print_table
 from evalstore.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.options import Kind, SelectionOptions
@@ -203,7 +203,7 @@ def _print_listing(listing: Listing) -> None:
 
         output.talk(f"{agreement_text(listing.rows)}.")
     if listing.kind == "checks":
-        output.talk("'evalstore explain CHECK' shows what its settings mean, and more examples.")
+        output.talk("'evalstore explain CHECK' shows settings and examples.")
         output.talk("'not: true' reverses a check: {contains: Paris, not: true}")
 
 
@@ -218,6 +218,9 @@ def _table(listing: Listing) -> Table:
     if listing.kind == "models":
         has_calls = any(row["$/call"] for row in rows)
         columns = tuple(name for name in _MODEL_COLUMNS if name != "$/call" or has_calls)
+        for name in ("$/1M in", "$/1M out", "$/call"):
+            prices = align_points([row[name] for row in rows])
+            rows = [{**row, name: price} for row, price in zip(rows, prices, strict=True)]
     if listing.kind == "labels":
         columns = tuple(name for name in columns if any(row[name] for row in rows))
     return _lay_out(listing.kind, columns, rows)
@@ -231,6 +234,7 @@ def _lay_out(kind: str, columns: tuple[str, ...], rows: Iterable[dict[str, Any]]
         NUMBERS,
         OPTIONAL.get(kind, ()),
         _SHORTENED.get(kind, {}),
+        prose="description" if kind == "checks" else None,
     )
 
 
