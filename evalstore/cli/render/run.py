@@ -287,5 +287,5 @@ def _print_models(report: RunReport) -> None:
         drawn = output.paint(bar, "pass") + output.faint("░" * (_BAR - len(bar)))
         parts = [output.pad(model, layout.widths[0]), *([] if layout.left_out else [drawn])]
         for text, width in zip((passed_text, share), layout.widths[-2:], strict=True):
-            parts.append(output.pad(text, width))
-        output.line("  ".join(parts).rstrip())
+            parts.append(text.rjust(width))
+        output.line("  ".join(parts))
