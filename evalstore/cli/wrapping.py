@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evalstore.display import clip, columns_of
+from evalstore.display import break_word, columns_of
 
 _WORD = re.compile(r'(?:"evalstore [^"\n]*"|\S)+')
 """Matches a word, or a command in quotation marks with what is attached to it."""
@@ -55,4 +55,7 @@ def around(before: str, text: str, columns: int) -> tuple[str, str]:
     while columns_of(before[cut:]) > columns * 3 // 4 and columns_of(text) > columns:
         cut += 1
     start = "…" if cut else ""
-    return start + before[cut + len(start) :], clip(start + text[cut + len(start) :], columns)
+    part = start + text[cut + len(start) :]
+    if columns_of(part) > columns:
+        part = break_word(part, columns - 1, columns)[0] + "…"
+    return start + before[cut + len(start) :], part
