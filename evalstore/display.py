@@ -23,6 +23,7 @@ _BEFORE = 20
 
 _MEASURED = 500
 """The most texts that are measured."""
+_GAP_AND_WORD = re.compile(r"(?P<gap>\s*)(?P<word>\S+)")
 
 
 def safe(text: str, *, lines: bool = False) -> str:
@@ -292,8 +293,40 @@ def clip(text: str, columns: int) -> str:
 
 
 def wrap(text: str, columns: int) -> list[str]:
-    """Return the text wrapped between words to lines of this many columns."""
-    return textwrap.wrap(safe(text), max(20, columns), break_on_hyphens=False) or [""]
+    """Return the text wrapped between words to lines of this many columns.
+
+    A word that is wider than a line is broken.
+    """
+    text, columns = safe(text), max(20, columns)
+    if text.isascii():
+        return textwrap.wrap(text, columns, break_on_hyphens=False) or [""]
+    lines = [""]
+    for match in _GAP_AND_WORD.finditer(text):
+        gap = " " * len(match["gap"]) if lines[-1] or not match.start() else ""
+        left = columns - columns_of(lines[-1] + gap)
+        word = match["word"]
+        if columns_of(word) <= left:
+            lines[-1] += gap + word
+        elif columns_of(word) <= columns:
+            lines.append(word)
+        else:
+            first, *others = break_word(word, left, columns)
+            lines[-1] += gap + first if first else ""
+            lines += others
+    return [line for line in lines if line] or [""]
+
+
+def break_word(word: str, first: int, columns: int) -> list[str]:
+    """Return a word in pieces: one of at most `first` columns, the others of at most `columns`."""
+    pieces, left = [""], first
+    for character in word:
+        size = _columns(character)
+        if size > left:
+            pieces.append("")
+            left = columns
+        pieces[-1] += character
+        left -= size
+    return pieces
 
 
 def as_text(value: Json) -> str:

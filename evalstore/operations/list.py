@@ -62,7 +62,7 @@ def _checks() -> Listing:
         {**check.document(), "example": check.examples[0].check if check.examples else None}
         for check in explain_checks()
     ]
-    return Listing("checks", rows, ("type", "description", "example"))
+    return Listing("checks", rows, ("type", "description", "settings", "example"))
 
 
 def _runs(location: Location) -> Listing:

@@ -66,7 +66,7 @@ def grep(
         found = iterate_hits(here(), pattern, (within,) if within else (), report, name=name)
         first = list(islice(found, 1))  # the index is complete
     hits = chain(first, found)
-    if print_data({"hits": map(to_json, hits)}, ["hits"], output_format, json=json):
+    if print_data({"hits": map(to_json, hits)}, ["hits"], output_format, kind="grep", json=json):
         return
     if name_only:
         for file, _ in groupby(hits, key=lambda hit: hit.file):

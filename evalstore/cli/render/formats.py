@@ -8,6 +8,8 @@ from itertools import chain
 from typing import Any, Literal
 
 from evalstore.cli import output, streams
+from evalstore.cli.render.list_columns import COLUMNS
+from evalstore.errors import EvalstoreError
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.operations.exports.cells import csv_cell, markdown_cell
 from evalstore.operations.json_output import to_json
@@ -15,11 +17,19 @@ from evalstore.operations.json_output import to_json
 Format = Literal["table", "json", "jsonl", "csv", "md"]
 
 
-def print_as(format: Format, content: Any, names: Sequence[str]) -> None:
-    """Print a document, or the rows of its lists; with several lists each row has its list."""
+def print_as(format: Format, content: Any, names: Sequence[str], kind: str) -> None:
+    """Print a document, or the rows of its lists; with several lists each row has its list.
+
+    Without a row, CSV and Markdown have the columns that lists of this kind always have. Raises
+    `EvalstoreError` for a document without a list.
+    """
     if format == "json":
         output.document(content)
         return
+    if not names:
+        raise EvalstoreError(
+            f"there is no list to print as {format}", hint="'-o json' prints all of it"
+        )
     document = to_json(content)
     listed = ((name, to_json(row)) for name in names for row in document[name])
     rows = ({"list": name, **row} if len(names) > 1 else row for name, row in listed)
@@ -28,6 +38,7 @@ def print_as(format: Format, content: Any, names: Sequence[str]) -> None:
             output.data_line(json.dumps(row, ensure_ascii=not streams.is_utf8()))
         return
     header, cells = _flatten(rows)
+    header = header or [*(["list"] if len(names) > 1 else []), *COLUMNS[kind]]
     for line in (_csv_lines if format == "csv" else _markdown_lines)(header, cells):
         output.data_line(line)
 
@@ -68,15 +79,13 @@ def _csv_lines(header: list[str], rows: Iterable[list[Any]]) -> Iterator[str]:
     import csv
     import io
 
-    for row in chain([header], rows) if header else []:
+    for row in chain([header], rows):
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="").writerow(map(csv_cell, row))
         yield output.safe(buffer.getvalue(), lines=True)
 
 
 def _markdown_lines(header: list[str], rows: Iterable[list[Any]]) -> Iterator[str]:
-    if not header:
-        return
     yield f"| {' | '.join(map(markdown_cell, header))} |"
     yield "|" + "---|" * len(header)
     for row in rows:
