@@ -115,7 +115,7 @@ class Run:
         counts = [
             plural(self.asked, "new answer"),
             *([f"{self.recorded:,} recorded"] if self.recorded else []),
-            f"{self.reused:,} reused",
+            *([f"{self.reused:,} reused"] if self.reused else []),
             plural(self.judged, "new judgement"),
             *([f"{self.failed:,} failed"] if self.failed else []),
         ]

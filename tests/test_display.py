@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from evalstore.display import (
+    break_word,
     clip,
     columns_of,
-    difference,
+    difference_at,
+    first_difference,
     likely_price,
     shorten_to_line,
     steady,
     widest,
+    wrap,
 )
 
 
@@ -103,4 +106,13 @@ def test_a_quoted_text_is_the_line_of_a_place(text: str, at: int, shown: str) ->
     ids=["words", "blanks"],
 )
 def test_a_difference_of_texts_is_visible(expected: str, actual: str, words: str) -> None:
-    assert difference(expected, actual) == words
+    assert difference_at(expected, actual, first_difference(expected, actual)) == words
+
+
+def test_texts_are_wrapped_by_the_columns_of_their_letters() -> None:
+    text = "The shop is closed: 春節期間全部門市休息不營業。 Come later."
+    lines = wrap(text, 20)
+    assert lines == ["The shop is closed:", "春節期間全部門市休息", "不營業。 Come later."]
+    assert wrap("naïve words of plain letters", 20) == ["naïve words of plain", "letters"]
+    assert wrap("早" * 25, 20) == ["早" * 10, "早" * 10, "早" * 5]
+    assert break_word("abc早", 2, 4) == ["ab", "c早"]

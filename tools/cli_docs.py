@@ -30,8 +30,8 @@ what fits on the screen is only printed); `--no-pager`, or the pager `cat`, prin
 Leaving the pager early does not change the exit code; a pager that cannot be started is an
 error (2).
 
-Colours are used in a terminal, unless `NO_COLOR` is set; `FORCE_COLOR=1` or `CLICOLOR_FORCE=1` has
-them in a file or a pipe, too. `--color` overrides all three.
+Colours are used in a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`; `FORCE_COLOR=1` or
+`CLICOLOR_FORCE=1` has them in a file or a pipe, too. `--color` overrides all three.
 
 In a terminal a table fits the screen: columns are left out in the order below until it does, then
 long texts are cut, never numbers; a note on stderr says so, and `--wide` shows everything. In a
@@ -41,11 +41,19 @@ file or a pipe a table is complete unless the variable `COLUMNS` is set.
 |---|---|
 {columns}
 
-`ls`, `log`, `diff`, `stats` and `grep` print their list with `-o` as `json` (the same as
-`--json`), `jsonl` (an object of the document's list per line), `csv` or `md` (a Markdown table).
-The columns of `csv` and `md` are the members of these objects, an object within them as
-`cost.all.total`; `diff` has the column `list`: `broke`, `fixed`, `changed`, `new` or `gone`. In
-`csv` a text that a spreadsheet would take for a formula begins with an apostrophe.
+A row of results in `run` and `show` has no header. First the ids of further answers are left out,
+then the mark and the older run of a result move to a line of their own, then the names of the case
+and the model are cut. The bar of a candidate in `run` is left out before its name is shorter than
+16 columns, and a model has half of the screen in `doctor`. Other lines are wrapped between words;
+only what is copied whole, such as a path or a command in a hint, can be wider than the screen.
+
+`ls`, `log`, `diff`, `stats`, `grep`, `show`, `status`, `check`, `doctor` and `remote` print
+their list with `-o` as `json` (the same as `--json`), `jsonl` (an object of the document's list
+per line), `csv` or `md` (a Markdown table). The columns of `csv` and `md` are the members of these
+objects, an object within them as `cost.all.total`; without a row they are the header alone. `diff`
+has the column `list`: `broke`, `fixed`, `changed`, `new` or `gone`; so has `doctor`: `findings` or
+`models`. In `csv` a text that a spreadsheet would take for a formula begins with an apostrophe.
+The list of `show` has the results of a run, of the workspace or of a file.
 
 ## Exit codes
 

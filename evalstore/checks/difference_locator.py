@@ -17,7 +17,7 @@ from evalstore.checks.base import BLOCK, CheckInput
 from evalstore.checks.complexity import is_cheap_check, size_of
 from evalstore.checks.joint_differences import JOINT_LOCATORS, AnswerWithDifference
 from evalstore.checks.json_values import NotJsonError, parse_answer, shown
-from evalstore.checks.normalization import preparer
+from evalstore.checks.normalization import preparer, quoter
 from evalstore.checks.runner import run_check
 from evalstore.checks.text_differences import (
     AnswerDifference,
@@ -110,7 +110,7 @@ def _find_at_once(
     if _judge(bound, subject) != "fail":
         return None
     if locate := JOINT_LOCATORS.get(bound["type"]):
-        return locate(bound, replace(subject, prepare=_preparer(bound)))
+        return locate(bound, _normalizing(bound, subject))
     difference = _locate(bound, subject)
     number = 0 if len(sessions) == 1 or "actual" in bound else len(sessions)
     return AnswerWithDifference(number, difference) if difference else None
@@ -141,7 +141,7 @@ def _judge(check: Mapping[str, Json], subject: CheckInput) -> Verdict | None:
 def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     if check.get("pass", "").startswith("<"):
         return None  # the answer is too much like the expected text
-    subject = replace(subject, prepare=_preparer(check))
+    subject = _normalizing(check, subject)
     locate = (_UNWANTED if check.get("not") else _LOCATORS).get(check["type"])
     difference = locate(check, subject) if locate else None
     if difference and check.get("ignoreCase"):
@@ -149,9 +149,11 @@ def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference 
     return difference
 
 
-def _preparer(check: Mapping[str, Json]) -> Callable[[str], str]:
-    """Return what normalizes the texts that a check compares."""
-    return preparer(tuple(check.get("normalize", ())), bool(check.get("ignoreCase")))
+def _normalizing(check: Mapping[str, Json], subject: CheckInput) -> CheckInput:
+    """Return the input of a check with the normalization of the texts that it compares."""
+    steps = tuple(check.get("normalize", ()))
+    prepare = preparer(steps, bool(check.get("ignoreCase")))
+    return replace(subject, prepare=prepare, quote=quoter(steps))
 
 
 # --- numbers
@@ -210,7 +212,8 @@ def _locate_value(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffe
     if check.get("anyOf"):
         return None
     is_subset = check["type"] == "jsonSubset"
-    comparison = JsonComparison(subject.prepare, is_subset, check.get("ignoreOrder", False))
+    any_order = check.get("ignoreOrder", False)
+    comparison = JsonComparison(subject.prepare, is_subset, any_order, subject.quote)
     return _from_json(comparison.difference(check["expected"], value))
 
 

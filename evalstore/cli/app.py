@@ -37,8 +37,6 @@ GROUPS = {
 }
 """The commands in the order in which `--help` lists them."""
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_UNLIMITED = 1_000
-"""Characters of a summary, so that it is never cut."""
 
 
 class _Interrupted(Exception):  # noqa: N818 - it is not an error
@@ -64,7 +62,7 @@ class _Commands(TyperGroup):
         for group, names in GROUPS.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
             rows = [
-                (name.ljust(widest), command.get_short_help_str(_UNLIMITED))
+                (name.ljust(widest), command.get_short_help_str())
                 for name, command in commands
                 if command is not None
             ]

@@ -2,6 +2,7 @@
 
 readline takes `:` and `=`, which occur in names of rows, for the ends of words. So the whole line
 goes to the program, and what readline takes for earlier words is removed from its answers.
+After `::` a row is typed, so that no files are offered there.
 A name from the workspace is data: it is escaped, never expanded, and left out inside of quotes that
 would not protect it.
 """
@@ -17,6 +18,7 @@ SCRIPT = r"""_evalstore_completion() {
     [[ -n $breaks ]] && prefix=${known%"${known##*[$breaks]}"}
     [[ $word != [\'\"]* && -z $known ]] && line+="''"
     COMPREPLY=()
+    [[ $known == *::* ]] && compopt +o default 2>/dev/null
     while read -r reply || [[ -n $reply ]]; do
         if [[ $word == \'* ]]; then
             [[ $reply == *\'* ]] && continue

@@ -32,26 +32,66 @@ def places(ctx: Any, incomplete: str) -> list[str]:
         if typed is not None
         else list(dict.fromkeys(row["file"] for row in rows))
     )
-    return _starting(names, incomplete)
+    return starting(names, incomplete)
+
+
+def answers(ctx: Any, incomplete: str) -> list[str]:
+    """Complete test files; after `::`, rows, each also with its system prompt if it has several."""
+    from evalstore.operations.offered_names import names_of_rows
+    from evalstore.planning.path_targets import split_case
+
+    path, typed = split_case(incomplete)
+    if typed is None:
+        return places(ctx, incomplete)
+    with suppress(EvalstoreError, OSError):
+        listed = names_of_rows(_location(ctx), path)
+        rows = [f"{path}::{row}" for row, _ in listed if row]
+        prompts = [
+            f"{path}::{row}::({name})" if row else f"{path}::({name})"
+            for row, names in listed
+            if typed.startswith(row)
+            for name in names
+        ]
+        return starting([*rows, *prompts], incomplete)
+    return []
+
+
+def prompts(ctx: Any, incomplete: str) -> list[str]:
+    """Complete names of system prompts."""
+    from evalstore.operations.offered_names import prompt_names
+
+    with suppress(EvalstoreError, OSError):
+        return starting(prompt_names(_location(ctx)), incomplete)
+    return []
+
+
+def compared(ctx: Any, incomplete: str) -> list[str]:
+    """Complete what `--vs` compares: system prompts after `--prompt`, else models."""
+    return prompts(ctx, incomplete) if ctx.params.get("prompt") else models(ctx, incomplete)
 
 
 def models(ctx: Any, incomplete: str) -> list[str]:
     """Complete ids of models."""
-    return _starting([row["model"] for row in _rows(ctx, "models")], incomplete)
+    return starting([row["model"] for row in _rows(ctx, "models")], incomplete)
 
 
 def tags(ctx: Any, incomplete: str) -> list[str]:
     """Complete tags of cases."""
-    return _starting([row["tag"] for row in _rows(ctx, "tags")], incomplete)
+    return starting([row["tag"] for row in _rows(ctx, "tags")], incomplete)
 
 
 def runs(ctx: Any, incomplete: str) -> list[str]:
     """Complete runs: `@`, `@~1`, `@work`, the ids of the newest, and the runs of remotes."""
     if "/" in incomplete:
-        return _starting(_runs_of_remote(ctx, incomplete.partition("/")[0]), incomplete)
+        return starting(_runs_of_remote(ctx, incomplete.partition("/")[0]), incomplete)
     ids = [row["run"][:8] for row in _rows(ctx, "runs")[:_MOST_RUN_IDS]]
     newest = [f"{name}/@" for name in remotes(ctx, "")]
-    return _starting(["@", "@~1", "@work", *ids, *newest], incomplete)
+    return starting(["@", "@~1", "@work", *ids, *newest], incomplete)
+
+
+def stored_runs(ctx: Any, incomplete: str) -> list[str]:
+    """Complete runs without `@work`."""
+    return [name for name in runs(ctx, incomplete) if name != "@work"]
 
 
 def _runs_of_remote(ctx: Any, remote: str) -> list[str]:
@@ -64,23 +104,59 @@ def _runs_of_remote(ctx: Any, remote: str) -> list[str]:
     return []
 
 
-def revisions_and_places(ctx: Any, incomplete: str) -> list[str]:
+def revisions_and_answers(ctx: Any, incomplete: str) -> list[str]:
     """Complete runs, test files, and after `::` the rows of a file."""
-    return [*runs(ctx, incomplete), *places(ctx, incomplete)]
+    return [*runs(ctx, incomplete), *answers(ctx, incomplete)]
+
+
+def joinable_runs(ctx: Any, incomplete: str) -> list[str]:
+    """Complete runs in progress: `@`, and their ids."""
+    from evalstore.operations.offered_names import runs_in_progress
+
+    with suppress(EvalstoreError, OSError):
+        ids = [id[:8] for id in runs_in_progress(_location(ctx))]
+        return starting(["@", *ids] if ids else [], incomplete)
+    return []
+
+
+def trusted_files(ctx: Any, incomplete: str) -> list[str]:
+    """Complete the files that wait for trust, or with `--revoke` those that are trusted."""
+    from evalstore.operations.offered_names import files_to_trust
+    from evalstore.operations.trust import trusted_files
+
+    with suppress(EvalstoreError, OSError):
+        if ctx.params.get("revoke"):
+            return starting([file.path for file in trusted_files()], incomplete)
+        return starting(files_to_trust(_location(ctx)), incomplete)
+    return []
+
+
+def themes(incomplete: str) -> list[str]:
+    """Complete colour themes of the browser."""
+    from evalstore.tui.appearance import theme_names
+
+    return starting(theme_names(), incomplete)
+
+
+def import_formats(incomplete: str) -> list[str]:
+    """Complete the formats of `import`, with those of plug-ins."""
+    from evalstore.importers.registry import format_names
+
+    return starting(format_names(), incomplete)
 
 
 def checks(incomplete: str) -> list[str]:
     """Complete types of checks."""
     from evalstore.checks.registry import known_kinds
 
-    return _starting(sorted(known_kinds()), incomplete)
+    return starting(sorted(known_kinds()), incomplete)
 
 
 def schemas(incomplete: str) -> list[str]:
     """Complete the kinds of files that have a JSON Schema."""
     from evalstore.operations.schemas import schema_titles
 
-    return _starting(list(schema_titles()), incomplete)
+    return starting(list(schema_titles()), incomplete)
 
 
 def remotes(ctx: Any, incomplete: str) -> list[str]:
@@ -88,7 +164,7 @@ def remotes(ctx: Any, incomplete: str) -> list[str]:
     from evalstore.operations.remotes import list_remotes
 
     with suppress(EvalstoreError, OSError):
-        return _starting([remote.name for remote in list_remotes(_location(ctx))], incomplete)
+        return starting([remote.name for remote in list_remotes(_location(ctx))], incomplete)
     return []
 
 
@@ -98,7 +174,7 @@ def groups(incomplete: str) -> list[str]:
 
     before, comma, _ = incomplete.rpartition(",")
     names = [name for name in DIMENSIONS if name not in before.split(",")]
-    return _starting([f"{before}{comma}{name}" for name in names], incomplete)
+    return starting([f"{before}{comma}{name}" for name in names], incomplete)
 
 
 def _rows(ctx: Any, kind: str) -> list[dict[str, Any]]:
@@ -106,7 +182,7 @@ def _rows(ctx: Any, kind: str) -> list[dict[str, Any]]:
     from evalstore.planning.options import SelectionOptions
 
     with suppress(EvalstoreError, OSError):
-        return list_things(_location(ctx), kind, SelectionOptions()).rows
+        return [*list_things(_location(ctx), kind, SelectionOptions()).rows]
     return []
 
 
@@ -140,7 +216,7 @@ def _shared_options() -> dict[str, str]:
     return {}
 
 
-def _starting(names: list[str], incomplete: str) -> list[str]:
+def starting(names: list[str], incomplete: str) -> list[str]:
     """Return the names that begin with a text, without those that a shell could run or alter.
 
     The scripts for zsh evaluate what they are given, and do not escape backslashes in it.

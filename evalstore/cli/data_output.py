@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from evalstore.cli.render.formats import Format
 
 
-def print_data(content: Any, names: Sequence[str], format: Format, *, json: bool) -> bool:
+def print_data(
+    content: Any, names: Sequence[str], format: Format, *, kind: str, json: bool = False
+) -> bool:
     """Print a result as the options say; False if it is to be printed for people.
 
-    `names` are the lists whose rows are printed as JSON Lines, CSV or Markdown.
+    `names` are the lists whose rows are printed as JSON Lines, CSV or Markdown, and `kind` says
+    which columns they have without a row.
     """
     if json:
         output.document(content)
@@ -23,5 +26,5 @@ def print_data(content: Any, names: Sequence[str], format: Format, *, json: bool
     else:
         from evalstore.cli.render.formats import print_as
 
-        print_as(format, content, names)
+        print_as(format, content, names, kind)
     return True

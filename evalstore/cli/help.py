@@ -19,6 +19,8 @@ LIMITS = "Limits"
 GATE = "Gate"
 EXECUTION = "Execution"
 OUTPUT = "Output"
+_UNLIMITED = 1_000
+"""Characters of a summary, so that it is never cut."""
 _MANY = 12
 """More options than these are shown in sections; fewer are one list."""
 
@@ -39,6 +41,10 @@ class SectionedCommand(TyperCommand):
             raise explain_usage(error, ctx) from None
         ignore_unsuited(ctx)
         return left
+
+    def get_short_help_str(self, _limit: int = 0) -> str:
+        """Return the summary, which is never cut, neither in the help nor by a shell."""
+        return super().get_short_help_str(_UNLIMITED)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Collect the parts of the line of usage; a required argument is written without braces.

@@ -20,6 +20,9 @@ import typer
 from evalstore.cli import streams
 from evalstore.cli.hinted_commands import for_here
 from evalstore.cli.pager import Pager, start_pager
+from evalstore.cli.wrapping import STYLE, around
+from evalstore.cli.wrapping import shown_columns as shown_columns
+from evalstore.cli.wrapping import wrap_sentence as wrap_sentence
 from evalstore.display import ago as ago
 from evalstore.display import clip as clip
 from evalstore.display import columns_of as columns_of
@@ -32,7 +35,7 @@ from evalstore.display import safe as safe
 from evalstore.display import short as short
 from evalstore.display import wrap as wrap
 from evalstore.errors import OK, EvalstoreError, Problem, WorkspaceError, hide_passwords
-from evalstore.operations.json_output import to_json
+from evalstore.operations.json_output import Members, to_json
 
 COLOURS = {
     "pass": "green",
@@ -52,13 +55,8 @@ _FORCED = ("FORCE_COLOR", "CLICOLOR_FORCE")
 _COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 """Matches what GitHub Actions takes for a command at the start of a line."""
 
-_SENTENCES = ("(", "hint:", "note:")
-"""How the sentences for the user begin, which may be wrapped; other lines are columns."""
-_WORD = re.compile(r'(?:"evalstore [^"\n]*"|\S)+')
-"""Matches a word, or a command in quotation marks with what is attached to it."""
-_STYLE = re.compile(r"\x1b\[[0-9;]*m")
-"""Matches what begins or ends a style."""
-
+_COMMANDS = ("evalstore ", "cd ")
+"""How the commands begin that a message lists, which are copied whole."""
 color: bool | None = None
 """True or False when the user said so; None: as the terminal allows."""
 verbose = False
@@ -76,7 +74,8 @@ _exit_code = OK
 def use_color(choice: str) -> None:
     """Set the colour mode: `auto`, `always` or `never`.
 
-    `NO_COLOR` turns `auto` off; else `FORCE_COLOR` or `CLICOLOR_FORCE`, unless 0, turn it on.
+    `NO_COLOR` turns `auto` off; else `FORCE_COLOR` or `CLICOLOR_FORCE`, unless 0, turn it on; else
+    `TERM=dumb` turns it off.
     """
     global color
     color = {"always": True, "never": False}.get(choice)
@@ -84,6 +83,8 @@ def use_color(choice: str) -> None:
         color = False
     elif color is None and any(os.environ.get(name, "0") not in ("", "0") for name in _FORCED):
         color = True
+    elif color is None and os.environ.get("TERM") == "dumb":
+        color = False
 
 
 def use_pager(command: str | None) -> None:
@@ -118,8 +119,11 @@ def _write(text: str, *, nl: bool = True, err: bool = False) -> None:
 
 
 def line(text: str = "") -> None:
-    """Write a line of text."""
-    _write(_inert(text))
+    """Write a line of text; in a terminal one that is too long is wrapped between words."""
+    columns = None if wide or "\n" in text else table_width()
+    is_short = columns is None or not text.strip() or shown_columns(text) <= columns
+    for part in [text] if is_short else wrap_sentence(text, columns or 0):
+        _write(_inert(part))
 
 
 def data_line(text: str) -> None:
@@ -147,34 +151,14 @@ def workflow_command(text: str) -> None:
 def talk(text: str) -> None:
     """Write a line for the user to stderr, apart from the data.
 
-    In a terminal a sentence is wrapped between words.
+    In a terminal it is wrapped between words, if it is not a command.
     """
     if quiet:
         return
     text = for_here(text)
-    if text.lstrip().startswith(_SENTENCES):
+    if not text.lstrip().startswith(_COMMANDS):
         text = folded(text)
     _write(_inert(text), err=True)
-
-
-def shown_columns(text: str) -> int:
-    """Return the columns of a text that may have styles."""
-    return columns_of(_STYLE.sub("", text))
-
-
-def wrap_sentence(text: str, columns: int) -> list[str]:
-    """Return a sentence wrapped between words; a command in quotation marks is never broken.
-
-    All lines have the indent of the first.
-    """
-    indent = " " * (len(text) - len(text.lstrip(" ")))
-    lines: list[str] = []
-    for word in _WORD.findall(text):
-        if lines and shown_columns(f"{lines[-1]} {word}") <= columns:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(indent + word)
-    return lines
 
 
 def fitted(parts: Iterable[str], before: int = 0) -> str:
@@ -187,7 +171,7 @@ def fitted(parts: Iterable[str], before: int = 0) -> str:
         longer = f"{line}  {part}" if line else part
         if columns is not None and before + shown_columns(longer) > columns:
             left = columns - before - shown_columns(line) - 2 * bool(line)
-            return f"{line}  {clip(_STYLE.sub('', part), left)}" if left > 1 else line
+            return f"{line}  {clip(STYLE.sub('', part), left)}" if left > 1 else line
         line = longer
     return line
 
@@ -208,10 +192,18 @@ def warn(text: str) -> None:
 
 
 def folded(text: str) -> str:
-    """Return a line for the user, wrapped between words where stderr is a terminal."""
-    if "\n" in text or not sys.stderr.isatty():
+    """Return lines for the user, wrapped between words where stderr is a terminal."""
+    if not sys.stderr.isatty():
         return text
-    return "\n".join(wrap_sentence(text, shutil.get_terminal_size((100, 24)).columns))
+    columns = _stderr_columns()
+    return "\n".join(
+        "\n".join(wrap_sentence(part, columns)) if shown_columns(part) > columns else part
+        for part in text.split("\n")
+    )
+
+
+def _stderr_columns() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
 
 
 def paint(text: str, as_: str | None = None, *, bold: bool = False) -> str:
@@ -236,7 +228,7 @@ def document(content: Any) -> None:
             start = _items(start, value)
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             start = _items(start, iter(value))
-        elif isinstance(value, dict) and any(isinstance(it, Iterator) for it in value.values()):
+        elif isinstance(value, dict) and any(map(_is_streamed, value.values())):
             line_part(start)
             _members(value)
             start = ","
@@ -257,21 +249,32 @@ def _items(start: str, items: Iterator[Any]) -> str:
     return ","
 
 
+def _is_streamed(value: Any) -> bool:
+    return isinstance(value, Iterator | Members)
+
+
 def _members(value: dict[str, Any]) -> None:
     """Print an object in one line; its iterators are read while they are printed."""
     start = "{"
     for name, inner in value.items():
         line_part(f"{start}{_json(name)}: ")
         start = ", "
-        if not isinstance(inner, Iterator):
+        if isinstance(inner, Members):
+            parts = (f"{_json(key)}: {_json(item)}" for key, item in inner.pairs)
+            _parts("{", parts, "}")
+        elif isinstance(inner, Iterator):
+            _parts("[", map(_json, inner), "]")
+        else:
             line_part(_json(inner))
-            continue
-        comma = "["
-        for batch in iter(lambda: list(islice(inner, 100)), []):  # noqa: B023
-            line_part(comma + ", ".join(map(_json, batch)))
-            comma = ", "
-        line_part("]" if comma == ", " else "[]")
     line_part("}")
+
+
+def _parts(start: str, parts: Iterator[str], end: str) -> None:
+    """Print the parts of a list or an object between its brackets."""
+    for batch in iter(lambda: list(islice(parts, 100)), []):
+        line_part(start + ", ".join(batch))
+        start = ", "
+    line_part(end if start == ", " else start + end)
 
 
 def line_part(text: str) -> None:
@@ -301,12 +304,10 @@ def failure(error: EvalstoreError) -> None:
         for entry in error.problems:
             problem(entry)
         count = sum(1 for entry in error.problems if entry.severity == "error")
-        to_stderr(
-            f"{plural(count, 'error')} in {plural(len({p.file for p in error.problems}), 'file')}; "
-            "nothing was asked"
-        )
+        files = plural(len({p.file for p in error.problems}), "file")
+        to_stderr(folded(f"{plural(count, 'error')} in {files}; nothing was asked"))
         if error.hint:
-            to_stderr(hint_line(error.hint))
+            to_stderr(folded(hint_line(error.hint)))
         return
     to_stderr(folded(f"{typer.style('error:', fg='red')} {safe(for_here(str(error)), lines=True)}"))
     if error.hint:
@@ -326,12 +327,15 @@ def hint_line(hint: str) -> str:
 def problem(entry: Problem) -> None:
     """Write a problem of a file to stderr, with the line of source when a column is known."""
     word = typer.style(f"{entry.severity}:", fg="red" if entry.severity == "error" else "yellow")
-    to_stderr(f"{word} {safe(entry.place)}: {safe(entry.message)}")
+    to_stderr(folded(f"{word} {safe(entry.place)}: {safe(entry.message)}"))
     if entry.excerpt is not None and entry.column:
-        to_stderr(f"    {safe(entry.excerpt)}")
-        to_stderr("    " + " " * columns_of(safe(entry.excerpt[: entry.column - 1])) + "^")
+        before, text = safe(entry.excerpt[: entry.column - 1]), safe(entry.excerpt)
+        if sys.stderr.isatty():
+            before, text = around(before, text, _stderr_columns() - 4)
+        to_stderr(f"    {text}")
+        to_stderr("    " + " " * columns_of(before) + "^")
     if entry.hint:
-        to_stderr(hint_line(entry.hint))
+        to_stderr(folded(hint_line(entry.hint)))
 
 
 def left_out(problems: list[Problem]) -> None:
@@ -341,7 +345,8 @@ def left_out(problems: list[Problem]) -> None:
     files = sorted({entry.file for entry in problems})
     if files:
         verb = "is" if len(files) == 1 else "are"
-        to_stderr(f"{plural(len(files), 'file')} with errors {verb} left out: {', '.join(files)}")
+        names = ", ".join(map(safe, files))
+        to_stderr(folded(f"{plural(len(files), 'file')} with errors {verb} left out: {names}"))
 
 
 def to_stderr(text: str) -> None:

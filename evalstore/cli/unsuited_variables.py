@@ -72,7 +72,11 @@ RULES: Mapping[str, Rules] = {
         ),
         "dry_run": _is_not("action", "unbundle"),
     },
-    "check": {"format": _has("json"), "json": lambda values: values["format"] != "text"},
+    "check": {
+        "format": lambda values: values["json"] or values["output_format"] != "table",
+        "json": lambda values: values["format"] != "text",
+        "output_format": lambda values: values["format"] != "text",
+    },
     "diff": {
         "versus": lambda values: values["prompt"] is None and len(values["models"] or ()) != 1,
         "prompt": _lacks("versus"),
@@ -83,7 +87,11 @@ RULES: Mapping[str, Rules] = {
     "mcp": {"max_cost": _lacks("allow_run")},
     "pull": {"for_plan": _has("dry_run"), "baseline": _lacks("for_plan")},
     "push": {"with_failures": _has("exclude_tag")},
-    "remote": {"dry_run": _is_not("words", "gc"), "grace": _is_not("words", "gc")},
+    "remote": {
+        "dry_run": _is_not("words", "gc"),
+        "grace": _is_not("words", "gc"),
+        "output_format": lambda values: (values["words"] or ["list"])[0] not in ("list", "show"),
+    },
     "report": {
         "markdown": _is_html,
         "json": lambda values: values["markdown"] or values["path"] == "-",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -33,7 +34,7 @@ def explain_usage(error: TyperException, context: Any = None) -> EvalstoreError:
     if parameter is not None and not error.message:
         return EvalstoreError(f"{_name(parameter)} is missing", hint=_usage(context))
     if isinstance(error, typer.BadParameter):
-        return _explain_value(error.message, parameter)
+        return _explain_value(error.message, parameter, context)
     if option is not None and hasattr(error, "possibilities"):
         return EvalstoreError(
             f"there is no option '{option}'", hint=_nearest_option(option, context)
@@ -54,10 +55,10 @@ def unknown_command(name: str, known: Iterable[str]) -> EvalstoreError:
     return EvalstoreError(f"there is no command '{name}'", hint=hint)
 
 
-def _explain_value(message: str, parameter: Any) -> EvalstoreError:
+def _explain_value(message: str, parameter: Any, context: Any) -> EvalstoreError:
     from evalstore.files.fields import suggest
 
-    place = f"{_name(parameter)}: " if parameter is not None else ""
+    place = "" if parameter is None else f"{_source(parameter, context)}: "
     choice = _WRONG_CHOICE.match(message)
     if choice:
         names = re.findall(r"'([^']*)'", choice["names"])
@@ -104,6 +105,16 @@ def _name(parameter: Any) -> str:
     if parameter.param_type_name == "option":
         return str(parameter.opts[-1])
     return str(parameter.metavar or parameter.name)
+
+
+def _source(parameter: Any, context: Any) -> str:
+    """Return where the value of a parameter is from: its variable, or as `_name` does."""
+    source = context.get_parameter_source(parameter.name) if context is not None else None
+    if source is None or source.name != "ENVIRONMENT":
+        return _name(parameter)
+    own = [parameter.envvar] if isinstance(parameter.envvar, str) else parameter.envvar or ()
+    prefix = f"{context.auto_envvar_prefix}_{parameter.name.upper()}"
+    return next((name for name in own if name in os.environ), prefix)
 
 
 def _usage(context: Any) -> str | None:

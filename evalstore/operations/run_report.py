@@ -162,7 +162,7 @@ class RunReport:
         notable = self.totals.notable
         counts = [
             plural(self.asked, "new answer"),
-            f"{self.reused:,} reused",
+            *([f"{self.reused:,} reused"] if self.reused else []),
             new_judgements(self.judged, self.judged_by_checks),
             *([f"{self.failed:,} failed"] if self.failed else []),
         ]

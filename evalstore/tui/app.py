@@ -68,9 +68,13 @@ _CSS = """
         scrollbar-background-hover: $surface;
         scrollbar-background-active: $surface;
     }
-    ToastRack { layer: default; max-height: 50%; scrollbar-size-vertical: 0; }
+    ToastRack { layer: default; visibility: visible; max-height: 50%; scrollbar-size-vertical: 0; }
     Dialog > ToastRack, ModalScreen > ToastRack { dock: top; margin: 0; }
-    Toast { width: 1fr; max-width: 100%; margin: 0; padding: 0 1; }
+    Toast { width: 1fr; max-width: 100%; margin: 0; padding: 0 1; color: $message-foreground; }
+    Toast.-information { border-left: outer $message-information; }
+    Toast.-warning { border-left: outer $message-warning; }
+    Toast.-error { border-left: outer $message-error; }
+    Toast .toast--title { color: $message-foreground; }
     Input:focus { background-tint: $surface 0%; }
     Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
     Page:nocolor > .title { text-style: bold reverse; }

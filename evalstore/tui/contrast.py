@@ -14,6 +14,8 @@ _STEPS = 20
 """In so many steps a colour becomes black or white."""
 _PAGE = ("surface", "panel", "background")
 """The backgrounds of pages."""
+_MESSAGE = ("panel-lighten-1",)
+"""The background of messages in passing."""
 _TEXTS = {
     "foreground": _PAGE,
     "text-primary": _PAGE,
@@ -32,6 +34,10 @@ _TEXTS = {
 """The colours of texts, and the backgrounds that they are seen on."""
 _MADE = {
     "faint": ("text-muted", _PAGE),
+    "message-foreground": ("foreground", _MESSAGE),
+    "message-information": ("success", _MESSAGE),
+    "message-warning": ("warning", _MESSAGE),
+    "message-error": ("error", _MESSAGE),
     "blurred-cursor-foreground": ("foreground", ("primary-muted",)),
 }
 """Colours that themes do not have: what each is made from, and its backgrounds."""

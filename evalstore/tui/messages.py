@@ -6,6 +6,7 @@ from typing import Any
 
 from textual.app import App
 from textual.screen import Screen
+from textual.widgets._toast import ToastRack
 
 from evalstore.display import safe
 
@@ -20,6 +21,18 @@ class MessageApp(App[None]):
         if self.no_color and not is_named:
             message = f"{severity}: {message}"
         super().notify(safe(message, lines=True), **options)
+
+    def _refresh_notifications(self) -> None:
+        """Show the messages, and no gaps in place of those that have gone."""
+        super()._refresh_notifications()
+        self.call_later(self._remove_frames)
+
+    def _remove_frames(self) -> None:
+        """Remove the frames of messages that have gone: each takes lines from the page."""
+        shown = {ToastRack._toast_id(message) for message in self._notifications}
+        for rack in (it for screen in self.screen_stack for it in screen.query_children(ToastRack)):
+            if gone := [frame for frame in rack.children if frame.id not in shown]:
+                rack.remove_children(gone)
 
 
 class MessageScreen(Screen[None]):

@@ -91,7 +91,7 @@ def test_values_are_shown_with_all_texts_escaped(workspace: Workspace) -> None:
     report = workspace.run(message="<script>1</script>")
     page = read(report)
     assert f"run {report.run[:8]}\n complete, gate failed" in page.text
-    assert "1 new answer, 0 reused, 1 new judgement" in page.text
+    assert "1 new answer, 1 new judgement" in page.text
     assert "<u>Bonjour</u>" in page.text
 
     (run,) = workspace.runs()

@@ -119,7 +119,7 @@ prog  ░░░░░░░░░░░░░░░░░░░░  0/0 pass  -
 0 pass, 2 pending
     models/bot.yaml runs 'apps/bot.py:answer', {WAITS}
     models/prog.yaml runs './apps/prog.sh text --mode', {WAITS}
-run <short> incomplete: 0 new answers, 0 reused, 0 new judgements, $0
+run <short> incomplete: 0 new answers, 0 new judgements, $0
 incomplete; {BOTH} allow the waiting models
 """
     )
@@ -472,7 +472,7 @@ def test_an_answer_without_a_price_does_not_hide_the_reported_costs(
     ran = evalstore("run").stdout
     least = "at least $0.2500 (1 call without a price)"
     assert f"bot  2 calls  0 tokens in  0 out  {least}\n" in ran
-    assert f"complete: 2 new answers, 0 reused, 2 new judgements, {least}\n" in ran
+    assert f"complete: 2 new answers, 2 new judgements, {least}\n" in ran
     assert f"2 new judgements, {least}\n" in evalstore("show").stdout
     assert f"2 new judgements, {least}\n" in evalstore("log").stdout
     assert "the price of 1 session or judgement is unknown" in evalstore("stats").stderr

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, "auto", False),
         ({"FORCE_COLOR": "1"}, "never", False),
         ({"NO_COLOR": "1"}, "always", True),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, "auto", True),
     ],
 )
 def test_colours_are_chosen(
@@ -77,8 +78,10 @@ def printed_to_pipe(folder: Path, environment: dict[str, str]) -> str:
         ({}, True, False),
         ({"NO_COLOR": "1"}, False, False),
         ({"CLICOLOR_FORCE": "1"}, True, True),
+        ({"TERM": "dumb"}, False, False),
+        ({"TERM": "dumb", "CLICOLOR_FORCE": "1"}, True, True),
     ],
-    ids=["no variables", "NO_COLOR", "CLICOLOR_FORCE"],
+    ids=["no variables", "NO_COLOR", "CLICOLOR_FORCE", "dumb", "dumb, but forced"],
 )
 def test_a_terminal_has_colours_and_a_pipe_has_none(
     workspace: Path, variables: dict[str, str], in_terminal: bool, in_pipe: bool

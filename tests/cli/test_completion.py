@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -14,6 +15,9 @@ import pytest
 import typer
 
 from evalstore.cli import bash_completion, completions
+from evalstore.planning.open_project import open_store
+from evalstore.planning.options import Location
+from tests.builders import tree
 from tests.cli.test_run import edit
 
 if TYPE_CHECKING:
@@ -224,6 +228,119 @@ def test_the_script_is_valid_for_its_shell(evalstore: Evalstore, shell: str, opt
     script = evalstore("completion", shell).stdout
     done = subprocess.run([shell, option], input=script, text=True, check=False)
     assert done.returncode == 0
+
+
+ROWS_AND_PROMPTS = """\
+---
+systemPrompts: [brief, friendly]
+replacements:
+  city: [Oslo, Rome]
+---
+
+# 👤
+
+How is {{city}}?
+
+---
+
+~~~checks
+- python: {file: warm.py, function: judge}
+~~~
+"""
+
+
+@pytest.fixture
+def prompted(workspace: Path) -> Path:
+    """A workspace with rows that are asked with two system prompts, and a file to trust."""
+    one = "# 👤\n\nHi.\n\n---\n\nBe kind.\n"
+    files = {
+        "prompts/brief.md": "Be brief.\n",
+        "prompts/friendly.md": "Be kind.\n",
+        "tests/weather.md": ROWS_AND_PROMPTS,
+        "tests/warm.py": "def judge(answer):\n    return True\n",
+        "tests/late.md": f"---\nsystemPrompts: [brief, friendly]\n---\n{one}",
+        "tests/plain.md": one,
+    }
+    return tree(workspace, files)
+
+
+OFFERED = [
+    ("evalstore label tests/late.md::", ["tests/late.md::(brief)", "tests/late.md::(friendly)"]),
+    (
+        "evalstore show tests/weather.md::city=Oslo",
+        [
+            "tests/weather.md::city=Oslo",
+            "tests/weather.md::city=Oslo::(brief)",
+            "tests/weather.md::city=Oslo::(friendly)",
+        ],
+    ),
+    ("evalstore run tests/plain.md::", []),
+    ("evalstore run tests/plain.md::e", []),
+    ("evalstore label tests/late.md pass --prompt ", ["brief", "friendly"]),
+    ("evalstore diff --prompt b", ["brief"]),
+    ("evalstore diff --prompt brief --vs ", ["brief", "friendly"]),
+    ("evalstore diff -m scripted/one --vs scripted/o", ["scripted/one"]),
+    ("evalstore view @", ["@", "@work", "@~1"]),
+    ("evalstore view --theme nor", ["nord"]),
+    ("evalstore run --baseline @", ["@", "@~1"]),
+    ("evalstore trust t", ["tests/warm.py"]),
+    ("evalstore import p", ["promptfoo"]),
+    ("evalstore ls sc", ["schemas"]),
+    ("evalstore remote ", ["add", "gc", "list", "remove", "show"]),
+    ("evalstore doctor -m scripted/o", ["scripted/one"]),
+]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+@pytest.mark.parametrize(("line", "values"), OFFERED)
+def test_fish_offers_what_the_program_knows(
+    prompted: Path, evalstore: Evalstore, line: str, values: list[str]
+) -> None:
+    script = evalstore("completion", "fish").stdout
+    assert sorted(name.partition("\t")[0] for name in offered_by_fish(script, line)) == values
+
+
+def offered_by_fish(script: str, line: str) -> list[str]:
+    """The lines that fish shows, with what describes them."""
+    Path("completion.fish").write_text(script)
+    words = f"source completion.fish; complete -C {shlex.quote(line)}"
+    path = f"{PROGRAM.parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", words],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PATH": path},
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(("line", "values"), [OFFERED[0], OFFERED[4], OFFERED[6], OFFERED[11]])
+def test_bash_offers_it_as_well(prompted: Path, line: str, values: list[str]) -> None:
+    short = [name.removeprefix("tests/late.md::") for name in values]
+    assert [name.replace("\\", "") for name in completed(line, prompted) if name] == short
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+def test_summaries_of_commands_are_whole(workspace: Path, evalstore: Evalstore) -> None:
+    shown = offered_by_fish(evalstore("completion", "fish").stdout, "evalstore di")
+    assert shown == ["diff\tShow what broke, was fixed or changed between two runs."]
+
+
+def test_files_are_not_offered_as_rows_by_any_shell(evalstore: Evalstore) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "*::*" in evalstore("completion", shell).stdout
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_runs_in_progress_can_be_joined_by_their_names(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    with open_store(Location(workspace)) as store:
+        store.add_shared_run("0123456789abcdef" * 2, {}, None)
+    assert completed("evalstore run --join ", workspace) == ["@", "01234567"]
 
 
 HOSTILE = ("a'$(id)'.md", "b$(id).md", "c`id`.md", 'd"x.md', "e f.md")

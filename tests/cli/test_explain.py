@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,27 @@ def test_every_check_is_explained(evalstore: Evalstore, documents: Any, name: st
     assert document["type"] == name
 
 
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [
+        (60, ["TYPE", "DESCRIPTION"]),
+        (80, ["TYPE", "DESCRIPTION", "SETTINGS"]),
+        (120, ["TYPE", "DESCRIPTION", "SETTINGS", "EXAMPLE"]),
+    ],
+)
+def test_settings_and_an_example_of_checks_are_listed_where_they_fit(
+    evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, width: int, columns: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = evalstore("ls", "checks").stdout.splitlines()
+    assert lines[0].split() == columns
+    (row,) = (line for line in lines if line.startswith("jsonPath "))
+    assert ("path, check, fenced" in row) == (width > 60)
+    assert ("jsonPath: city" in row) == (width == 120)
+    (cut,) = (line for line in lines if line.startswith("endsWith "))
+    assert re.match(r"endsWith +the answer ends with the text,.*…", cut)
+
+
 def test_an_unknown_check_is_an_error_with_the_nearest_name(evalstore: Evalstore) -> None:
     assert evalstore("explain", "contain") == Ran(
         2, "", "error: there is no check 'contain'\nhint: did you mean 'contains'?\n"
@@ -81,7 +103,7 @@ def test_checks_are_listed_with_a_description_and_an_example(
         "'not: true' reverses a check: {contains: Paris, not: true}\n"
     )
     lines = ran.stdout.splitlines()
-    assert lines[0].split() == ["TYPE", "DESCRIPTION", "EXAMPLE"]
+    assert lines[0].split() == ["TYPE", "DESCRIPTION", "SETTINGS", "EXAMPLE"]
     assert [line.split()[:4] for line in lines if line.startswith("contains ")] == [
         ["contains", "the", "text", "is"]
     ]

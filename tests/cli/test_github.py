@@ -282,7 +282,7 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
         == f"""\
 ### evalstore: 1 broke
 
-Run `<short>` is complete: 2 new answers, 0 reused, 2 new judgements, compared with `<short>`.
+Run `<short>` is complete: 2 new answers, 2 new judgements, compared with `<short>`.
 
 | candidate | passed | 95% interval | judged |
 |---|---:|---:|---:|

@@ -31,7 +31,7 @@ def test_log_lists_runs_newest_first(workspace: Path, evalstore: Evalstore) -> N
         "\n"
         "run <id>  <when>\n"
         "    the first\n"
-        "    complete: 2 new answers, 0 reused, 2 new judgements, $0.0600 simulated\n"
+        "    complete: 2 new answers, 2 new judgements, $0.0600 simulated\n"
         "    1 pass, 1 fail\n"
     )
     assert evalstore("log", "-n", "1", "--oneline") == Ran(
@@ -530,7 +530,7 @@ def test_show_a_run_and_a_judgement(workspace: Path, documents: Any, evalstore: 
     assert evalstore("show") == Ran(
         0,
         "run <id>  <when>\n"
-        "    complete: 2 new answers, 0 reused, 2 new judgements, $0.0600 simulated\n"
+        "    complete: 2 new answers, 2 new judgements, $0.0600 simulated\n"
         "    1 pass, 1 fail\n"
         "\n"
         "fail  tests/weather.md [city=Oslo]  scripted/one  <short>\n"

@@ -19,7 +19,7 @@ fail       tests/weather.md [city=Oslo]  scripted/one  <short>
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
 scripted/one              2 calls   20 tokens in   4 out  $0.0600  simulated
 scripted/judge (judging)  2 calls  402 tokens in  20 out       $0
-run <short> complete: 2 new answers, 0 reused, 2 new judgements, $0.0600 simulated
+run <short> complete: 2 new answers, 2 new judgements, $0.0600 simulated
 gate failed
 """
 HINT = '(use "evalstore show {}" to see why the first one failed)\n'
@@ -301,7 +301,7 @@ def test_a_failing_provider_leaves_its_answer_missing(
     ran = evalstore("run")
     assert ran.exit_code == 3
     assert "pending    tests/weather.md [city=Oslo]" in ran.stdout
-    assert "1 new answer, 0 reused, 1 new judgement" in ran.stdout
+    assert "1 new answer, 1 new judgement" in ran.stdout
     assert re.search(r"failed 1x: scripted/one: .*400", ran.stdout)
     assert "retry of a failure" in evalstore("status", "--explain").stdout
     edit(workspace / "models/one.yaml", "{when: Oslo, error: 400,", "{when: Oslo, answer: Cold.,")

@@ -247,7 +247,7 @@ def test_a_prompt_stands_for_the_test_files_that_use_it(
     edited = "Edited:\n    system prompt sub/shop\n        text line 1: Be kind. -> Be very kind.\n"
     assert evalstore("diff", "--", "prompts/sub/shop.md").stdout.startswith(edited)
     ran = evalstore("run", "prompts/sub/shop.md").stdout
-    assert "complete: 2 new answers, 0 reused" in ran
+    assert "complete: 2 new answers" in ran
     assert "arguments: prompts/sub/shop.md (2 of 4 cases)" in evalstore("log").stdout
     edit(workspace / "prompts/sub/shop.md", "very kind", "short")
     compared = evalstore("diff", "@~1", "@", "--", "prompts/sub/shop.md").stdout
@@ -287,3 +287,34 @@ def test_a_candidate_of_a_provider_file_needs_a_model_file(
     model = "provider: local\ncode: big\nid: local/big\n"
     tree(workspace, {"models/big.yaml": model})
     assert evalstore("check").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "command", "message"),
+    [
+        ("EVALSTORE_RUN_CONCURRENCY", "x", ["run"], "must be a whole number"),
+        ("EVALSTORE_RUN_CONCURRENCY", "0", ["run"], "must be at least 1"),
+        ("EVALSTORE_COLOR", "x", ["status"], "'x' is not a valid value"),
+        ("EVALSTORE_VIEW_PORT", "x", ["tui", "--web"], "must be a whole number"),
+    ],
+)
+def test_a_wrong_value_of_a_variable_names_the_variable(
+    workspace: Path,
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    command: list[str],
+    message: str,
+) -> None:
+    monkeypatch.setenv(variable, value)
+    ran = evalstore(*command)
+    assert ran.exit_code == 2
+    assert ran.stderr.splitlines()[0] == f"error: {variable}: {message}"
+
+
+def test_a_wrong_value_beside_a_variable_names_the_option(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALSTORE_RUN_CONCURRENCY", "2")
+    assert evalstore("run", "-j", "x").stderr == "error: --concurrency: must be a whole number\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli import output
+from evalstore.cli.wrapping import around
 from evalstore.errors import EvalstoreError
 from tests.cli.conftest import Evalstore
 
@@ -61,10 +62,50 @@ def test_what_status_and_run_say_at_the_end_fits_the_terminal(
     assert "A run would ask for 2 answers and make 2 judgements" in " ".join(status.split())
     assert '(use "evalstore run" to do it' in status
     ran = evalstore("run").stdout
-    words = "complete: 2 new answers, 0 reused, 2 new judgements, $0.06"
+    words = "complete: 2 new answers, 2 new judgements, $0.06"
     assert words in " ".join(ran.split())
     assert "run <short> " in ran
     for line in (status + ran).splitlines():
         assert len(line) <= columns
     monkeypatch.delenv("COLUMNS")
     assert "\n(1 candidate)" not in evalstore("status").stdout
+
+
+def test_wide_letters_are_wrapped_anywhere_but_paths_and_commands_are_whole() -> None:
+    text = "春節期間全部門市休息不營業"
+    assert output.wrap_sentence(f"  {text}", 12) == ["  春節期間全", "  部門市休息", "  不營業"]
+    path = f"tests/{text}.md"
+    assert output.wrap_sentence(f"in {path}", 12) == ["in", path]
+    command = f'"evalstore show {text}"'
+    assert output.wrap_sentence(f"(use {command})", 12) == ["(use", f"{command})"]
+    coloured = "\x1b[31m春節期間\x1b[0m"
+    assert output.wrap_sentence(coloured, 4) == ["\x1b[31m春節", "期間\x1b[0m"]
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (1, "name: [a, b, c…"),
+        (13, "…me: [a, b, c,…"),
+        (30, "…e, f, g, h]"),
+    ],
+)
+def test_a_long_line_of_source_is_shown_around_the_place(column: int, shown: str) -> None:
+    text = "name: [a, b, c, d, e, f, g, h]"
+    before, part = around(text[: column - 1], text, 15)
+    assert part == shown
+    assert output.columns_of(part) <= 15
+    assert part[len(before)] == text[column - 1]
+    assert around("na", "name: [a]", 15) == ("na", "name: [a]")
+    assert around("    - ", "    - contians: abc", 12) == ("    - ", "    - conti…")
+
+
+def test_a_line_of_output_is_wrapped_in_a_terminal_and_not_with_wide(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    output.line("  several words that need two lines")
+    assert capsys.readouterr().out == "  several words that\n  need two lines\n"
+    monkeypatch.setattr(output, "wide", True)
+    output.line("  several words that need two lines")
+    assert capsys.readouterr().out == "  several words that need two lines\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from textual.pilot import Pilot
@@ -87,45 +87,12 @@ def test_a_wide_footer_names_more_and_no_key_that_can_be_guessed(workspace: Path
         await resized(pilot, 300, 40)
         many = footer(pilot)
         assert many[: len(few) - 3] == few[:-3]
-        assert {"Filter", "Sort", "Group", "Versions", "Save view"} < {*many}
+        assert {"Find", "Sort", "Group", "Versions", "Save view"} < {*many}
         assert len(screen(pilot).splitlines()[-1]) <= 300
         for never in ("Down", "Page down", "Commands"):
             assert never not in many
 
     drive(scenario, size=(80, 24), revision="@")
-
-
-_MEANINGS = {
-    "enter": "opens, runs or answers",
-    "space": "goes on, in a list with a mark",
-    **dict.fromkeys(("home", "g"), "to the start"),
-    **dict.fromkeys(("end", "G"), "to the end"),
-    **dict.fromkeys(("up", "k"), "a line up"),
-    **dict.fromkeys(("down", "j"), "a line down"),
-    **dict.fromkeys(("pageup", "ctrl+b"), "a page up"),
-    **dict.fromkeys(("pagedown", "ctrl+f"), "a page down"),
-    "escape": "leaves",
-    "backspace": "leaves",
-    "q": "leaves",
-    "slash": "types words to be found",
-    "n": "the next that is wrong or differs",
-    "N": "the previous of these",
-    "right_square_bracket": "the next of what is shown",
-    "left_square_bracket": "the previous of these",
-    **dict.fromkeys(("left", "h"), "the previous candidate or column"),
-    **dict.fromkeys(("right", "l"), "the next candidate or column"),
-}
-"""Keys with several descriptions, and what these have in common."""
-
-
-def test_a_key_has_the_same_meaning_on_all_screens() -> None:
-    meanings: dict[str, set[str]] = {}
-    for owner in REGISTRY.owners:
-        for action in own_actions(owner):
-            for key in action.keys:
-                meanings.setdefault(key, set()).add(action.action.removeprefix("app."))
-    several = {key for key, actions in meanings.items() if len(actions) > 1}
-    assert several == {*_MEANINGS}
 
 
 def test_lists_and_texts_are_moved_through_with_the_same_keys() -> None:
@@ -141,7 +108,7 @@ def test_the_footer_of_the_pending_work_begins_with_running_it(workspace: Path) 
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
-        assert footer(pilot) == ["Run", "Open", "Edit the file", "Copy", "Back", "Help", "Quit"]
+        assert footer(pilot) == ["Run", "Open", "Edit", "Copy", "Back", "Help", "Quit"]
         await resized(pilot, 40, 12)
         assert footer(pilot) == ["Run", "Back", "Help", "Quit"]
 
@@ -151,24 +118,6 @@ def test_the_footer_of_the_pending_work_begins_with_running_it(workspace: Path) 
 def test_the_footer_names_only_actions_that_exist() -> None:
     ids = {id for page in PAGES for hint in page.FOOTER for id in hint.ids}
     assert ids <= {*REGISTRY.actions}
-
-
-def test_a_click_selects_and_a_second_one_opens_however_late(workspace: Path) -> None:
-    async def scenario(pilot: Pilot[None]) -> None:
-        grid = pilot.app.screen.query_one(Grid)
-        with mock.patch("textual.events.Click.chain", 1, create=True):
-            await pilot.click(Grid, offset=(5, 2))
-            await settled(pilot)
-            assert (grid.cursor, type(pilot.app.screen)) == (1, RunsPage)
-            await press(pilot, "up", "down")
-            await pilot.click(Grid, offset=(5, 2))
-            await settled(pilot)
-            assert type(pilot.app.screen) is RunsPage
-            await pilot.click(Grid, offset=(5, 2))
-            await settled(pilot)
-        assert pilot.app.screen.query("#cases")
-
-    drive(scenario)
 
 
 def test_a_message_goes_when_another_screen_covers_its_own(workspace: Path) -> None:
@@ -210,19 +159,44 @@ def test_a_message_covers_no_text(workspace: Path, size: tuple[int, int]) -> Non
     drive(scenario, size=size, messages=True)
 
 
-@pytest.mark.parametrize("key", ["", "w", "S"])
-def test_the_details_below_a_list_have_a_title_that_shows_the_focus(
-    workspace: Path, key: str
+@pytest.mark.parametrize("size", [(80, 24), (160, 40)])
+@pytest.mark.parametrize(
+    ("keys", "titles"),
+    [
+        ("", "Runs Details"),
+        ("w", "Items Details"),
+        ("S", "Results Details"),
+        (["d"], "Cases Answers"),
+        (["enter"], "Cases Answer"),
+        (["enter", "v"], "Versions Edits"),
+        (["/", *"warm", "enter"], "Texts Text"),
+    ],
+    ids=lambda value: "".join(value)[:6],
+)
+def test_each_panel_has_a_title_that_shows_the_focus(
+    workspace: Path, keys: Sequence[str], titles: str, size: tuple[int, int]
 ) -> None:
     (workspace / "tests/new.md").write_text(GREETING)
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", *key)
-        assert "─ Details ─" in screen(pilot)
-        await press(pilot, "tab")
-        assert "━ ▸ Details ━" in screen(pilot)
+        await press(pilot, *keys)
+        page = pilot.app.screen
+        panels = [it for it in page.focus_chain if isinstance(it, (Grid, TextView))]
+        assert len(panels) == 2
+        for panel, title in zip(panels, titles.split(), strict=True):
+            panel.focus()
+            await settled(pilot)
+            others = {it for it in titles.split() if it != title}
+            text = screen(pilot)
+            assert f"━ ▸ {title} ━" in text
+            assert all(f"─ {other} ─" in text for other in others)
+            assert text.count("▸") == 1
+        await press(pilot, "shift+tab" if page.focused is panels[1] else "tab")
+        assert page.focused is panels[0]
+        await resized(pilot, 40, 12)
+        assert "▸" not in screen(pilot), "lines are few: only one panel is seen"
 
-    drive(scenario, size=(80, 24))
+    drive(scenario, size=size)
 
 
 def test_a_terminal_that_is_too_small_is_reported(workspace: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 import threading
@@ -215,23 +216,43 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
         assert lines[1] == " passing now ~50.0% of 6  95% interval 10.3 to 89.7%"
         assert lines[2].startswith(" pending     ask for 2 answers and make 2 judgements, about $")
         assert lines[3].startswith(" broke last  tests/weather.md [city=Oslo] scripted/two (")
-        trend = " trend       50.0% ▅▃ 33.3%  (0% to 100%)  2 runs of all cases"
-        assert lines[4] == trend
-        assert lines[5].split()[:2] == ["run", "when"]
+        assert lines[4].startswith(" trend       50.0% ▅▃ 33.3%  ")
+        assert re.search(r"33\.3%(, highest| to) 50\.0%, .*(ago|just now)$", lines[4])
+        assert lines[6].split()[:2] == ["run", "when"]
         await resized(pilot, 40, 12)
         lines = screen(pilot).splitlines()
-        assert lines[1] == " ~50.0% pass (10-90), 1 broke, 2 to a…"
+        assert lines[1] == " ~50.0% pass, 1 broke, 4 pending"
         assert lines[2].split()[:2] == ["run", "when"]
         await resized(pilot, 200, 60)
         lines = screen(pilot).splitlines()
         assert "100% ┤" in lines[1]
         assert "0% ┤" in lines[3]
         assert lines[4].startswith(" edited      1 test file: tests/new.md ")
-        assert lines[4].endswith("33.3%")
+        assert lines[4].endswith(" 33.3%")
         assert " pass rate, 2 runs of all cases " in lines[4]
         await resized(pilot, 19, 5)
 
     drive(scenario, size=(80, 24))
+
+
+def test_one_line_has_what_matters_most_in_the_room_that_there_is(workspace: Path) -> None:
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet", "--refresh"])
+    (workspace / "tests/new.md").write_text(NEW)
+    location = Location(workspace)
+    state, runs = read_dashboard(location), list_runs(location)
+    pending = pending_text(state.status, brief=True) if state.status else ""
+    broke = "broke: tests/weather.md [city=Oslo] scripted/two"
+    for width, text in {
+        31: "~50.0% pass, 1 broke, 4 pending",
+        39: "~50.0% pass (10-90), 1 broke, 4 pending",
+        46: "~50.0% pass, 1 broke, 4 pending, about $0.0800",
+        54: "~50.0% pass (10-90), 1 broke, 4 pending, about $0.0800",
+        90: f"~50.0% pass (10-90), 1 broke, {pending}",
+        140: f"~50.0% pass (10-90), {broke}, {pending}",
+    }.items():
+        (line,) = dashboard_lines(state, runs, max(width, len(text)), 1)
+        assert line.text == text
 
 
 def test_an_edited_system_prompt_is_named_and_not_its_test_file(workspace: Path) -> None:
@@ -257,6 +278,24 @@ def test_an_edited_system_prompt_is_named_and_not_its_test_file(workspace: Path)
     drive(scenario, size=(200, 60))
 
 
+def test_an_edited_data_file_is_named_and_not_the_test_file_that_uses_it(workspace: Path) -> None:
+    data = workspace / "tests/cities.csv"
+    tree(workspace, {"tests/cities.csv": "city\nOslo\nRome\n"})
+    test = NEW.replace("# 👤", "---\ndataset: cities.csv\n---\n\n# 👤\n\n{{city}}?", 1)
+    (workspace / "tests/cities.md").write_text(test)
+    main(["run", "--quiet"])
+    data.write_text("city\nOslo\nRome\nLima\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        line = " edited      rows of tests/cities.csv "
+        assert screen(pilot).splitlines()[4].startswith(line)
+        await press(pilot, "home")
+        details = pilot.app.screen.query_one("#details", TextView).text
+        assert details.endswith("edited since the last run\nrows of tests/cities.csv")
+
+    drive(scenario, size=(200, 60))
+
+
 def test_the_trend_ends_with_now_unless_results_are_pending(workspace: Path) -> None:
     def shown(width: int) -> list[str]:
         location = Location(workspace)
@@ -264,13 +303,15 @@ def test_the_trend_ends_with_now_unless_results_are_pending(workspace: Path) -> 
         return [line.text for line in lines]
 
     main(["run", "--quiet", "--refresh"])
-    passing, *_, trend = shown(80)
+    passing, *_, trend = shown(120)
     assert passing.startswith("passing now 50.0% of 6 ")
-    assert trend.endswith("50.0% ▅▅▅ 50.0%  (0% to 100%)  2 runs of all cases and now")
+    assert "50.0% ▅▅▅ 50.0%  (0% to 100%)  lowest 50.0%, highest 50.0%, " in trend
+    assert " to now" in trend
     edit(workspace / "tests/weather.md", "How is", "And how is")
-    passing, *_, trend = shown(80)
+    passing, *_, trend = shown(120)
     assert passing.startswith("passing now ~0.0% of 2 ")
-    assert trend.endswith("50.0% ▅▅ 50.0%  (0% to 100%)  2 runs of all cases")
+    assert "50.0% ▅▅ 50.0%  (0% to 100%)  lowest 50.0%, " in trend
+    assert not trend.endswith(" to now")
     assert " pass rate, 2 runs of all cases " in shown(200)[3]
 
 
@@ -439,6 +480,24 @@ def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
     }.items():
         lines = dashboard_lines(Dashboard(broken=broken), (), width, 3)
         assert [*lines][2].text == f"broke last  {names}"
+
+
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [
+        (5, "3 br…"),
+        (20, "3 broke"),
+        (30, "broke: [x] oslo, 2 more"),
+        (40, "broke: [x] oslo, [x] rome, [x] lima"),
+    ],
+)
+def test_one_line_names_as_many_cases_that_broke_as_there_is_room_for(
+    width: int, text: str
+) -> None:
+    names = ("[x] oslo", "[x] rome", "[x] lima")
+    broken = tuple(BrokenCase(it, "", 0, "", ResultVersion("", None, None)) for it in names)
+    (line,) = dashboard_lines(Dashboard(broken=broken), (), width, 1)
+    assert line.text == text
 
 
 def test_before_the_first_run_it_says_so(workspace: Path) -> None:

@@ -149,11 +149,20 @@ DESCRIPTIONS = {
                     {
                         "type": "object",
                         "properties": {
-                            "regex": TEXT.schema,
-                            "method": {"enum": ["last", "search", "match", "fullmatch"]},
-                            "json": TEXT.schema,
-                            "min": NUMBER.schema,
-                            "max": NUMBER.schema,
+                            "regex": {
+                                **TEXT.schema,
+                                "description": "a pattern whose first group is the score",
+                            },
+                            "method": {
+                                "enum": ["last", "search", "match", "fullmatch"],
+                                "description": "which match of the pattern counts",
+                            },
+                            "json": {
+                                **TEXT.schema,
+                                "description": "the path of the score in a reply in JSON",
+                            },
+                            "min": {**NUMBER.schema, "description": "the least score"},
+                            "max": {**NUMBER.schema, "description": "the greatest score"},
                         },
                         "additionalProperties": False,
                     },

@@ -19,7 +19,13 @@ _EXPECTED_CALL: Json = {
         {"type": "string"},
         {
             "type": "object",
-            "properties": {"name": {"type": "string"}, "arguments": {"type": ["object", "string"]}},
+            "properties": {
+                "name": {"type": "string", "description": "the name of the tool"},
+                "arguments": {
+                    "type": ["object", "string"],
+                    "description": "what it is called with",
+                },
+            },
             "required": ["name"],
             "additionalProperties": False,
         },

@@ -50,7 +50,8 @@ def _all_equal(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     number = first_other(answers)
     if number is None:
         return CheckFinding(1.0)
-    words = f"answer 1 is {shorten(answers[0])}, answer {number} is {shorten(answers[number - 1])}"
+    was, now = (shorten(subject.quote(subject.answers[at - 1])) for at in (1, number))
+    words = f"answer 1 is {was}, answer {number} is {now}"
     return CheckFinding(0.0, f"expected equal answers: {words}")
 
 

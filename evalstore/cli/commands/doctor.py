@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
+from evalstore.cli.data_output import print_data
 from evalstore.cli.hinted_commands import for_here
+from evalstore.operations.views.distinct_labels import shorten_labels
 
 if TYPE_CHECKING:
     from evalstore.operations.doctor import Diagnosis
     from evalstore.operations.doctor_ping import Checkup
 
+_BESIDE = 8
+"""The columns beside the topic and the message of a finding."""
 _COLOURS = {"ok": "pass", "warn": "pending", "fail": "fail"}
 
 Row = tuple[str, str, str, str | None]
@@ -25,13 +29,20 @@ Row = tuple[str, str, str, str | None]
 def doctor(
     models: Annotated[
         list[str] | None,
-        typer.Option("-m", "--model", metavar="ID", help="Only this model (repeatable)."),
+        typer.Option(
+            "-m",
+            "--model",
+            metavar="ID",
+            help="Only this model (repeatable).",
+            autocompletion=completions.models,
+        ),
     ] = None,
     no_ping: Annotated[bool, typer.Option("--no-ping", help="Call no model.")] = False,
     timeout: Annotated[
         float,
         typer.Option("--timeout", metavar="S", min=0.001, help="Timeout of one ping in seconds."),
     ] = 20.0,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Check the setup and ping every model in use.
@@ -45,9 +56,8 @@ def doctor(
     from evalstore.operations.doctor import doctor as operation
 
     diagnosis = operation(here(), tuple(models or ()), ping=not no_ping, timeout=timeout)
-    if json:
-        output.document(diagnosis)
-    else:
+    lists = ["findings", "models"]
+    if not print_data(diagnosis, lists, output_format, kind="doctor", json=json):
         print_diagnosis(diagnosis)
     if diagnosis.exit_code:
         raise typer.Exit(diagnosis.exit_code)
@@ -61,12 +71,19 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
     ]
     for checkup in diagnosis.models:
         rows += _rows_of(checkup)
-    widest = max(output.columns_of(output.safe(topic)) for _, topic, _, _ in rows)
-    for level, topic, message, hint in rows:
-        word = output.paint(f"{level:4}", _COLOURS[level])
-        output.line(f"{word}  {output.pad(output.safe(topic), widest)}  {output.safe(message)}")
-        if hint:
-            output.line(f"{'':{widest + 8}}hint: {output.safe(for_here(hint))}")
+    columns = None if output.wide else output.table_width()
+    topics = [output.safe(topic) for _, topic, _, _ in rows]
+    if columns is not None:
+        topics = shorten_labels(topics, columns // 2 - _BESIDE)
+    widest = max(map(output.columns_of, topics))
+    for (level, _, message, hint), topic in zip(rows, topics, strict=True):
+        start = f"{output.paint(f'{level:4}', _COLOURS[level])}  {output.pad(topic, widest)}  "
+        for text in [message, *([f"hint: {for_here(hint)}"] if hint else [])]:
+            room = None if columns is None else columns - widest - _BESIDE
+            lines = output.wrap_sentence(output.safe(text), room) if room else [output.safe(text)]
+            for line in lines:
+                output.line(f"{start}{line}")
+                start = " " * (widest + _BESIDE)
     output.line()
     if not diagnosis.pings:
         output.line("no model was called")

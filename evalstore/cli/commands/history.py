@@ -13,6 +13,7 @@ from evalstore.cli.app import Globals, app, here
 from evalstore.cli.data_output import print_data
 from evalstore.cli.unsuited_variables import Values, unsuited
 from evalstore.errors import NO, OK, EvalstoreError
+from evalstore.operations.json_output import to_json
 from evalstore.planning.options import SelectionOptions
 
 if TYPE_CHECKING:
@@ -45,13 +46,16 @@ def diff(
             "--vs",
             metavar="ID",
             help="Compare --model, or --prompt, with this one in the same run.",
-            autocompletion=completions.models,
+            autocompletion=completions.compared,
         ),
     ] = None,
     prompt: Annotated[
         str | None,
         typer.Option(
-            "--prompt", metavar="NAME", help="With --vs: the system prompt that is compared."
+            "--prompt",
+            metavar="NAME",
+            help="With --vs: the system prompt that is compared.",
+            autocompletion=completions.prompts,
         ),
     ] = None,
     answers: Annotated[
@@ -114,7 +118,7 @@ def diff(
     if json or output_format != "table":
         compared = operations.with_prompt_names(here(), compared)
     lists = ["broke", "fixed", *([] if flips else ["changed", "new", "gone"])]
-    if not print_data(compared, lists, output_format, json=json):
+    if not print_data(compared, lists, output_format, kind="diff", json=json):
         if name_only:
             for file in _files(compared, lists):
                 output.line(output.safe(file))
@@ -245,7 +249,7 @@ def log(
     from evalstore.operations.log import log as operation
 
     runs = operation(here(), file, limit)
-    if print_data(runs, ["runs"], output_format, json=json):
+    if print_data(runs, ["runs"], output_format, kind="log", json=json):
         return
     if not runs.entries:
         output.talk("There are no runs yet: 'evalstore run' makes one.")
@@ -267,7 +271,8 @@ def _log_failures(
     # Without a limit people see the newest; a document has all.
     few = None if json or output_format != "table" or output.verbose else _FAILURES
     failures = operation(here(), file, limit or few)
-    if print_data(failures, ["failures"], output_format, json=json):
+    kind = "log --failures"
+    if print_data(failures, ["failures"], output_format, kind=kind, json=json):
         return
     if not failures.entries:
         output.talk("No call has failed.")
@@ -282,7 +287,7 @@ def show(
         typer.Argument(
             metavar="REV",
             help="@, @~1, @work, an id, REV:path, or FILE::ROW.",
-            autocompletion=completions.revisions_and_places,
+            autocompletion=completions.revisions_and_answers,
         ),
     ] = "@",
     model: Annotated[
@@ -301,8 +306,10 @@ def show(
             "--prompt",
             metavar="NAME",
             help="With a file or a row: the system prompt, of several.",
+            autocompletion=completions.prompts,
         ),
     ] = None,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Show a run, answer, version, evaluation or failure.
@@ -311,15 +318,22 @@ def show(
     `FILE::ROW` shows why a case passed or failed, where the answer differs from what was
     expected, and since when; `REV:FILE::ROW` shows it in a run, and `@work:FILE::ROW` in the
     workspace. `FILE` is its only case, or all of them. Without REV, each result comes from the
-    newest run that has it.
+    newest run that has it. The results of a run, of the workspace or of a file are a list for -o.
     """
-    from evalstore.cli.render.show import SHOWN, print_shown
+    from evalstore.cli.render.result_rows import SHOWN
+    from evalstore.cli.render.show import print_shown
     from evalstore.operations.views import shown_item
 
-    if json:
-        output.document(
-            shown_item.describe_shown(here(), revision, model=model, prompt=prompt, in_file=True)
+    if json or output_format != "table":
+        shown = shown_item.describe_shown(
+            here(), revision, model=model, prompt=prompt, in_file=True
         )
+        if json or output_format == "json":
+            output.document(shown)
+            return
+        results = to_json(shown).get("related", {}).get("results")
+        names = () if results is None else ("results",)
+        print_data({"results": results}, names, output_format, kind="show")
     else:
         most = None if output.verbose else SHOWN
         print_shown(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import NO
@@ -28,6 +28,7 @@ def import_(
             metavar="FORMAT",
             help="ai-tester-db, evalsone, inspect, langbite, lve, nemo, openai-evals, otel, "
             "promptfoo, or a plug-in's name.",
+            autocompletion=completions.import_formats,
         ),
     ],
     paths: Annotated[

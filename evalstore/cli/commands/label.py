@@ -24,7 +24,7 @@ def label(
         typer.Argument(
             metavar="CASE",
             help="PATH::row, PATH, FILE [row] as it is printed, or a session.",
-            autocompletion=completions.places,
+            autocompletion=completions.answers,
         ),
     ],
     verdict: Annotated[
@@ -49,7 +49,10 @@ def label(
     prompt: Annotated[
         str | None,
         typer.Option(
-            "--prompt", metavar="NAME", help="The system prompt, if the case has several."
+            "--prompt",
+            metavar="NAME",
+            help="The system prompt, if the case has several.",
+            autocompletion=completions.prompts,
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Label every case that CASE names.")] = False,

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
 from evalstore.cli.commands.sharing import progress
+from evalstore.cli.data_output import print_data
 from evalstore.cli.render.copied_rows import counts_text, print_sentence
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
-    from evalstore.operations.remotes import Remote
+    from evalstore.operations.remote_gc import GarbageReport
+    from evalstore.operations.remotes import Remote, RemoteReport
 
 _PUSHES = 10
 """The newest pushes that `remote show` lists."""
@@ -40,6 +42,19 @@ _ACTIONS = {
 }
 
 
+_LISTS = {"list": (["remotes"], "remote"), "show": (["pushes"], "remote show")}
+"""The lists of actions, and the kind of each, for `-o`."""
+
+
+def _complete(ctx: Any, incomplete: str) -> list[str]:
+    """Complete the actions, and after one the name of a remote."""
+    action, *others = ctx.params.get("words") or [None]
+    if action is None:
+        return completions.starting(list(_ACTIONS), incomplete)
+    takes_name = action in ("remove", "show", "gc") and not others
+    return completions.remotes(ctx, incomplete) if takes_name else []
+
+
 @app.command()
 def remote(
     words: Annotated[
@@ -47,6 +62,7 @@ def remote(
         typer.Argument(
             metavar="[ACTION] [NAME] [ADDRESS]",
             help="list (the default), add NAME ADDRESS, remove NAME, show [NAME], or gc [NAME].",
+            autocompletion=_complete,
         ),
     ] = None,
     dry_run: Annotated[
@@ -59,6 +75,7 @@ def remote(
             help="With gc: delete what has been unneeded for so long (default: 14d).",
         ),
     ] = None,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """List, add, remove, show or clean up remotes.
@@ -66,7 +83,7 @@ def remote(
     An address is a folder, or a URL: s3://bucket/path, gs://bucket/path, az://container/path or
     sftp://user@host/path. 'add' writes it into evalstore.yaml and allows this workspace to use it,
     and 'remove' removes it from there; the files of the remote stay. 'show' compares the remote
-    with the store.
+    with the store. The lists for -o are the remotes, and with 'show' the pushes.
 
     'gc' compacts the files of many small pushes, and deletes files that have not been needed for
     14 days. No results are lost, and others may push and pull meanwhile. An interrupted 'gc' is
@@ -81,16 +98,32 @@ def remote(
         words or ["list"], [option for option, is_given in given.items() if is_given]
     )
     name = arguments[0] if arguments else None
+    lists, kind = _LISTS.get(action, ([], ""))
+    if not lists and output_format in ("jsonl", "csv", "md"):
+        raise EvalstoreError(
+            f"'remote {action}' has no list to print as {output_format}",
+            hint="'-o json' prints its result",
+        )
     if action == "show":
-        _show(name, json=json)
+        report = remotes.show_remote(here(), name)
+        if not print_data(report, lists, output_format, kind=kind, json=json):
+            _print_report(report)
     elif action == "gc":
-        _collect_garbage(name, dry_run=dry_run, grace=grace, json=json)
+        collected = _collect_garbage(name, dry_run=dry_run, grace=grace)
+        if not print_data(collected, lists, output_format, kind=kind, json=json):
+            from evalstore.cli.render.collected_garbage import print_collected
+
+            print_collected(collected)
     elif action == "list":
-        _print_remotes(remotes.list_remotes(here()), json=json)
-    elif action == "add":
-        _print_changed(remotes.add_remote(here(), *arguments), "added", json=json)
+        listed = remotes.list_remotes(here())
+        if not print_data({"remotes": listed}, lists, output_format, kind=kind, json=json):
+            _print_remotes(listed)
     else:
-        _print_changed(remotes.remove_remote(here(), *arguments), "removed", json=json)
+        change = remotes.add_remote if action == "add" else remotes.remove_remote
+        changed = change(here(), *arguments)
+        if not print_data(changed, lists, output_format, kind=kind, json=json):
+            verb = "added" if action == "add" else "removed"
+            output.line(f"{verb} the remote {changed.name}: {output.safe(changed.address)}")
 
 
 def _read_action(words: Sequence[str], given: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -116,35 +149,21 @@ def _read_action(words: Sequence[str], given: Sequence[str]) -> tuple[str, Seque
     return name, arguments
 
 
-def _print_remotes(listed: Sequence[Remote], *, json: bool) -> None:
-    if json:
-        output.document({"remotes": listed})
-    elif listed:
+def _print_remotes(listed: Sequence[Remote]) -> None:
+    if listed:
         print_table(Table(("remote", "address"), [(item.name, item.address) for item in listed]))
     else:
         output.talk("no remote is set; 'evalstore remote add origin ADDRESS' sets one")
 
 
-def _print_changed(changed: Remote, verb: str, *, json: bool) -> None:
-    if json:
-        output.document(changed)
-    else:
-        output.line(f"{verb} the remote {changed.name}: {output.safe(changed.address)}")
-
-
-def _show(name: str | None, *, json: bool) -> None:
+def _print_report(report: RemoteReport) -> None:
     from evalstore.cli.render.copied_rows import (
         print_pushes,
         tell_of_excluded,
         tell_of_last_excluded,
     )
     from evalstore.display import bytes_text
-    from evalstore.operations.remotes import show_remote
 
-    report = show_remote(here(), name)
-    if json:
-        output.document(report)
-        return
     print_sentence(f"{report.name}: {output.safe(report.address)}", "remote   ")
     print_sentence(f"{counts_text(report.records)}, {bytes_text(report.size)}", "has      ")
     print_sentence(counts_text(report.to_pull), "to pull  ")
@@ -164,19 +183,14 @@ def _show(name: str | None, *, json: bool) -> None:
             output.line(f"and {len(report.pushes) - _PUSHES:,} older pushes")
 
 
-def _collect_garbage(name: str | None, *, dry_run: bool, grace: str | None, json: bool) -> None:
-    from evalstore.cli.render.collected_garbage import print_collected
+def _collect_garbage(name: str | None, *, dry_run: bool, grace: str | None) -> GarbageReport:
     from evalstore.operations.remote_gc import collect_remote_garbage
 
     with progress("compacting") as listener:
-        report = collect_remote_garbage(
+        return collect_remote_garbage(
             here(),
             name,
             grace=grace,
             dry_run=dry_run,
             listener=listener,
         )
-    if json:
-        output.document(report)
-    else:
-        print_collected(report)

@@ -11,6 +11,7 @@ import typer
 
 from evalstore.cli import completions, help, options, output
 from evalstore.cli.app import Globals, app, here
+from evalstore.cli.data_output import print_data
 from evalstore.cli.options import OptionGroup, option
 from evalstore.errors import OK, USAGE, EvalstoreError
 from evalstore.planning.options import RunOptions, SelectionOptions, selection_text
@@ -59,6 +60,7 @@ RUN: options.Table = {
         "With --fail-on regression: accept what failed in this run, or, for a case that it did "
         "not judge, in the newest run before it.",
         metavar="REV",
+        autocompletion=completions.stored_runs,
     ),
     "max_cost": option(
         "--max-cost",
@@ -157,6 +159,7 @@ MODE_OF_RUN: options.Table = {
         "Take part in the run RUN of the store that is in progress ('@': the newest). Needs the "
         "keys and --store, but no workspace.",
         metavar="RUN",
+        autocompletion=completions.joinable_runs,
     ),
     # For the processes that '--executor processes' starts.
     "until_eof": option(
@@ -192,13 +195,15 @@ def status(
             autocompletion=completions.remotes,
         ),
     ] = None,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Show what changed, and what a run would do and cost.
 
     The letters before a file: A new, D deleted, R renamed; M changed: in the first column what is
     asked (or a row was removed), in the second how it is judged; = reverted to a stored version.
-    --short names a renamed file with both paths: R  old.md -> new.md.
+    --short names a renamed file with both paths: R  old.md -> new.md. The rows of -o are the
+    changed files, or with --explain what a run would do.
     """
     from evalstore.cli.render.status import print_status
     from evalstore.operations.json_output import fields_to_json
@@ -208,12 +213,14 @@ def status(
         from evalstore.operations.remotes import read_remote
 
         read_remote(here(), remote)
-    report = operation(here(), selection, whole=json or explain, in_file=True)
-    if json:
-        output.document(report)
+    whole = json or explain or output_format == "json"
+    report = operation(here(), selection, whole=whole, in_file=True)
+    names, kind = (["items"], "status --explain") if explain else (["changes"], "status")
+    if print_data(report, names, output_format, kind=kind, json=json):
+        pass
     elif short:
         for change in report.changes:
-            output.line(f"{change.letters} {output.safe(change.path_text)}")
+            output.data_line(f"{change.letters} {output.safe(change.path_text)}")
     else:
         chosen = fields_to_json(selection, defaults=False)
         print_status(report, explain=explain, options=selection_text(chosen))

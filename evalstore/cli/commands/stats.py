@@ -67,7 +67,7 @@ def stats(
     statistics = operation(
         here(), revision, list(dict.fromkeys(names)), query=query, currency=currency
     )
-    if not print_data(statistics, ["groups"], output_format, json=json):
+    if not print_data(statistics, ["groups"], output_format, kind="stats", json=json):
         print_stats(statistics)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import EvalstoreError
@@ -26,6 +26,7 @@ def trust(
             metavar="FILE | env NAME HOST",
             help="Python files of checks, and model files of applications; with --revoke also "
             "hashes, allowed paths and remotes. Or a variable and a host.",
+            autocompletion=completions.trusted_files,
         ),
     ] = None,
     network: Annotated[

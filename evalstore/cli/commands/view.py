@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalstore.cli import output
+from evalstore.cli import completions, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.errors import (
     BUG,
@@ -37,6 +37,7 @@ Revision = Annotated[
     typer.Argument(
         metavar="REV",
         help="The run to open first; @work: the workspace.",
+        autocompletion=completions.runs,
         envvar=_own("REVISION"),
     ),
 ]
@@ -46,6 +47,7 @@ Theme = Annotated[
         "--theme",
         metavar="NAME",
         help="Colour theme (overrides the settings).",
+        autocompletion=completions.themes,
         envvar=_own("THEME"),
     ),
 ]

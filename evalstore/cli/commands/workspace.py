@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,8 +15,9 @@ from evalstore import __version__
 from evalstore.cli import options, output
 from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
 from evalstore.cli.data_output import print_data
-from evalstore.cli.render.table import Table, print_table
+from evalstore.cli.render.table import Table, align_points, print_table
 from evalstore.errors import OK, USAGE, EvalstoreError, Problem
+from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.options import Kind, SelectionOptions
 
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "tools": ("ids",),
     "schemas": ("ids",),
     "runs": ("gitCommit", "author", "message", "selection", "status", "cases"),
-    "checks": ("example", "description"),
+    "checks": ("example", "settings", "description"),
 }
 """The columns of each list that a narrow terminal leaves out, in this order."""
-_SHORTENED = {"cases": {"row": 16}, "checks": {"description": 40}}
+_SHORTENED = {"cases": {"row": 16}, "checks": {"description": 36, "settings": 20, "example": 28}}
 """The columns of each list that are cut to this width before one is left out."""
 
 
@@ -98,22 +99,22 @@ def check(
         Literal["text", "sarif"],
         typer.Option("--format", metavar="FORMAT", help="As text or sarif (SARIF 2.1.0)."),
     ] = "text",
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Validate all files without calling a model."""
     from evalstore.operations.check import check as operation
 
-    if json and format != "text":
+    if format != "text" and (json or output_format != "table"):
+        other = "--json" if json else "--output"
         raise EvalstoreError(
-            "'--json' cannot be combined with '--format'", hint="write one of the two"
+            f"'{other}' cannot be combined with '--format'", hint="write one of the two"
         )
     report = operation(here(), selection.paths)
     report.problems.extend(_problems_of_browser())
-    if json:
-        output.document(report)
-    elif format == "sarif":
+    if format == "sarif":
         _print_sarif(report.problems)
-    else:
+    elif not print_data(report, ["problems"], output_format, kind="check", json=json):
         for problem in report.problems:
             output.problem(problem)
         warnings = len(report.problems) - report.errors
@@ -181,7 +182,7 @@ def ls(
     listing = list_things(here(), kind, selection, full=full)
     output.end_with(USAGE if listing.left_out else OK)
     as_json = json or (full and output_format == "table")
-    if not print_data(listing, [kind], output_format, json=as_json):
+    if not print_data(listing, [kind], output_format, kind=f"ls {kind}", json=as_json):
         _print_listing(listing)
     output.left_out(listing.left_out)
     if listing.left_out:
@@ -209,21 +210,31 @@ def _print_listing(listing: Listing) -> None:
 def _table(listing: Listing) -> Table:
     """Lay out a list as a table; the columns of models are composed of several fields."""
     cells = _CELLS.get(listing.kind, dict)
-    rows = [cells(row) for row in listing.rows]
     columns = listing.columns
+    if isinstance(listing.rows, TemporaryList):
+        columns = tuple(_VERSIONS.get(name, name) for name in columns)
+        return _lay_out(listing.kind, columns, map(cells, listing.rows))
+    rows = [cells(row) for row in listing.rows]
     if listing.kind == "models":
         has_calls = any(row["$/call"] for row in rows)
         columns = tuple(name for name in _MODEL_COLUMNS if name != "$/call" or has_calls)
+        for name in ("$/1M in", "$/1M out", "$/call"):
+            prices = align_points([row[name] for row in rows])
+            rows = [{**row, name: price} for row, price in zip(rows, prices, strict=True)]
     if listing.kind == "labels":
         columns = tuple(name for name in columns if any(row[name] for row in rows))
-    if listing.kind == "cases":
-        columns = tuple(_VERSIONS.get(name, name) for name in columns)
+    return _lay_out(listing.kind, columns, rows)
+
+
+def _lay_out(kind: str, columns: tuple[str, ...], rows: Iterable[dict[str, Any]]) -> Table:
+    cells = ([_cell(row.get(column)) for column in columns] for row in rows)
     return Table(
         columns,
-        [[_cell(row.get(column)) for column in columns] for row in rows],
+        cells if isinstance(rows, Iterator) else [*cells],
         NUMBERS,
-        OPTIONAL.get(listing.kind, ()),
-        _SHORTENED.get(listing.kind, {}),
+        OPTIONAL.get(kind, ()),
+        _SHORTENED.get(kind, {}),
+        prose="description" if kind == "checks" else None,
     )
 
 
@@ -268,8 +279,14 @@ def _case_cells(row: dict[str, Any]) -> dict[str, Any]:
     return {_VERSIONS.get(name, name): value for name, value in row.items()}
 
 
+def _check_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a check, with the names of all its settings."""
+    return {**row, "settings": ", ".join(setting["name"] for setting in row["settings"])}
+
+
 _CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "cases": _case_cells,
+    "checks": _check_cells,
     "labels": _label_cells,
     "models": _model_cells,
     "runs": _run_cells,
@@ -353,8 +370,10 @@ def completion(
     else:
         from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
+        from evalstore.cli.row_completion import without_files_as_rows
+
         script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
-        output.line(script)
+        output.line(without_files_as_rows(script))
 
 
 @app.command()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
+from evalstore.display import break_word
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ def _words(span: StyledSpan, columns: int) -> Iterator[StyledSpan]:
     """Yield the words of a span, each with the blanks before it; very long words in pieces."""
     most = max(_LEAST, columns // 2)
     for word in _WORD.findall(span.text):
-        for start in range(0, len(word), most):
-            yield StyledSpan(word[start : start + most], span.colour)
+        for piece in break_word(word, most, most):
+            yield StyledSpan(piece, span.colour)
 
 
 def print_wrapped(lines: Iterable[StyledLine]) -> None:

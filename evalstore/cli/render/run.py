@@ -8,10 +8,18 @@ from evalstore.cli import output
 from evalstore.cli.hinted_commands import for_here
 from evalstore.cli.render.lines import print_lines
 from evalstore.cli.render.status import case_place, print_untrusted
-from evalstore.cli.render.table import BESIDE_PLACE, Table, print_table, shorten_places
+from evalstore.cli.render.table import (
+    BESIDE_PLACE,
+    Table,
+    fit,
+    print_table,
+    shorten_models,
+    shorten_places,
+)
 from evalstore.display import is_simulated, money, plural
 from evalstore.operations.cost_text import spending_text
 from evalstore.operations.views.case_reference import show_command
+from evalstore.operations.views.distinct_labels import shorten_labels
 from evalstore.operations.views.run_text import (
     OLDER_HINT,
     changes_line,
@@ -139,8 +147,10 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     listed = list_results(report, "results" if output.verbose else extent)
     prompts = report.totals.prompts
     results = [entry.result for entry in listed.entries] or listed.before
-    models = max((output.columns_of(cell.model) for cell in results), default=0)
     places = [case_place(cell.file, cell.row, cell.prompt, prompts) for cell in results]
+    widest = max(map(output.columns_of, places), default=0)
+    names = shorten_models((cell.model for cell in results), widest, BESIDE_PLACE)
+    models = max(map(output.columns_of, names.values()), default=0)
     left = shorten_places(places, models + BESIDE_PLACE)
     wide = max(map(output.columns_of, left), default=0)
     for entry, label in zip(listed.entries, left, strict=False):
@@ -157,7 +167,7 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         mark += f"  {attempts}" if attempts else ""
         line = (
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
-            f"{output.pad(output.safe(cell.model), models)}  {session}"
+            f"{output.pad(names[cell.model], models)}  {session}"
         )
         columns = output.table_width()
         if mark and columns is not None and output.shown_columns(line + mark) > columns:
@@ -169,7 +179,7 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     if listed.rest:
         output.line(listed.rest)
     for cell, label in zip(listed.before, left, strict=False):
-        output.line(f"    {output.pad(label, wide)}  {output.safe(cell.model)}")
+        output.line(f"    {output.pad(label, wide)}  {names[cell.model]}")
     if listed.failed_before > len(listed.before) > 0:
         output.line(f"    … {listed.failed_before - len(listed.before):,} more")
     if listed.entries or listed.rest:
@@ -184,6 +194,10 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         output.talk(f'(use "{output.safe(command)}" to see why the first one failed)')
 
 
+_BAR = 20
+"""The columns of the bar of a candidate's pass rate."""
+_LEAST_MODEL = 16
+"""The columns to which the name of a candidate is cut before its bar is left out."""
 _COMMANDS = 3
 """The most commands that trust what waits."""
 _MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke", "changed": None}
@@ -252,13 +266,26 @@ def _print_models(report: RunReport) -> None:
     by_model = report.totals.models
     if len(by_model) < 2:
         return
-    wide = max(map(output.columns_of, by_model))
+    rows = []
     for model, words in by_model.items():
         judged = words.total() - words[None] - words["pending"]
         passed = words["pass"]
-        filled = round(20 * passed / judged) if judged else 0
-        bar = output.paint("█" * filled, "pass") + output.faint("░" * (20 - filled))
+        filled = round(_BAR * passed / judged) if judged else 0
         share = output.percent(passed / judged if judged else None)
-        output.line(
-            f"{output.pad(output.safe(model), wide)}  {bar}  {passed}/{judged} pass  {share}"
-        )
+        rows.append((output.safe(model), "█" * filled, f"{passed}/{judged} pass", share))
+    table = Table(
+        ("model", "bar", "passed", "rate"),
+        [(model, "█" * _BAR, *others) for model, _, *others in rows],
+        numbers=frozenset(("bar", "passed", "rate")),
+        optional=("bar",),
+        shortened={"model": _LEAST_MODEL},
+        has_header=False,
+    )
+    layout = fit(table, None if output.wide else output.table_width())
+    models = shorten_labels([model for model, *_ in rows], layout.widths[0])
+    for model, (_, bar, passed_text, share) in zip(models, rows, strict=True):
+        drawn = output.paint(bar, "pass") + output.faint("░" * (_BAR - len(bar)))
+        parts = [output.pad(model, layout.widths[0]), *([] if layout.left_out else [drawn])]
+        for text, width in zip((passed_text, share), layout.widths[-2:], strict=True):
+            parts.append(text.rjust(width))
+        output.line("  ".join(parts))

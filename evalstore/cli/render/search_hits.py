@@ -36,11 +36,14 @@ def print_hits(hits: Iterable[SearchHit]) -> None:
 def _print(hit: SearchHit) -> None:
     session = "" if hit.file else f"session {output.short((*hit.sessions, hit.id)[0])}"
     source = f"{NOUNS[hit.kind]} {output.short(hit.id)}"
-    parts = (
+    parts = [
         output.safe(f"[{hit.row}]" if hit.row else session),
         output.safe(", ".join(hit.models)),
-    )
-    first, *others = _pack([source, *filter(None, parts)], output.width() - _INDENT // 2)
+    ]
+    columns = output.width() - _INDENT // 2
+    if not output.wide:
+        parts = [output.clip(part, columns - _INDENT // 2) for part in parts]
+    first, *others = _pack([source, *filter(None, parts)], columns)
     margin = " " * (_INDENT // 2)
     output.line(margin + output.faint(source) + first.removeprefix(source))
     for text in others:

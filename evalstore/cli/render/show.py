@@ -6,39 +6,32 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
-from itertools import groupby, islice
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from evalstore import deserialize
 from evalstore.cli import output
 from evalstore.cli.render.history import print_log
 from evalstore.cli.render.lines import print_block
-from evalstore.cli.render.table import (
-    BESIDE_PLACE,
-    ids_that_fit,
-    shorten_places,
-    shortens_places,
-)
-from evalstore.cli.render.urgent_results import UrgentFirst, cell_of, list_by_urgency
+from evalstore.cli.render.result_rows import SHOWN, place_of, print_results
+from evalstore.cli.render.urgent_results import UrgentFirst
 from evalstore.clock import iso
+from evalstore.display import simulated
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_yaml, text_of
 from evalstore.operations.show import ShownItem
-from evalstore.operations.shown_results import word_of
-from evalstore.operations.views.case_name import case_name
+from evalstore.operations.shown_cases import CaseBatch
 from evalstore.operations.views.judgements import name_results
 from evalstore.operations.views.styled_text import TextBlock
 from evalstore.runs import restore_run
-from evalstore.values import VERDICTS, Json, Message, Usage, order_counts
+from evalstore.values import VERDICTS, Case, Json, Message, Usage, order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.shown_item import ExplainedJudgement
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
 
-SHOWN = 40
-"""Results of a run before the list is cut; `-v` shows all."""
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
 _TIMES = ("started", "ended", "at")
@@ -69,7 +62,7 @@ def _print_run(item: ShownItem) -> None:
     run = restore_run(item.id, item.content)
     entry = LogEntry(run, order_counts(run.verdicts), outcome=item.outcome, push=item.push)
     print_log(Log([entry], 1), oneline=False)
-    _print_results(item)
+    print_results(item)
 
 
 def _print_workspace(item: ShownItem) -> None:
@@ -78,66 +71,17 @@ def _print_workspace(item: ShownItem) -> None:
     counts = [output.paint(f"{count} {word}", word) for word, count in verdicts if count]
     if counts:
         output.line(f"    {', '.join(counts)}")
-    _print_results(item)
-
-
-def _print_results(item: ShownItem) -> None:
-    """Print the results of a run, of the workspace or of a file, the most urgent first."""
-    results = UrgentFirst(item)
-    if not (count := len(results)):
-        return
-    output.line()
-    shown = results if output.verbose else list(islice(results, SHOWN))
-    columns = output.columns_of
-
-    def place_of(result: Json, has_several: bool) -> str:
-        prompt = item.prompts.get(result["prompt"]) if has_several else None
-        return _place(result["file"], result["row"], prompt)
-
-    widths, of_older, of_mark = [0, 0, 0], 0, 0
-    for result, has_several in shown:
-        older = columns(_older_run(result))
-        texts = (word_of(result), place_of(result, has_several), output.safe(result["model"]))
-        widths = [max(width, columns(text)) for width, text in zip(widths, texts, strict=True)]
-        of_older = max(of_older, older + 2 * bool(older))
-        mark = item.marks.get(cell_of(result), "")
-        of_mark = max(of_mark, 4 * bool(mark) + len(mark))
-    places: Iterable[str] = (place_of(*listed) for listed in shown)
-    if shortens_places():  # so that they stay distinct, all are needed at once
-        beside = widths[2] + BESIDE_PLACE + of_older + of_mark
-        places = shorten_places([*places], beside)
-        widths[1] = max(map(columns, places))
-    before = sum(widths) + 2 * len(widths)
-    for (result, _), place in zip(shown, places, strict=True):
-        word, run, mark = word_of(result), _older_run(result), item.marks.get(cell_of(result), "")
-        behind = len(run) + 2 * bool(run) + len(mark) + 4 * bool(mark)
-        _columns(
-            output.paint(output.pad(word, widths[0]), word),
-            output.pad(place, widths[1]),
-            output.pad(output.safe(result["model"]), widths[2]),
-            ids_that_fit(result["sessions"], before + behind),
-            output.faint(run) if run else "",
-            f"({output.paint(mark)})" if mark else "",
-        )
-    if left := count - (count if output.verbose else len(shown)) + item.left_out:
-        output.line(f"… {left} more (-v lists all)")
-
-
-def _older_run(result: Json) -> str:
-    """Return which older run a result of a file is from; empty for one of the shown run."""
-    if "run" not in result:
-        return ""
-    edited = ", edited since" if result.get("edited") else ""
-    return f"(run {output.short(result['run'])}{edited})"
+    print_results(item)
 
 
 def _suggest_failure(item: ShownItem) -> None:
     """Name the command that explains the most urgent result of a file, if it failed."""
-    results = list_by_urgency(item)
-    failed = results and results[0]["verdict"] in VERDICTS and results[0]["verdict"] != "pass"
-    if not failed or not results[0]["sessions"]:
+    first = next((result for result, _ in UrgentFirst(item)), None)
+    if first is None or first["verdict"] not in VERDICTS or first["verdict"] == "pass":
         return
-    first, run = results[0], results[0].get("run", item.related.get("run"))
+    if not first["sessions"]:
+        return
+    run = first.get("run", item.related.get("run"))
     place = f"{output.short(run) if run else '@work'}:{first['file']}::{first['row']}"
     words = ["evalstore", "show", place, "-m", first["model"]]
     if name := item.prompts.get(first["prompt"]):
@@ -163,6 +107,7 @@ def _print_judgement(item: ShownItem) -> None:
     output.line("session: " + ", ".join(map(output.short, made.sessions)))
     _print_criteria(instructions, item)
     cost = output.money(made.cost.usd) if made.cost else ""
+    cost = simulated(cost) if item.is_simulated and made.cost and made.cost.usd else cost
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 
 
@@ -170,7 +115,7 @@ def _print_failure(item: ShownItem) -> None:
     failure, related = deserialize.restore_failure(item.content), item.related
     _heading("failure", output.short(item.id), output.safe(failure.model or ""))
     if "file" in related:
-        output.line(_place(related["file"], related["row"], item.prompts.get(related["prompt"])))
+        output.line(place_of(related["file"], related["row"], item.prompts.get(related["prompt"])))
     output.line(f"at: {iso(failure.at)} ({_ago(failure.at)})")
     output.line(f"class: {output.paint(output.safe(failure.kind), 'error')}")
     _block("status", str(failure.status or ""))
@@ -186,7 +131,7 @@ def _print_question(item: ShownItem) -> None:
     content, related = item.content, item.related
     _heading("question", output.short(item.id))
     if "file" in related:
-        output.line(_place(related["file"], related["row"], item.prompts.get(related["prompt"])))
+        output.line(place_of(related["file"], related["row"], item.prompts.get(related["prompt"])))
     for name in ("temperature", "seed"):
         _block(name, _if("{}", content.get(name)))
     _block("sessions", ", ".join(map(output.short, related["sessions"])) or "none")
@@ -207,29 +152,38 @@ def _print_question(item: ShownItem) -> None:
 
 def _print_cases(item: ShownItem) -> None:
     """Print the cases of a test file: their results, then messages, instructions and checks."""
-    related, file = item.related, deserialize.restore_case_file(item.content)
+    related = item.related
     _heading("cases", item.id)
     if "file" in related:
         where = f"run {output.short(related['run'])}" if "run" in related else "the workspace"
         output.line(f"{output.safe(related['file'])} in {where}")
-    _print_results(item)
+    print_results(item)
     _suggest_failure(item)
-    for case in file.cases:
-        output.line()
-        if case.row:
-            output.line(output.paint(f"row {output.safe(case.row)}", bold=True))
-        number = 1
-        for id, same in groupby(case.tests):
-            last = number + len(list(same)) - 1
-            if len(case.tests) > 1:
-                which = f" {number}" if last == number else f"s {number} to {last}"
-                output.line(output.paint(f"    conversation{which}", bold=True))
-            number = last + 1
-            test = related["tests"].get(id, {})
-            _print_messages(deserialize.restore_messages(test.get("messages", ())), "    ")
-        _print_criteria(related["evaluations"].get(case.evaluation, {}), item, "    ")
-        ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
-        _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
+    batches: Iterable[CaseBatch] = item.cases or ()
+    if not item.cases:
+        cases = deserialize.restore_case_file(item.content).cases
+        batches = [CaseBatch(cases, related["tests"], related["evaluations"])]
+    for batch in batches:
+        for case in batch.cases:
+            _print_case(case, batch, item)
+
+
+def _print_case(case: Case, batch: CaseBatch, item: ShownItem) -> None:
+    output.line()
+    if case.row:
+        output.line(output.paint(f"row {output.safe(case.row)}", bold=True))
+    number = 1
+    for id, same in groupby(case.tests):
+        last = number + len(list(same)) - 1
+        if len(case.tests) > 1:
+            which = f" {number}" if last == number else f"s {number} to {last}"
+            output.line(output.paint(f"    conversation{which}", bold=True))
+        number = last + 1
+        test = batch.tests.get(id, {})
+        _print_messages(deserialize.restore_messages(test.get("messages", ())), "    ")
+    _print_criteria(batch.evaluations.get(case.evaluation or "", {}), item, "    ")
+    ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
+    _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
 
 
 def _print_version(item: ShownItem) -> None:
@@ -294,11 +248,6 @@ def _if(form: str, value: Any) -> str:
 
 def _ago(microseconds: int) -> str:
     return output.ago(microseconds, time.time_ns() // 1000)
-
-
-def _place(file: str, row: str, prompt: str | None = None) -> str:
-    """Return the place of a case, with the name of its system prompt when it has several."""
-    return output.safe(case_name(file, row, prompt))
 
 
 def _tokens(usage: Usage) -> str:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
-from evalstore.cli.render.table import BESIDE_PLACE, shorten_places, shortens_places
+from evalstore.cli.render.table import (
+    BESIDE_PLACE,
+    shorten_models,
+    shorten_places,
+    shortens_places,
+)
 from evalstore.operations.summed_items import SummedItems
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.change_text import (
@@ -205,20 +210,20 @@ def _print_items_of_kind(
     def full_places() -> Iterator[str]:
         return (case_place(item.file, item.row, item.prompt, prompts) for item in items)
 
-    model_width = max(output.columns_of(name(item)) for item in items)
+    place_width = max(map(output.columns_of, full_places()))
+    names = shorten_models((name(item) for item in items), place_width, BESIDE_PLACE)
+    model_width = max(map(output.columns_of, names.values()))
+    places = full_places()
     if shortens_places():  # so that they stay distinct, all are needed at once
-        short = shorten_places([*full_places()], model_width + BESIDE_PLACE)
+        short = shorten_places([*places], model_width + BESIDE_PLACE)
         place_width = max(map(output.columns_of, short))
         places = iter(short)
-    else:
-        place_width = max(map(output.columns_of, full_places()))
-        places = full_places()
     last_reason = None
     for item, place in zip(items, places, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""
         _print_wrapped(
             f"{output.pad(place, place_width)}  "
-            f"{output.pad(output.safe(name(item)), model_width)}  "
+            f"{output.pad(names[name(item)], model_width)}  "
             f"{output.safe(reason_text(item, shared))}{count}"
         )
         reason = (reason_text(item), item.was, item.now)

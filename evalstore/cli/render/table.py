@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from evalstore.cli import output
-from evalstore.display import widest
+from evalstore.display import Widest
+from evalstore.files.temporary_list import TemporaryList
 from evalstore.operations.views.distinct_labels import shorten_labels
 
 _GAP = 2
@@ -17,6 +19,10 @@ _NARROWEST = 10
 
 _LEAST_PLACE = 20
 """The fewest columns to which the name of a case is cut."""
+_LEAST_NAMES = 36
+"""The fewest columns for the names of a case and a model; what follows gets a line of its own."""
+_OF_MODEL = 0.4
+"""The share of these columns that the name of a model keeps when both are cut."""
 BESIDE_PLACE = 23
 """Columns of a line that has a verdict and an id beside a case and a model."""
 
@@ -26,7 +32,8 @@ class Table:
     """Rows of cells under a header, and how they are shown."""
 
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Iterable[Sequence[str]]
+    """Those of an iterator are in a temporary file while they are printed."""
     numbers: frozenset[str] = frozenset()
     """The columns whose cells are aligned at their end; they are never cut."""
     optional: Sequence[str] = ()
@@ -34,6 +41,8 @@ class Table:
     shortened: Mapping[str, int] = field(default_factory=dict)
     """Columns that are cut to so many columns of the terminal before one is left out."""
     has_header: bool = True
+    prose: str | None = None
+    """The column with sentences, which are cut at their end and need not be distinct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +57,11 @@ class Layout:
 
 def fit(table: Table, width: int | None) -> Layout:
     """Lay out a table in so many columns of the terminal; None: as wide as it needs."""
-    sizes = [
-        widest([name, *(row[number] for row in table.rows)] if table.has_header else cells)
-        for number, name in enumerate(table.header)
-        for cells in [[row[number] for row in table.rows]]
-    ]
+    widths = [Widest() for _ in table.header]
+    for row in chain([table.header] if table.has_header else [], table.rows):
+        for column, cell in zip(widths, row, strict=True):
+            column.add(cell)
+    sizes = [column.columns for column in widths]
     least = [
         min(size, table.shortened.get(name, size))
         for name, size in zip(table.header, sizes, strict=True)
@@ -83,9 +92,10 @@ def fit(table: Table, width: int | None) -> Layout:
 
 def print_table(table: Table) -> None:
     """Print a table in the columns of the terminal, and say what that leaves out."""
-    if not table.rows:
+    safe_rows = (list(map(output.safe, row)) for row in table.rows)
+    rows = TemporaryList(safe_rows) if isinstance(table.rows, Iterator) else list(safe_rows)
+    if not rows:
         return
-    rows = [list(map(output.safe, row)) for row in table.rows]
     safe = replace(table, rows=rows)
     layout = fit(safe, None if output.wide else output.table_width())
     if table.has_header:
@@ -100,6 +110,16 @@ def print_table(table: Table) -> None:
             output.talk(output.faint(text))
 
 
+def align_points(numbers: Sequence[str]) -> list[str]:
+    """Return numbers that have their decimal points below each other when they end alike."""
+    places = [len(number) - len(number.partition(".")[0]) for number in numbers]
+    most = max(places, default=0)
+    return [
+        number and number + " " * (most - count)
+        for number, count in zip(numbers, places, strict=True)
+    ]
+
+
 def shortens_places() -> bool:
     """Return whether `shorten_places` may change a place."""
     return not output.wide and output.table_width() is not None
@@ -111,6 +131,27 @@ def shorten_places(places: Sequence[str], others: int) -> list[str]:
     if columns is None:
         return list(places)
     return shorten_labels(places, max(_LEAST_PLACE, columns - others))
+
+
+def shorten_models(models: Iterable[str], places: int, others: int) -> dict[str, str]:
+    """Return the names of models, as long as the terminal allows, by their full names.
+
+    Beside them are names of cases of up to `places` columns, which keep more than half of the
+    room if both are cut, and `others` columns.
+    """
+    names = [*dict.fromkeys(models)]
+    columns = None if output.wide else output.table_width()
+    if columns is None:
+        return {name: output.safe(name) for name in names}
+    room = columns - others
+    least = int(max(room, _LEAST_NAMES) * _OF_MODEL)
+    return dict(zip(names, shorten_labels(names, max(least, room - places)), strict=True))
+
+
+def leaves_room(others: int) -> bool:
+    """Return whether the names of a case and a model have room in the terminal beside others."""
+    columns = None if output.wide else output.table_width()
+    return columns is None or columns - others >= _LEAST_NAMES
 
 
 def ids_that_fit(ids: Sequence[str], others: int) -> str:
@@ -132,11 +173,17 @@ def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
     """Return the rows with shorter cells; cells of a column that begin alike remain distinct."""
     if not layout.is_cut:
         return table.rows
-    columns: list[Sequence[str]] = list(zip(*table.rows, strict=True))
-    for number, size in zip(layout.shown, layout.widths, strict=True):
-        if table.header[number] not in table.numbers:
-            columns[number] = shorten_labels(columns[number], size)
-    return zip(*columns, strict=True)
+    cut = {
+        number: [output.clip(row[number], size) for row in table.rows]
+        if table.header[number] == table.prose
+        else shorten_labels([row[number] for row in table.rows], size)
+        for number, size in zip(layout.shown, layout.widths, strict=True)
+        if table.header[number] not in table.numbers
+    }
+    return (
+        [cut[number][at] if number in cut else cell for number, cell in enumerate(row)]
+        for at, row in enumerate(table.rows)
+    )
 
 
 def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:

@@ -42,18 +42,31 @@ def _shorten_between(label: str, others: Iterable[str], columns: int) -> str:
     What is the same in all of them is left out first, and of it the end is kept at the start.
     """
     shared = set.intersection(*(set(_WORD.findall(each)) for each in others))
-    parts = [
+    parts = _joined(
         ("".join(words), is_shared)
         for is_shared, words in groupby(_WORD.findall(label), lambda word: word in shared)
-    ]
+    )
     first = parts.pop(0)[0] if parts[0][1] else ""
     own = max(1, sum(not is_shared for _, is_shared in parts))
     most = max(1, (columns - len(parts)) // own)
     rest = "".join("…" if same and len(text) > 1 else text for text, same in parts)
     if columns_of(rest) > columns - columns // _SHARE:
         rest = "".join("…" if same else clip(text, most) for text, same in parts)
+    rest = re.sub("…+", "…", rest)
     start = clip(first, columns - columns_of(rest)) if columns_of(rest) < columns else ""
     return clip(start + rest, columns)
+
+
+def _joined(parts: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """Return the parts of a label; own words with a single shared sign between them are one."""
+    joined: list[tuple[str, bool]] = []
+    for text, is_shared in parts:
+        before = joined[-2:]
+        if not is_shared and len(before) == 2 and not before[0][1] and len(before[1][0]) == 1:
+            joined[-2:] = [(before[0][0] + before[1][0] + text, False)]
+        else:
+            joined.append((text, is_shared))
+    return joined
 
 
 def shared_starts(labels: Iterable[str]) -> dict[str, int]:

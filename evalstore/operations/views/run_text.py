@@ -97,11 +97,16 @@ def run_counts_text(run: RunCounts, *, by_checks: int = 0) -> str:
     """Return the status and counts of a run: `complete: 2 new answers, 6 reused, 1 new judgement`.
 
     Recorded answers, which were taken from files, are counted apart, and so are the judgements
-    `by_checks` if that number is given: it is not stored.
+    `by_checks` if that number is given: it is not stored. Without any, recorded and reused answers
+    are left out.
     """
-    recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
-    answers = f"{plural(run.asked, 'new answer')}, {recorded}{run.reused:,} reused"
-    return f"{run.status}: {answers}, {new_judgements(run.judged, by_checks)}"
+    parts = [
+        plural(run.asked, "new answer"),
+        *([f"{run.recorded:,} recorded"] if run.recorded else []),
+        *([f"{run.reused:,} reused"] if run.reused else []),
+        new_judgements(run.judged, by_checks),
+    ]
+    return f"{run.status}: {', '.join(parts)}"
 
 
 def commit_text(commit: RunCommit | None) -> str:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import clip, columns_of, interval_bar, percent, plural, safe
 from evalstore.operations.views.change_text import prompts_text
-from evalstore.operations.views.status_text import pending_text, remote_texts
+from evalstore.operations.views.status_text import pending_text, price_text, remote_texts
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.render.plot import Series, beside, series_line, series_lines
 from evalstore.tui.render.reading import READING, problem_text
+from evalstore.tui.render.trend import MOST_RUNS, time_of, trend_points, trend_spans
 from evalstore.tui.render.verdicts import when
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from evalstore.operations.views.dashboard import BrokenCase, Dashboard
     from evalstore.reports.statistics import Rate
 
+_Part = tuple[str, str]
+"""A text of the brief line, and its colour."""
+_NAMED = 3
+"""Cases that broke which the brief line names."""
 _LABEL = 12
 _BAR = 20
 _GAP = 3
-_LEAST_TREND = 30
-"""Columns of a trend beside which it says what it is about."""
-_TREND = 60
-"""Runs that the trend shows."""
 _WIDE, _FIGURES = 140, 100
 """The width from which on the trend stands beside the figures, and their width at most."""
 
@@ -52,25 +53,22 @@ def dashboard_lines(
     room = min(_FIGURES, width // 2) if is_wide else width
     now = dashboard.rate if dashboard and not _is_partial(dashboard) else None
     trend = rate_series(runs, "pass rate", now)
+    points = trend_points(runs, now)
     left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
     if not is_wide:
         yield from left[:3]
-        yield _line("trend", *_trend_spans(trend, width - _LABEL))
+        spans = trend_spans(points, width - _LABEL) if len(points) > 1 else ()
+        yield _line(
+            "trend", *(spans or series_line(trend._replace(title=""), width - _LABEL).spans)
+        )
     elif trend.values:
+        if len(points) > 1:
+            first, last = map(time_of, (points[0], points[-1]))
+            trend = trend._replace(first=f"{trend.first} {first}", last=f"{last} {trend.last}")
         plot = series_lines(trend, width - room - _GAP, height)
         yield from beside(left, list(plot), room + _GAP)
     else:
         yield from left
-
-
-def _trend_spans(trend: Series, room: int) -> Iterator[StyledSpan]:
-    """Yield the trend in one line; where there is room, what it is about."""
-    about = f"  {trend.title.partition(', ')[2]}".rstrip()
-    left = room - columns_of(about)
-    is_roomy = left >= _LEAST_TREND
-    yield from series_line(trend._replace(title=""), left if is_roomy else room).spans
-    if is_roomy and about:
-        yield StyledSpan(about, "faint")
 
 
 def _faint(lines: Iterable[StyledLine], *, is_old: bool) -> Iterator[StyledLine]:
@@ -86,7 +84,7 @@ def rate_series(runs: Sequence[RunLine], title: str, now: Rate | None = None) ->
     the workspace, without `now`, while results are pending.
     """
     judged = [run for run in runs if run.rate is not None and not run.is_partial]
-    rates = [run.rate for run in reversed(judged[:_TREND])]
+    rates = [run.rate for run in reversed(judged[:MOST_RUNS])]
     if not rates:
         return Series(title, (), "", "no run of all cases yet")
     about = f"{plural(len(rates), 'run')} of all cases"
@@ -164,8 +162,9 @@ def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
 def _edited_spans(status: Status, room: int) -> tuple[StyledSpan, ...]:
     if not (status.changes or status.edits):
         return (StyledSpan("no test file since the last run" if status.last_run else ""),)
-    files = edited_files(status.changes)
+    files, used = edited_files(status.changes), used_by_files(status.changes)
     names = [f"{plural(len(files), 'test file')}: {', '.join(files)}"] if files else []
+    names += [", ".join(used)] if used else []
     text = "; ".join([*edited_prompts(status.changes), *names, *map(str, status.edits)])
     return (StyledSpan(clip(text, room)),)
 
@@ -185,7 +184,14 @@ def edited_prompts(changes: Sequence[FileChange]) -> Iterator[str]:
 
 def edited_files(changes: Sequence[FileChange]) -> list[str]:
     """Return the test files that were edited themselves."""
-    return [change.file for change in changes if not change.prompts]
+    return [change.file for change in changes if change.file in change.sources]
+
+
+def used_by_files(changes: Sequence[FileChange]) -> list[str]:
+    """Return what else was edited, such as `rows of tests/data/letters.csv`, each once."""
+    prompts = {prompts_text([name]) for change in changes for name in change.prompts}
+    names = (name for change in changes for name in change.sources if name != change.file)
+    return [name for name in dict.fromkeys(names) if name not in prompts]
 
 
 def _broken_spans(
@@ -220,21 +226,66 @@ def _named(broken: Sequence[BrokenCase], count: int) -> Iterator[StyledSpan]:
 def _brief_line(
     dashboard: Dashboard | None, runs: Sequence[RunLine], width: int, note: str
 ) -> StyledLine:
-    """Return the figures in one line."""
+    """Return the figures in one line: the most that fits of the rate, what broke, what is pending.
+
+    What has no room is left out in whole: of what broke the names, then the price of pending work.
+    """
     if dashboard is None:
         return StyledLine((StyledSpan(READING, "faint"),))
     if dashboard.problem:
         return StyledLine((StyledSpan(clip(problem_text(dashboard.problem), width), "fail"),))
-    rate = dashboard.rate
-    parts = [note] if note else []
-    if rate and rate.interval:
-        low, high = (round(100 * end) for end in rate.interval)
-        sign = "~" * _is_partial(dashboard)
-        parts.append(f"{sign}{percent(rate.rate)} pass ({low}-{high})")
-    elif runs:
-        parts.append("nothing judged")
-    if dashboard.broken:
-        parts.append(f"{len(dashboard.broken):,} broke")
+    rates, broke, pending = _rate_texts(dashboard, runs), _broke_texts(dashboard), [("", "")]
     if dashboard.status:
-        parts.append(pending_text(dashboard.status, brief=True))
-    return StyledLine((StyledSpan(clip(", ".join(parts), width)),))
+        pending = _brief_pending(dashboard.status)
+    lines = [
+        [(note, "faint"), rate, failed, work]
+        for work in pending
+        for failed in broke
+        for rate in rates
+    ]
+    for parts in lines:
+        spans = [StyledSpan(text, colour) for text, colour in parts if text]
+        length = sum(columns_of(span.text) + 2 for span in spans) - 2
+        if length <= width:
+            break
+    if length > width and spans:  # there are no fewer words for the last one
+        last = spans.pop()
+        spans.append(last._replace(text=clip(last.text, columns_of(last.text) - length + width)))
+    comma = StyledSpan(", ")
+    return StyledLine(tuple(it for span in spans for it in (comma, span))[1:])
+
+
+def _rate_texts(dashboard: Dashboard, runs: Sequence[RunLine]) -> tuple[_Part, _Part]:
+    """Return the pass rate with its interval, and without."""
+    rate = dashboard.rate
+    if not (rate and rate.interval):
+        nothing = ("nothing judged" if runs else "", "")
+        return nothing, nothing
+    low, high = (round(100 * end) for end in rate.interval)
+    text = f"{'~' * _is_partial(dashboard)}{percent(rate.rate)} pass"
+    return (f"{text} ({low}-{high})", ""), (text, "")
+
+
+def _broke_texts(dashboard: Dashboard) -> list[_Part]:
+    """Return the names of the first cases that broke, of one, and how many these are."""
+    broken = dashboard.broken
+    if not broken:
+        return [("", "")]
+    texts = []
+    for count in (_NAMED, 1):
+        more = len(broken) - count
+        names = ", ".join(safe(case.name) for case in broken[:count])
+        texts.append(f"broke: {names}" + (f", {more:,} more" if more > 0 else ""))
+    return [(text, "fail") for text in (*texts, f"{len(broken):,} broke")]
+
+
+def _brief_pending(status: Status) -> list[_Part]:
+    """Return what a run would do, in ever fewer words; the price is left out last."""
+    colour = "pending" if status.is_any else ""
+    text = pending_text(status, brief=True)
+    count = status.ask + status.record + status.judge
+    if not count:
+        return [(text, colour)]
+    price = price_text(replace(status, is_simulated=False), brief=True)
+    brief = f"{count:,} pending"
+    return [(text, colour), (f"{brief}, {price}", colour), (brief, colour)]

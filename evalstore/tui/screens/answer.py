@@ -49,19 +49,35 @@ _FOOTER = (
     FooterHint("Candidate", "session.last_candidate", "session.candidate"),
     FooterHint("", "session.beside"),
     FooterHint("", "session.markdown"),
-    FooterHint("", "session.attempt"),
+    FooterHint("Answer", "session.attempt", "session.last_attempt"),
     FooterHint("", "session.versions"),
-    FooterHint("", "page.run"),
+    FooterHint("Run", "page.run"),
     FooterHint("", "case.copy_answer"),
     FooterHint("", "page.save"),
 )
+_BINDINGS: list[BindingType] = [
+    Binding("right,l", "candidate(1)", "Next candidate", show=False, id="session.candidate"),
+    Binding(
+        "left,h", "candidate(-1)", "Previous candidate", show=False, id="session.last_candidate"
+    ),
+    Binding("right_square_bracket", "case(1)", "Next case", show=False, id="session.next"),
+    Binding("left_square_bracket", "case(-1)", "Previous case", show=False, id="session.last"),
+    Binding("n", "failure(1)", "Next failure", id="session.next_failure"),
+    Binding("N", "failure(-1)", "Previous failure", show=False, id="session.last_failure"),
+    Binding("a", "attempt(1)", "Next answer", show=False, id="session.attempt"),
+    Binding("A", "attempt(-1)", "Previous answer", show=False, id="session.last_attempt"),
+    Binding("b", "beside", "Side by side", id="session.beside"),
+    Binding("m", "markdown", "Markdown", show=False, id="session.markdown"),
+    Binding("v", "versions", "Versions", id="session.versions"),
+]
 _HELP = """\
 What a candidate was asked and answered, and the verdict on it: of each check and of each judge,
 with what it said; then tokens, price and time. A case can have several answers and candidates.
-{session.attempt} shows the next answer of the candidate, {session.candidate} the next candidate,
-{session.next} the next of the cases that were listed. {session.beside} puts another candidate's
-answer beside this one, with the words marked that differ, and {page.back} removes it. An answer
-that is Markdown is rendered, and the beginnings of text files stand below the message;
+{session.attempt} and {session.last_attempt} show the next and the previous answer of the candidate,
+{session.candidate} the next candidate, {session.next} the next of the cases that were listed.
+{session.beside} puts another candidate's answer beside this one, with the words marked that differ,
+and {page.back} removes it. An answer that is Markdown is rendered, and the beginnings of text files
+stand below the message;
 {session.markdown} shows all as it is written, and so does what you copy and save. When one of the
 newest 20 runs has a newer result, a line below the title says so, and {case.newest} shows it."""
 
@@ -69,20 +85,7 @@ newest 20 runs has a newer result, a line below the title says so, and {case.new
 class AnswerPage(DatedPage):
     """An answer of one candidate to one of the cases that are listed."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "candidate(1)", "Next candidate", show=False, id="session.candidate"),
-        Binding(
-            "left,h", "candidate(-1)", "Previous candidate", show=False, id="session.last_candidate"
-        ),
-        Binding("right_square_bracket", "case(1)", "Next case", show=False, id="session.next"),
-        Binding("left_square_bracket", "case(-1)", "Previous case", show=False, id="session.last"),
-        Binding("n", "failure(1)", "Next failure", id="session.next_failure"),
-        Binding("N", "failure(-1)", "Previous failure", show=False, id="session.last_failure"),
-        Binding("a", "attempt", "Next answer", show=False, id="session.attempt"),
-        Binding("b", "beside", "Side by side", id="session.beside"),
-        Binding("m", "markdown", "Markdown", show=False, id="session.markdown"),
-        Binding("v", "versions", "Versions", id="session.versions"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = _BINDINGS
     FOOTER = _FOOTER
     TITLE = "Answer"
     WAY = "{list.open} on a case"
@@ -267,9 +270,9 @@ class AnswerPage(DatedPage):
         """Show the next case that did not pass, or the one before."""
         self._step(self.navigator.to_failure(by), "no case failed")
 
-    def action_attempt(self) -> None:
-        """Show the next answer to the same case."""
-        self._step(self.navigator.to_attempt(), "there is no other answer")
+    def action_attempt(self, by: int) -> None:
+        """Show the next answer to the same case, or the one before."""
+        self._step(self.navigator.to_attempt(by), "there is no other answer")
 
     def action_beside(self) -> None:
         """Show the answer of the next candidate beside this one; after the last, none."""

@@ -80,13 +80,13 @@ _FOOTER = (
     FooterHint("", "cases.group"),
     FooterHint("", "cases.sort"),
     FooterHint("", "list.mark"),
-    FooterHint("Compare", "cases.compare_models"),
+    FooterHint("", "cases.compare_models"),
     FooterHint("", "cases.stats"),
-    FooterHint("", "page.run"),
+    FooterHint("Run", "page.run"),
     FooterHint("", "page.save"),
 )
 _BINDINGS: list[BindingType] = [
-    Binding("slash", "filter", "Filter", id="cases.filter"),
+    Binding("slash", "filter", "Find", id="cases.filter"),
     Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
     Binding("N", "failure(-1)", "Previous failure", show=False, id="cases.last_failure"),
     Binding("s", "sort", "Sort", show=False, id="cases.sort"),

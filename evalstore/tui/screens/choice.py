@@ -52,7 +52,8 @@ class Choice(ModalScreen[str | None]):
     TITLE = "A choice"
     HELP = "One of these names is asked for."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,backspace,q", "dismiss(None)", "Back", id="choice.back"),
+        Binding("escape,backspace", "dismiss(None)", "Back", id="choice.back"),
+        Binding("q", "dismiss(None)", "Close", show=False, id="choice.close"),
         HELP_KEYS,
     ]
 

@@ -16,7 +16,14 @@ from evalstore.operations.views.styled_text import (
 )
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.plot import verdict_strip
-from evalstore.tui.render.run_columns import STRIP, passed_text, run_columns, state_cells
+from evalstore.tui.render.run_columns import (
+    STRIP,
+    is_all_simulated,
+    passed_text,
+    run_columns,
+    run_cost,
+    state_cells,
+)
 from evalstore.tui.render.run_details import (
     STAR,
     STOPPED,
@@ -29,6 +36,7 @@ from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.choice import NO_EARLIER_RUN
 from evalstore.tui.screens.dashboard import DashboardReader
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.screens.run_differences import DifferenceReader
 from evalstore.tui.state.case_query import BROKE
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -79,28 +87,26 @@ class RunsPage(ActionsPage):
     """Shows the state of the workspace, the runs, and what the highlighted one did."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "run", "Run", id="page.run"),
-        Binding("w", "status", "Pending work", id="history.status"),
-        Binding("slash", "search", "Search all texts", show=False, id="history.search"),
+        Binding("slash", "search", "Find", show=False, id="history.search"),
         Binding("d", "compare", "Compare", id="history.compare"),
         Binding("S", "stats", "Statistics", id="history.stats"),
         Binding("B", "broken", "What broke", show=False, id="history.broken"),
     ]
     FOOTER = (
         FooterHint("", "list.open"),
-        FooterHint("", "page.run"),
+        FooterHint("Run", "page.run"),
         FooterHint("", "history.status"),
         FooterHint("", "history.compare"),
         FooterHint("", "history.stats"),
         FooterHint("", "history.broken"),
-        FooterHint("Search", "history.search"),
+        FooterHint("", "history.search"),
         FooterHint("", "list.mark"),
         FooterHint("", "page.copy"),
         FooterHint("", "page.save"),
     )
     TITLE = "Runs"
     HELP = _HELP
-    PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
+    PANELS: ClassVar[Mapping[str, str]] = {"runs": "Runs", "details": "Details"}
     DEFAULT_CSS = """
     RunsPage {
         & > #runs { height: 5fr; }
@@ -116,6 +122,8 @@ class RunsPage(ActionsPage):
     def __init__(self) -> None:
         super().__init__()
         self._runs: list[RunLine] = []
+        self._is_simulated = False
+        """Whether all costs of the runs are simulated."""
         self.dashboard = DashboardReader(self, self.show_state)
         self._differences = DifferenceReader(self, self._show_differences)
 
@@ -148,9 +156,9 @@ class RunsPage(ActionsPage):
         """Show runs; the first line is the workspace."""
         grid = self.query_one("#runs", Grid)
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
-        self._runs = runs
+        self._runs, self._is_simulated = runs, is_all_simulated(runs)
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
-        grid.styles.max_height = len(runs) + 2  # the details have the other lines
+        fit_list(grid, len(runs) + 1)
         grid.show(
             run_columns(runs, self.dashboard.state), len(runs) + 1, self._cells, cursor=cursor
         )
@@ -214,7 +222,7 @@ class RunsPage(ActionsPage):
             StyledCell("-" if rate is None else f"{100 * rate:.1f}%", "faint" * (rate is None)),
             self._change(row - 1),
             StyledCell(passed_text(run)),
-            StyledCell(run.cost),
+            StyledCell(run_cost(run, is_titled=self._is_simulated)),
             StyledCell(verdict_counts(run.verdicts, signs=False), parts=strip),
             StyledCell(f"{run.asked:,}"),
             StyledCell(f"{run.judged:,}"),

@@ -22,6 +22,7 @@ from evalstore.tui.render.stats import (
 )
 from evalstore.tui.render.verdicts import rate_text
 from evalstore.tui.screens.actions import ActionsPage
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.widgets.fitted_view import FittedView
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -87,7 +88,7 @@ of the line.
 
 Costs are those of all answers and judgements of these results when they were made, also in earlier
 runs: what the run itself paid, which is less when it reused some, is in the list of runs."""
-    PANELS: ClassVar[Mapping[str, str]] = {"facts": "Details"}
+    PANELS: ClassVar[Mapping[str, str]] = {"groups": "Results", "facts": "Details"}
     DEFAULT_CSS = """
     StatsPage {
         & > #tables { height: 1; background: $panel; }
@@ -192,7 +193,7 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
         self._rows = [group_cells(group, stats.currency) for group in stats.groups]
         columns = group_columns(_NAMES[stats.by[0]], self._rows)
-        grid.styles.max_height = len(self._rows) + 1  # the details have the other lines
+        fit_list(grid, len(self._rows))
         grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
         nothing = not total.rate.judged
         self.set_empty(self.with_keys(_NOTHING) if nothing and not total.sessions else "")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import Binding, BindingType
 
 from evalstore.display import planned_judgements, plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
@@ -69,14 +68,10 @@ class _Title:
 class StatusPage(CaseActionsPage):
     """Each thing a run would do, with its reason; or what is wrong with the files."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "run", "Run", id="page.run"),
-        Binding("e", "edit", "Edit the file", id="case.edit"),
-    ]
     FOOTER = (
-        FooterHint("", "page.run"),
+        FooterHint("Run", "page.run"),
         FooterHint("", "list.open"),
-        FooterHint("", "case.edit"),
+        FooterHint("Edit", "case.edit"),
         FooterHint("", "page.copy"),
         FooterHint("", "page.save"),
     )
@@ -86,7 +81,7 @@ class StatusPage(CaseActionsPage):
 Each question that a run would ask and each judgement that it would make, with the reason and the
 price; or what is wrong with the files. A narrow table leaves out 'by', the evaluator, first, then
 'what' and 'why'; below it are all of them, for the line under the cursor."""
-    PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
+    PANELS: ClassVar[Mapping[str, str]] = {"items": "Items", "details": "Details"}
     DEFAULT_CSS = """
     StatusPage > TextView { height: 35%; min-height: 8; }
     """

@@ -193,10 +193,10 @@ class CaseNavigator:
         self.go(place.line, models[place.candidate])
         return True
 
-    def to_attempt(self) -> bool:
+    def to_attempt(self, by: int) -> bool:
         """Go to the next answer of the candidate, behind the last to the first."""
         count = len(self.result.sessions)
-        self.attempt, self.is_chosen = (self.attempt + 1) % max(1, count), True
+        self.attempt, self.is_chosen = (self.attempt + by) % max(1, count), True
         return count > 1
 
     def to_answer(self, sessions: Collection[str]) -> None:

@@ -99,15 +99,14 @@ class KeyFooter(Static):
         return _fit([key for key in keys if key], self.size.width)
 
     def render(self) -> Content:
-        """Draw all keys on one line; actions that are not available are dim."""
+        """Draw all keys on one line."""
         return Content("").join(part for keys in self.keys for part in self._parts(keys))
 
     def _parts(self, keys: FooterKeys) -> Iterator[Content]:
         for number, binding in enumerate(keys.bindings):
             pressed = Style.from_meta({"key": binding.binding.key})
-            dim = "" if binding.enabled else " dim"
-            yield Content.styled(keys.names[number], f"{self._KEY_STYLE}{dim}").stylize(pressed)
-        yield Content.styled(keys.words, dim.strip()).stylize(pressed)
+            yield Content.styled(keys.names[number], self._KEY_STYLE).stylize(pressed)
+        yield Content(keys.words).stylize(pressed)
 
     def on_click(self, event: events.Click) -> None:
         """Press the key that is under the mouse."""

@@ -94,8 +94,8 @@ class Grid(RoomyView, can_focus=True):
         Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="list.page_up"),
         Binding("ctrl+d", "half(1)", "Half a page down", show=False, id="list.half_down"),
         Binding("ctrl+u", "half(-1)", "Half a page up", show=False, id="list.half_up"),
-        Binding("home,g", "go(0)", "First", show=False, id="list.first"),
-        Binding("end,G", "go(-1)", "Last", show=False, id="list.last"),
+        Binding("home,g", "go(0)", "Start", show=False, id="list.first"),
+        Binding("end,G", "go(-1)", "End", show=False, id="list.last"),
         Binding("right,l", "pick(1)", "Next column", show=False, id="list.right"),
         Binding("left,h", "pick(-1)", "Previous column", show=False, id="list.left"),
         Binding("enter", "choose", "Open", id="list.open"),
@@ -125,8 +125,6 @@ class Grid(RoomyView, can_focus=True):
         self._has_marks = marks
         self.marked: set[int] = set()
         self._can_open = True
-        self._clicked: int | None = None
-        """The row that was clicked last, while the cursor is there."""
         self.opens: Callable[[int], bool] = lambda _row: True
         """Whether a row can be opened; else the key for it is not offered."""
 
@@ -146,7 +144,6 @@ class Grid(RoomyView, can_focus=True):
         self._columns, self._count, self._cells = columns, count, cells
         self.need_width(columns)
         self.marked = set()
-        self._clicked = None
         self.cursor = max(0, min(cursor, count - 1))
         self._measure()
         self._scroll_to_cursor()
@@ -250,7 +247,6 @@ class Grid(RoomyView, can_focus=True):
         """Put the cursor on a row."""
         row = max(0, min(row, self._count - 1))
         if self._count and row != self.cursor:
-            self._clicked = None
             self.cursor = row
             self._scroll_to_cursor()
             self.refresh()
@@ -306,16 +302,16 @@ class Grid(RoomyView, can_focus=True):
             self.move_to(self.cursor + 1)
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is; a second click on the same row opens it."""
+        """Put the cursor where the mouse is; open the row if it is selected, or shown nowhere."""
         offset = event.get_content_offset(self)
         if offset is None or offset.y == 0:
             return
         row = offset.y - 1 + self.scroll_offset.y
         if row < self._count:
-            is_second = row == self._clicked
+            is_title = is_heading(self._cells(row), self._columns)
+            opens = self.opens_by(event, is_selected=row == self.cursor, is_heading=is_title)
             self.move_to(row)
-            self._clicked = row
-            if is_second:
+            if opens and self.opens(row):
                 self.action_choose()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:

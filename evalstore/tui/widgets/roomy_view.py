@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.scroll_view import ScrollView
-
+from evalstore.tui.widgets.clicked_view import ClickedView
 from evalstore.tui.widgets.grid_columns import full_width
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ _BESIDE = 69
 """Columns that a list leaves to what stands beside it: images have room there."""
 
 
-class RoomyView(ScrollView):
+class RoomyView(ClickedView):
     """Takes the width in which nothing is cut, if the width of its style is `auto`."""
 
     _wanted: Sequence[Column] = ()

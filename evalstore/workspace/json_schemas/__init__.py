@@ -13,6 +13,8 @@ from evalstore.values import Json
 from evalstore.workspace.json_schemas import checks, definitions, markdown_files, settings
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+VERSION = 1
+"""Rises when a schema refuses what the one before has accepted."""
 
 
 class FileSchema(NamedTuple):
@@ -21,22 +23,29 @@ class FileSchema(NamedTuple):
     title: str
     """Which files it describes."""
     body: Callable[[], dict[str, Json]]
+    name: str
 
     def schema(self) -> dict[str, Json]:
-        """Return the whole schema."""
-        return {"$schema": DIALECT, "title": f"evalstore: {self.title}", **self.body()}
+        """Return the whole schema; its id is a name, as it has no address in the web."""
+        return {
+            "$schema": DIALECT,
+            "$id": f"urn:evalstore:schema:{self.name}:{VERSION}",
+            "title": f"evalstore: {self.title}",
+            **self.body(),
+        }
 
 
-SCHEMAS = {
-    "frontmatter": FileSchema("the frontmatter of test files", markdown_files.frontmatter),
-    "checks": FileSchema("the block of checks in test files", checks.checks_schema),
-    "prompt": FileSchema("the frontmatter of prompts", markdown_files.prompt),
-    "settings": FileSchema("evalstore.yaml", settings.settings),
-    "model": FileSchema("model files", definitions.model),
-    "provider": FileSchema("provider files", definitions.provider),
-    "currency": FileSchema("currency files", definitions.currency),
-    "tool": FileSchema("tool files", definitions.tool),
+_FILES: dict[str, tuple[str, Callable[[], dict[str, Json]]]] = {
+    "frontmatter": ("the frontmatter of test files", markdown_files.frontmatter),
+    "checks": ("the block of checks in test files", checks.checks_schema),
+    "prompt": ("the frontmatter of prompts", markdown_files.prompt),
+    "settings": ("evalstore.yaml", settings.settings),
+    "model": ("model files", definitions.model),
+    "provider": ("provider files", definitions.provider),
+    "currency": ("currency files", definitions.currency),
+    "tool": ("tool files", definitions.tool),
 }
+SCHEMAS = {name: FileSchema(title, body, name) for name, (title, body) in _FILES.items()}
 
 
 def schema_file_name(kind: str) -> str:

@@ -32,7 +32,7 @@ def checks_schema() -> Schema:
     block = mapping(
         BLOCK_FIELDS,
         {
-            WORD: entries,
+            WORD: described(entries, "the checks"),
             "evaluator": described(choice_schema(*WHEN), "when models judge, too"),
             "pass": described(
                 {"anyOf": [{"enum": ["all", "any", None]}, {"type": "string", "pattern": "^>="}]},
@@ -64,7 +64,7 @@ def _any_check(kinds: Mapping[str, CheckType]) -> Schema:
         "properties": {name: {"description": _passes_if(name, kinds[name])} for name in names},
         "anyOf": [
             *({"required": [name]} for name in names),
-            {"required": ["type"], "properties": {"type": {"enum": names}}},
+            {"required": ["type"], "properties": {"type": _type({"enum": names})}},
         ],
         "allOf": [{"if": _is_type(name), "then": _ref(f"check {name}")} for name in names],
     }
@@ -86,6 +86,10 @@ def _ref(definition: str) -> Schema:
     return {"$ref": f"#/$defs/{definition}".replace(" ", "%20")}
 
 
+def _type(schema: Schema) -> Schema:
+    return described(schema, "the type of the check, in place of 'type: value'")
+
+
 def _passes_if(name: str, kind: CheckType) -> str:
     return f"passes if {describe_check(name, kind).summary}"
 
@@ -94,7 +98,11 @@ def _settings(name: str, kind: CheckType) -> Schema:
     """Return the schema of all settings of a type, as `type: {…}` has them."""
     own = {setting.name: _setting(setting) for setting in describe_check(name, kind).settings}
     shared = {setting.name: _ref(f"setting {setting.name}") for setting in common_settings(kind)}
-    inner: dict[str, Schema] = {other: {} for other in known_kinds()} if name == PATH else {}
+    inner: dict[str, Schema] = {}
+    if name == PATH:
+        inner = {
+            other: described(ANY, _passes_if(other, it)) for other, it in known_kinds().items()
+        }
     schema: Schema = {"type": "object", "properties": {**inner, **shared, **own}}
     # A package need not describe its check: then the settings are not known.
     return {**schema, "additionalProperties": False} if is_described(name, kind) else schema
@@ -106,7 +114,7 @@ def _check(name: str, kind: CheckType, settings: Schema) -> Schema:
         setting: _ref(f"settings {name}/properties/{setting}") for setting in settings["properties"]
     }
     value = described(_value(name, kind, settings), _passes_if(name, kind))
-    return {**settings, "properties": {**references, name: value, "type": {"const": name}}}
+    return {**settings, "properties": {**references, name: value, "type": _type({"const": name})}}
 
 
 def _setting(setting: CheckSetting) -> Schema:

@@ -33,9 +33,35 @@ from evalstore.workspace.model_files import (
 
 _MOST = 1e9
 _PRICE = number(0, _MOST)
+_PRICES = {
+    "costPerPromptToken": "for a token in",
+    "costPerCachedPromptToken": "for a token in that came from the provider's cache",
+    "costPerCompletionToken": "for a token out",
+    "costPerCall": "for an answer of any length",
+    "costPerHour": "for the time of the call: a machine that is rented by the hour",
+}
+_MEDIA = {
+    "text": "text",
+    "image": "images",
+    "file": "files",
+    "pdf": "PDF files",
+    "audio": "sound",
+    "video": "moving pictures",
+    "structured": "JSON that matches a schema",
+    "tools": "calls of tools",
+    "reasoning": "its reasoning apart from the answer",
+}
+"""What a model can take or give, by the names of capabilities."""
+_TOKENS = {
+    "inputTokens": "tokens in",
+    "outputTokens": "tokens out",
+    "cachedTokens": "those of the tokens in that came from a cache",
+    "reasoningTokens": "those of the tokens out that were reasoning",
+}
 _DAY = described(matching(r"^\d{4}-\d{2}-\d{2}"), "the first day it is in force, in UTC")
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _SECONDS: Schema = {"type": "number", "minimum": 0}
+_TEMPERATURE = described(TEMPERATURE, "as in this part; else that of the settings")
 _STATUS: Schema = {"type": "integer", "minimum": 400, "maximum": 599}
 _OPTIONS: dict[str, Schema] = {
     "thinking": described(ANY, "a text or 'effort' alone is sent as reasoning_effort"),
@@ -51,7 +77,7 @@ _COSTS = listed(
     mapping(
         COST_FIELDS,
         {
-            **{name: _PRICE for name in COST_FIELDS if name.startswith("cost")},
+            **{name: described(_PRICE, text) for name, text in _PRICES.items()},
             "currency": described(TEXT, "the code of a currency file; else USD"),
             "validFrom": _DAY,
         },
@@ -61,14 +87,22 @@ _COSTS = listed(
 _ERROR = mapping(
     ERROR_FIELDS,
     {
-        "status": _STATUS,
-        "message": {"type": "string"},
-        "retryAfter": _SECONDS,
-        "kind": {"enum": sorted(ERROR_KINDS)},
+        "status": described(_STATUS, "of the answer of a server"),
+        "message": described({"type": "string"}, "what the server says"),
+        "retryAfter": described(_SECONDS, "after how many seconds the call may be repeated"),
+        "kind": described({"enum": sorted(ERROR_KINDS)}, "in place of a status"),
     },
     or_null=False,
 )
-_CALL = mapping(TOOL_CALL_FIELDS, {"name": {"type": "string"}}, ["name"], or_null=False)
+_CALL = mapping(
+    TOOL_CALL_FIELDS,
+    {
+        "name": described({"type": "string"}, "the name of the tool"),
+        "arguments": described(ANY, "what it is called with"),
+    },
+    ["name"],
+    or_null=False,
+)
 _RESPONSE: Schema = {
     **mapping(
         RESPONSE_FIELDS,
@@ -76,13 +110,28 @@ _RESPONSE: Schema = {
             "when": described(
                 {"type": "string"}, "the last message, or a pattern found in all messages"
             ),
-            "toolCalls": {"type": "array", "items": _CALL},
-            "error": {"anyOf": [_STATUS, {"type": "string"}, _ERROR]},
-            "times": {"type": "integer", "minimum": 1},
-            "usage": mapping(USAGE_FIELDS, dict.fromkeys(USAGE_FIELDS, _COUNT), or_null=False),
-            "latency": _SECONDS,
-            "finishReason": {"type": "string"},
-            "model": {"type": "string"},
+            "answer": described(ANY, "the answer: a text, or JSON"),
+            "toolCalls": described({"type": "array", "items": _CALL}, "the tools that it calls"),
+            "error": described(
+                {"anyOf": [_STATUS, {"type": "string"}, _ERROR]},
+                "the call fails: a status, a message, or both",
+            ),
+            "times": described(
+                {"type": "integer", "minimum": 1}, "only for so many calls, then the next entry"
+            ),
+            "usage": described(
+                mapping(
+                    USAGE_FIELDS,
+                    {name: described(_COUNT, text) for name, text in _TOKENS.items()},
+                    or_null=False,
+                ),
+                "the tokens; else they are estimated",
+            ),
+            "latency": described(_SECONDS, "the seconds that it waits before it answers"),
+            "finishReason": described(
+                {"type": "string"}, "why the answer ends: stop, tool_calls, length or error"
+            ),
+            "model": described({"type": "string"}, "the name of the version that answers"),
         },
         or_null=False,
     ),
@@ -90,13 +139,9 @@ _RESPONSE: Schema = {
 }
 
 
-def _flags(names: tuple[str, ...]) -> Schema:
-    return mapping(names, dict.fromkeys(names, FLAG))
-
-
 def model() -> Schema:
     """Return the schema of model files."""
-    overrides = mapping(OVERRIDE_FIELDS, {**_OPTIONS, "temperature": TEMPERATURE})
+    overrides = mapping(OVERRIDE_FIELDS, {**_OPTIONS, "temperature": _TEMPERATURE})
     properties: dict[str, Schema] = {
         "id": described(TEXT, "what the settings call it"),
         "code": described(
@@ -111,12 +156,20 @@ def model() -> Schema:
         "extraIdentifier": described(TEXT, "not sent; tells versions of the model apart"),
         "candidateOverrides": described(overrides, "options as a candidate"),
         "evaluatorOverrides": described(overrides, "options as an evaluator"),
-        "capabilities": mapping(
-            CAPABILITIES,
-            {
-                side: mapping(known, dict.fromkeys(known, FLAG))
-                for side, known in CAPABILITIES.items()
-            },
+        "capabilities": described(
+            mapping(
+                CAPABILITIES,
+                {
+                    side: described(
+                        mapping(known, {name: described(FLAG, _MEDIA[name]) for name in known}),
+                        f"what it can {verb}",
+                    )
+                    for (side, known), verb in zip(
+                        CAPABILITIES.items(), ("take", "give"), strict=True
+                    )
+                },
+            ),
+            "what it can take and give; a test that needs more is skipped",
         ),
         "costs": described(_COSTS, "prices; the newest that is in force counts"),
         "responses": described(listed(_RESPONSE), "scripted models: what they answer"),
@@ -138,10 +191,12 @@ def provider() -> Schema:
         "apiKeyEnvVar": described(
             matching("^[A-Za-z_][A-Za-z0-9_]*$"), "the variable that holds the key"
         ),
-        "supportsStructuredOutputs": FLAG,
+        "supportsStructuredOutputs": described(
+            FLAG, "false: JSON is asked for in JSON mode, and checked here"
+        ),
         "concurrency": described(whole(1, 1024), "the most calls at once"),
-        "requestsPerMinute": number(0.001, _MOST),
-        "tokensPerMinute": number(1, _MOST),
+        "requestsPerMinute": described(number(0.001, _MOST), "the most calls in a minute"),
+        "tokensPerMinute": described(number(1, _MOST), "the most tokens in and out in a minute"),
     }
     return mapping(PROVIDER_FIELDS, properties, ["code"], or_null=False)
 
@@ -150,11 +205,21 @@ def currency() -> Schema:
     """Return the schema of currency files."""
     rate = mapping(
         RATE_FIELDS,
-        {"rateInUSD": {"type": "number", "minimum": 0, "maximum": _MOST}, "validFrom": _DAY},
+        {
+            "rateInUSD": described(
+                {"type": "number", "minimum": 0, "maximum": _MOST}, "what one unit is worth in USD"
+            ),
+            "validFrom": _DAY,
+        },
         ["rateInUSD"],
         or_null=False,
     )
-    properties: dict[str, Schema] = {"code": REQUIRED_TEXT, "rates": listed(rate)}
+    properties: dict[str, Schema] = {
+        "code": described(REQUIRED_TEXT, "what prices and --currency call it, such as EUR"),
+        "name": described(ANY, "for people"),
+        "symbol": described(ANY, "for people"),
+        "rates": described(listed(rate), "what it is worth; the newest that is in force counts"),
+    }
     return mapping(CURRENCY_FIELDS, properties, ["code"], or_null=False)
 
 
@@ -163,7 +228,8 @@ def tool() -> Schema:
     properties: dict[str, Schema] = {
         "id": described(TEXT, "what tests call it"),
         "name": described(REQUIRED_TEXT, "what the model is shown"),
-        "description": TEXT,
+        "description": described(TEXT, "when to call it: shown to the model"),
+        "tags": described(ANY, "for people"),
         "parameters": described(MAPPING, "a JSON Schema"),
     }
     return mapping(TOOL_FIELDS, properties, ["name"], or_null=False)

@@ -29,39 +29,61 @@ _VALUES: Schema = {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minIt
 _PICK: Schema = {
     "type": "object",
     "properties": {
-        "names": {"type": "array", "items": _SCALAR, "minItems": 1},
-        "list": {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]},
+        "names": described(
+            {"type": "array", "items": _SCALAR, "minItems": 1}, "the placeholders that it fills"
+        ),
+        "list": described(
+            {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]},
+            "the values, or the name of a list in 'lists'",
+        ),
     },
     "required": ["names", "list"],
     "additionalProperties": False,
 }
 _ITEM: Schema = {
     "type": "object",
-    "properties": {"$permute": _PICK, "$combine": _PICK},
+    "properties": {
+        "$permute": described(_PICK, "a row for each choice of different values, in each order"),
+        "$combine": described(_PICK, "a row for each choice of different values, in one order"),
+    },
     "additionalProperties": _VALUES,
 }
 _DATASET = mapping(
     FIELDS,
     {
         "path": described(REQUIRED_TEXT, "the file, counted from the test file"),
-        "format": choice_schema(*FORMATS),
+        "format": described(choice_schema(*FORMATS), "auto: as the name of the file ends"),
         "rows": described(TEXT, "JSON only: where the list of rows is, as in data.items"),
         "where": described(TEXT, "an expression; rows for which it is not true are left out"),
-        "limit": whole(1),
-        "sample": mapping(SAMPLE_FIELDS, {"n": whole(1), "seed": whole(-(2**63))}),
+        "limit": described(whole(1), "only the first rows, so many"),
+        "sample": described(
+            mapping(
+                SAMPLE_FIELDS,
+                {
+                    "n": described(whole(1), "how many rows"),
+                    "seed": described(whole(-(2**63)), "another seed draws other rows"),
+                },
+            ),
+            "random rows, the same ones each time",
+        ),
         "rename": described(MAPPING, "from the name of a column to another"),
-        "encoding": TEXT,
-        "delimiter": {"type": ["string", "null"], "minLength": 1, "maxLength": 1},
-        "onError": choice_schema("fail", "skip"),
+        "encoding": described(TEXT, "of the file; else UTF-8"),
+        "delimiter": described(
+            {"type": ["string", "null"], "minLength": 1, "maxLength": 1},
+            "of tables; else a comma or a tab",
+        ),
+        "onError": described(
+            choice_schema("fail", "skip"), "skip: rows that cannot be read are left out"
+        ),
     },
     ["path"],
 )
 _MESSAGE = mapping(
     MESSAGE_FIELDS,
     {
-        "role": choice_schema(*ROLES),
-        "content": {"type": ["string", "null"]},
-        "name": TEXT,
+        "role": described(choice_schema(*ROLES), "who says it"),
+        "content": described({"type": ["string", "null"]}, "the text, with placeholders"),
+        "name": described(TEXT, "of who says it"),
         "variable": described(TEXT, "the name of an answer that the candidate gives here"),
         "image": described(TEXT, "the path of a file that follows the text"),
     },
@@ -114,15 +136,18 @@ _TEST: dict[str, Schema] = {
         mapping(
             OPTIONS,
             {
-                "temperature": TEMPERATURE,
-                "maxOutputTokens": whole(1),
-                "topP": number(0, 1),
-                "seed": whole(-(2**63)),
-                "stop": {
-                    "type": ["string", "array", "null"],
-                    "items": {"type": "string", "minLength": 1},
-                },
-                "providerOptions": MAPPING,
+                "temperature": described(TEMPERATURE, "0: as far as possible the same answer"),
+                "maxOutputTokens": described(whole(1), "the most tokens of an answer"),
+                "topP": described(number(0, 1), "the share of likely tokens that is drawn from"),
+                "seed": described(whole(-(2**63)), "sent to providers that draw tokens with it"),
+                "stop": described(
+                    {
+                        "type": ["string", "array", "null"],
+                        "items": {"type": "string", "minLength": 1},
+                    },
+                    "a text that ends the answer, or several",
+                ),
+                "providerOptions": described(MAPPING, "further fields of the request's body"),
             },
         ),
         "how the candidates generate",

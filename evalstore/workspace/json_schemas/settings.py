@@ -79,7 +79,9 @@ def settings() -> Schema:
         "maxTime": number(0, _MOST),
         "confirmAbove": _USD,
         "retries": whole(0, 100),
-        "paths": mapping(FOLDERS, dict.fromkeys(FOLDERS, TEXT)),
+        "paths": mapping(
+            FOLDERS, {name: described(TEXT, f"the folder of {name}") for name in FOLDERS}
+        ),
         "datasetRoots": {
             "type": ["object", "null"],
             "additionalProperties": {"type": "string", "minLength": 1},

@@ -80,7 +80,8 @@ def test_the_cases_mark_attempts_that_differ_and_show_the_first_that_failed(flak
         await press(pilot, "enter")
         assert "14 it is" in screen(pilot)
         assert "answer 2 of 5" in screen(pilot)
-        await press(pilot, "a")
-        assert "answer 3 of 5" in screen(pilot)
+        for key, number in (("a", 3), ("A", 2), ("A", 1), ("A", 5), ("a", 1)):
+            await press(pilot, key)
+            assert f"answer {number} of 5" in screen(pilot)
 
     drive(scenario, revision="@")

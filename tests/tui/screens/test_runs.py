@@ -30,9 +30,9 @@ def test_the_runs_are_listed_below_the_workspace(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
         assert lines[0] == " evalstore › 1 run"
-        assert lines[6].split()[:2] == ["workspace", "now"]
-        assert lines[7].split()[0] == "########"
-        assert "50.0%" in lines[7]
+        assert lines[7].split()[:2] == ["workspace", "now"]
+        assert lines[8].split()[0] == "########"
+        assert "50.0%" in lines[8]
         await press(pilot, "down")
         assert "3 ✓ pass, 3 ✗ fail: 50.0% of 6" in screen(pilot)
 
@@ -46,7 +46,7 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
     async def scenario(pilot: Pilot[None]) -> None:
         for width, height in ((80, 24), (100, 30), (160, 40)):
             await resized(pilot, width, height)
-            header, _, stopped, complete = screen(pilot).splitlines()[5:9]
+            header, _, stopped, complete = screen(pilot).splitlines()[6:10]
             assert header.split()[:3] == ["run", "when", "state"]
             assert "$  over budget  " in stopped
             assert "complete" not in complete
@@ -566,7 +566,7 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
 
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
-        assert lines[5].split()[:5] == ["run", "when", "passed", "change", "of"]
+        assert lines[6].split()[:5] == ["run", "when", "passed", "change", "of"]
         page = pilot.app.screen
         assert isinstance(page, RunsPage)
         cells = [page._cells(row)[5] for row in range(1, 7)]
@@ -601,7 +601,7 @@ def test_a_run_without_a_message_says_what_was_edited(workspace: Path) -> None:
         main(["run", "--quiet", *message])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        _, again, edited, first = screen(pilot).splitlines()[6:10]
+        _, again, edited, first = screen(pilot).splitlines()[7:11]
         assert again.endswith("again")
         assert edited.endswith("tests/weather.md changed")
         assert not first.endswith("changed")

@@ -50,7 +50,7 @@ def test_the_details_have_the_lines_that_a_short_table_leaves(workspace: Path) -
         await press(pilot, "S")
         page = pilot.app.screen
         assert page.query_one("#groups").size.height == 3
-        assert page.query_one("#facts").size.height == 80 - 7
+        assert page.query_one("#facts").size.height == 80 - 8
 
     drive(scenario, size=(100, 80))
 
@@ -60,7 +60,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         await press(pilot, "down", "S")
         lines = screen(pilot).splitlines()
         assert lines[0] == (" statistics › run ######## › 50.0% of 6 (95% interval 10.3 to 89.7%)")
-        assert lines[3].split() == [
+        assert lines[4].split() == [
             "scripted/one", "33.3%", "·├────●────────┤····", "1/3", "3", "3",
             "$0.0900", "$3.00", "$0",
         ]  # fmt: skip
@@ -199,12 +199,12 @@ def test_names_are_not_cut_and_columns_are_as_wide_as_their_cells(workspace: Pat
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "S", "4")
         lines = screen(pilot).splitlines()
-        assert lines[2] == (
+        assert lines[3] == (
             "  file                                    passed  95% interval           of"
         )
-        assert lines[3].startswith("  tests/a file with quite a long name.md   ")
+        assert lines[4].startswith("  tests/a file with quite a long name.md   ")
         await resized(pilot, 200, 60)
-        assert "latency" not in screen(pilot).splitlines()[2]  # no answer has one
+        assert "latency" not in screen(pilot).splitlines()[3]  # no answer has one
         assert "  $0.0600    $3.00       $0" in screen(pilot)
 
     drive(scenario, size=(80, 24))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import jsonschema
 import pytest
@@ -414,3 +415,46 @@ def test_a_check_of_a_package_is_closed_only_when_it_is_described(
     assert strict.is_valid([{"plain": {"other": 3}}, {"plain": None, "other": 3}])
     assert not strict.is_valid([{"described": None, "other": 3}])
     assert not strict.is_valid([{"described": {"lines": "many"}}])
+
+
+def fields_of(schema: Json, root: Json, path: str) -> Iterator[tuple[str, Json]]:
+    """The fields that a schema has at any depth; conditions and negations have none."""
+    if isinstance(schema, list):
+        for number, inner in enumerate(schema):
+            yield from fields_of(inner, root, f"{path}[{number}]")
+    if not isinstance(schema, dict):
+        return
+    for name, inner in schema.get("properties", {}).items():
+        yield f"{path}/{name}", inner
+        yield from fields_of(inner, root, f"{path}/{name}")
+    for key in schema.keys() - {"properties", "if", "not", "enum", "const", "default"}:
+        yield from fields_of(schema[key], root, f"{path}/{key}")
+
+
+def find_description(field: Json, root: Json) -> str:
+    """The description of a field, or of the definition that it refers to."""
+    while "description" not in field and "$ref" in field:
+        target = root
+        for part in unquote(field["$ref"]).removeprefix("#/").split("/"):
+            target = target[part]
+        field = target
+    return str(field.get("description", ""))
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_every_field_has_a_description(kind: str) -> None:
+    root = SCHEMAS[kind].schema()
+    fields = list(fields_of(root, root, kind))
+    assert fields
+    assert [path for path, field in fields if not find_description(field, root)] == []
+
+
+def test_every_schema_has_an_id_of_its_own_that_is_no_address() -> None:
+    ids = [SCHEMAS[kind].schema()["$id"] for kind in SCHEMAS]
+    assert ids == [f"urn:evalstore:schema:{kind}:1" for kind in SCHEMAS]
+
+
+def test_references_are_found_below_the_id() -> None:
+    errors = validator("checks").iter_errors([{"contains": "a"}, {"number": 3, "most": 1}])
+    assert [error.validator for error in errors] == ["anyOf"]
+    validator("checks").validate([{"contains": "a"}, {"jsonPath": "a", "number": 3}])
