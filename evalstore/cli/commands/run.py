@@ -208,7 +208,7 @@ def status(
         from evalstore.operations.remotes import read_remote
 
         read_remote(here(), remote)
-    report = operation(here(), selection, whole=json or explain, in_file=True)
+    report = operation(here(), selection, whole=json or explain)
     if json:
         output.document(report)
     elif short:
