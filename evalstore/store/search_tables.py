@@ -13,13 +13,15 @@ share them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from itertools import takewhile
 
 from evalstore.errors import EvalstoreError, StoreError
 from evalstore.store.contents import decode_row
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
+from evalstore.store.found_ids import FoundIds
 from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.postgresql.schema import (
     SEARCH_COLUMNS,
@@ -28,7 +30,7 @@ from evalstore.store.postgresql.schema import (
     WORDS,
     search_statements,
 )
-from evalstore.store.search_index import Report, add_batches
+from evalstore.store.search_index import NEWEST_ORDER, GoOn, Report, add_batches
 from evalstore.store.search_texts import (
     KINDS,
     TABLES,
@@ -131,22 +133,56 @@ class SearchTables:
 
     # --- searching
 
-    def find_sessions(self, words: Sequence[str]) -> frozenset[str]:
+    def find_sessions(
+        self,
+        words: Sequence[str],
+        go_on: GoOn = lambda: True,
+        /,
+        *,
+        in_answers: bool = False,
+    ) -> Set[str] | None:
         """Return the sessions whose answer, feedback, test and instructions have all words.
 
-        The last word may be the beginning of a word. Empty when `words` has no word.
+        With `in_answers` the answer alone must. The last word may be the beginning of a word. Empty
+        when `words` has no word; None when `go_on` returned False.
         """
         phrases = _list_phrases(words)
+        if not phrases:
+            return FoundIds()
+        of_answers = f" WHERE kind = {KINDS.index('answers')}"
+        found = " INTERSECT ".join(
+            f"SELECT id AS session FROM {name}{of_answers}"
+            if in_answers
+            else f"SELECT session FROM {SEARCH_LINKS} WHERE text IN (SELECT id FROM {name})"
+            for name in _names(phrases)
+        )
+        query = _with_texts(phrases, f"SELECT DISTINCT session FROM ({found}) AS ids ORDER BY 1")
+        with self._searching() as connection:
+            rows = connection.stream(query, _parameters(phrases))
+            ids = FoundIds(id for (id,) in takewhile(lambda _: go_on(), rows))
+            return ids if go_on() else None
+
+    def find_newest(
+        self, words: Sequence[str], limit: int, go_on: GoOn = lambda: True, /
+    ) -> tuple[list[tuple[Kind, str]], int] | None:
+        """Return at most so many of the texts that contain all words, and how many do.
+
+        Answers come before feedback, tests and instructions, and of each kind those that the index
+        got to know last. None when `go_on` returned False.
+        """
+        phrases = _list_phrases(words)
+        if not phrases:
+            return [], 0
         query = _with_texts(
             phrases,
-            " INTERSECT ".join(
-                f"SELECT session FROM {SEARCH_LINKS} WHERE text IN (SELECT id FROM {name})"
-                for name in _names(phrases)
-            ),
+            f"SELECT kind, id, count(*) OVER () FROM ({_of_all(phrases)}) AS found "
+            f"ORDER BY {NEWEST_ORDER} LIMIT ?",
         )
         with self._searching() as connection:
-            rows = connection.execute(query, _parameters(phrases)) if phrases else ()
-            return frozenset(as_digits(id) for (id,) in rows)
+            rows = connection.execute(query, (*_parameters(phrases), limit)).fetchall()
+        if not go_on():
+            return None
+        return [(KINDS[kind], as_digits(id)) for kind, id, _ in rows], rows[0][2] if rows else 0
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
         """Return the texts of these kinds that contain all words, as kind and id.
@@ -156,12 +192,8 @@ class SearchTables:
         phrases = _list_phrases(words)
         if not phrases:
             return []
-        first, *others = _names(phrases)
-        also = "".join(f" AND id IN (SELECT id FROM {name})" for name in others)
         query = _with_texts(
-            phrases,
-            f"SELECT kind, id FROM {first} WHERE true{also} "
-            "GROUP BY kind, id ORDER BY min(number)",  # a text may have several rows
+            phrases, f"SELECT kind, id FROM ({_of_all(phrases)}) AS found ORDER BY number"
         )
         with self._searching() as connection:
             rows = connection.execute(query, _parameters(phrases))
@@ -200,6 +232,13 @@ def _list_phrases(words: Sequence[str]) -> list[Phrase]:
 
 def _names(phrases: Sequence[Phrase]) -> list[str]:
     return [f"texts_{number}" for number in range(len(phrases))]
+
+
+def _of_all(phrases: Sequence[Phrase]) -> str:
+    """Return a query for the texts with all phrases; a text may have several rows."""
+    first, *others = _names(phrases)
+    also = "".join(f" AND id IN (SELECT id FROM {name})" for name in others)
+    return f"SELECT kind, id, min(number) AS number FROM {first} WHERE true{also} GROUP BY kind, id"
 
 
 def _with_texts(phrases: Sequence[Phrase], query: str) -> str:
