@@ -72,18 +72,25 @@ class Searcher:
 
         return self._use(report, find)
 
-    def find(self, pattern: str, limit: int, report: Report) -> FoundTexts | None:
+    def find(
+        self,
+        pattern: str,
+        limit: int,
+        report: Report = lambda _done, _all: True,
+        within: Sequence[In] = (),
+    ) -> FoundTexts | None:
         """Return texts that contain all words of a pattern, as `grep` does.
 
-        At most `limit` texts are listed, answers before others. None when `report` ended the
-        search.
+        At most `limit` texts are listed, answers before others, and those before older ones. None
+        when `report` ended the search.
         """
+        kinds = [kind for kind in KINDS if not within or _IN[kind] in within]
         words = split_words(pattern)
         if not has_words(words):
             return FoundTexts((), 0, _no_word(pattern))
 
         def find(store: Store, index: SearchIndex) -> FoundTexts | None:
-            newest = index.find_newest(words, limit, lambda: report(0, 0))
+            newest = index.find_newest(words, kinds, limit, lambda: report(0, 0))
             if newest is None:
                 return None
             documents, total = newest

@@ -55,9 +55,9 @@ class SearchIndex(Protocol):
         """
 
     def find_newest(
-        self, words: Sequence[str], limit: int, go_on: GoOn = ..., /
+        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = ..., /
     ) -> tuple[list[tuple[Kind, str]], int] | None:
-        """Return at most so many of the texts that contain all words, and how many do.
+        """Return at most so many of the texts of these kinds with all words, and the count of all.
 
         Answers come before feedback, tests and instructions, and of each kind those that the index
         got to know last. None when `go_on` returned False.

@@ -73,9 +73,9 @@ class SearchQueries:
         )
 
     def find_newest(
-        self, words: Sequence[str], limit: int, go_on: GoOn = lambda: True, /
+        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
     ) -> tuple[list[tuple[Kind, str]], int] | None:
-        """Return at most so many of the texts that contain all words, and how many do.
+        """Return at most so many of the texts of these kinds with all words, and the count of all.
 
         Answers come before feedback, tests and instructions, and of each kind those that the index
         got to know last. None when `go_on` returned False.
@@ -83,7 +83,8 @@ class SearchQueries:
         phrases = list(make_phrases(words))
         if not phrases:
             return [], 0
-        source, match = f"FROM documents WHERE number IN ({_WITH_WORDS})", " AND ".join(phrases)
+        match, numbers = " AND ".join(phrases), ", ".join(str(KINDS.index(it)) for it in kinds)
+        source = f"FROM documents WHERE number IN ({_WITH_WORDS}) AND kind IN ({numbers})"
 
         def find() -> tuple[list[tuple[Kind, str]], int]:
             count = f"SELECT count(*) {source}"

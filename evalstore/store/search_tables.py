@@ -163,9 +163,9 @@ class SearchTables:
             return ids if go_on() else None
 
     def find_newest(
-        self, words: Sequence[str], limit: int, go_on: GoOn = lambda: True, /
+        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
     ) -> tuple[list[tuple[Kind, str]], int] | None:
-        """Return at most so many of the texts that contain all words, and how many do.
+        """Return at most so many of the texts of these kinds with all words, and the count of all.
 
         Answers come before feedback, tests and instructions, and of each kind those that the index
         got to know last. None when `go_on` returned False.
@@ -176,6 +176,7 @@ class SearchTables:
         query = _with_texts(
             phrases,
             f"SELECT kind, id, count(*) OVER () FROM ({_of_all(phrases)}) AS found "
+            f"WHERE kind IN ({', '.join(str(KINDS.index(kind)) for kind in kinds)}) "
             f"ORDER BY {NEWEST_ORDER} LIMIT ?",
         )
         with self._searching() as connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Set
 
 import pytest
 
@@ -21,7 +22,7 @@ def _ids(count: int) -> list[str]:
 @pytest.mark.parametrize("count", [0, 1, 2, 50, 500])
 def test_it_has_the_ids_and_no_others(count: int) -> None:
     ids = set(_ids(count))
-    found = FoundIds(map(bytes.fromhex, sorted(ids)))
+    found: Set[str] = FoundIds(map(bytes.fromhex, sorted(ids)))
     assert (len(found), bool(found), [*found]) == (len(ids), bool(ids), sorted(ids))
     assert found == ids
     assert found == frozenset(ids)
