@@ -120,12 +120,17 @@ def again(location: Location, results: Sequence[Result]) -> RunRequest:
 
     Raises `NothingSelectedError` when the workspace has none of these rows.
     """
+    places = list(dict.fromkeys((result.file, result.row) for result in results))
+    wanted = set(places)
     with open_project(location) as project:
+        files = project.reading.files
         rows = {
-            (path, case.row) for path, file in project.reading.files.items() for case in file.cases
+            place
+            for path in {path for path, _ in places} & files.keys()
+            for case in files[path].cases
+            if (place := (path, case.row)) in wanted
         }
         root = project.workspace.root
-    places = list(dict.fromkeys((result.file, result.row) for result in results))
     here = [place for place in places if place in rows]
     if not here:
         raise NothingSelectedError(

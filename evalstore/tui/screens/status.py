@@ -9,7 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, safe, widest
-from evalstore.errors import Problem, WorkspaceError
+from evalstore.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.operations.views.change_text import change_text, reason_text
 from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.edit_place import EditPlace
@@ -48,6 +48,7 @@ _SINCE_OF_ONE_FILE = (0, 0, 0, 0, 60, 38)
 """The same when all lines are of one file, which has no column then."""
 _UNDONE = LEFT, WARNINGS
 """The sections that no run does."""
+_MOST_SAVED = 100_000
 _FEW = 3_000
 """Of more lines, that of the cursor is looked for while they are read."""
 
@@ -219,6 +220,15 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
     def follow_cursor(self) -> None:
         """Show the details of the highlighted line."""
         self.query_one("#details", TextView).show(self._detail_lines())
+
+    def action_save(self) -> None:
+        """Ask for a name, and write the list into a new file, unless it is very long."""
+        count = len(self._lines)
+        if count > _MOST_SAVED:
+            hint = "'evalstore status --json' writes all of them"
+            self.warn(EvalstoreError(f"{count:,} lines are too many to be saved here", hint=hint))
+        else:
+            super().action_save()
 
     def _detail_lines(self) -> Iterator[StyledLine]:
         from evalstore.operations.status_report import FileChange

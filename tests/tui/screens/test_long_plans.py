@@ -90,6 +90,20 @@ def test_each_line_of_very_much_pending_work_can_be_seen(long: Path) -> None:
     drive(scenario, size=(120, 30))
 
 
+def test_a_list_that_is_too_long_is_not_saved(long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_page, "_MOST_SAVED", 601)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w", "o")
+        assert isinstance(pilot.app.screen, StatusPage)
+        text = " ".join(screen(pilot).split())
+        assert "602 lines are too many to be saved here" in text
+        assert "'evalstore status --json' writes all of them" in text
+
+    drive(scenario, size=(120, 30), messages=True)
+    assert [path.name for path in long.glob("*.md")] == []
+
+
 def test_the_plan_of_a_run_counts_reasons_and_lists_nothing(
     long: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
