@@ -1,4 +1,4 @@
-"""Keeps very many small values in a temporary file, compressed."""
+"""Keeps very many small values in a temporary file, compressed, and sorts them there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import threading
 import weakref
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -17,17 +19,22 @@ if TYPE_CHECKING:
 _IN_MEMORY = 8 << 20
 """The compressed bytes that stay in memory."""
 _AT_ONCE = 1_000
-"""The most values that are read together."""
+"""The most values that are compressed together."""
+_SORTED_AT_ONCE = 20_000
+"""The values that are sorted in memory,"""
+_MERGED_AT_ONCE = 200
+"""and those of each such part that are in memory while the parts are merged."""
 
 
-class TemporaryList:
+class TemporaryList(Collection[Any]):
     """A list of values of JSON, which is read in its order or by number.
 
     It may be read by several threads. The file goes with the list; it has no name where the system
     allows that, so that a program that is killed leaves none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        """`values` are read once, and few of them are in memory meanwhile."""
         self._count = 0
         self._file = cast("IO[bytes]", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115
         self._starts: list[int] = [0]
@@ -38,6 +45,9 @@ class TemporaryList:
         self._read: tuple[int, list[Any]] = -1, []
         """The batch that was read last by number of a value."""
         weakref.finalize(self, self._file.close)
+        left = iter(values)
+        while batch := list(islice(left, _AT_ONCE)):
+            self.extend(batch)
 
     def extend(self, values: Sequence[Any]) -> None:
         """Add values; a tuple becomes a list."""
@@ -51,6 +61,16 @@ class TemporaryList:
             self._firsts.append(self._count)
             self._count += len(some)
 
+    @property
+    def batches(self) -> int:
+        """Return how many batches the values are in."""
+        return len(self._firsts)
+
+    def read(self, batches: Iterable[int]) -> Iterator[Any]:
+        """Yield the values of the batches with these numbers."""
+        for number in batches:
+            yield from self._load(number)
+
     def __len__(self) -> int:
         return self._count
 
@@ -58,12 +78,15 @@ class TemporaryList:
         return self.iterate()
 
     def iterate(self, start: int = 0) -> Iterator[Any]:
-        """Yield the values from a number on; values that are added meanwhile, too."""
+        """Yield the values from a number on."""
         number = self._batch_of(start)
-        while number < len(self._firsts):
+        while number < self.batches:  # some may be added meanwhile
             values = self._load(number)
             yield from values[max(0, start - self._firsts[number]) :]
             number += 1
+
+    def __contains__(self, value: object) -> bool:
+        return any(own == value for own in self)
 
     def __getitem__(self, number: int) -> Any:
         if not 0 <= number < self._count:
@@ -85,3 +108,33 @@ class TemporaryList:
             data = self._file.read(end - start)
         values: list[Any] = json.loads(zlib.decompress(data))
         return values
+
+
+class SortedValues:
+    """Sorts lists of JSON, each of which can be compared with the others; few are in memory."""
+
+    def __init__(self) -> None:
+        self._parts = TemporaryList()
+        self._of_part: list[range] = []
+        """The numbers of the batches of each part, which is sorted."""
+        self._unsorted: list[list[Any]] = []
+
+    def add(self, values: Iterable[list[Any]]) -> None:
+        """Add lists."""
+        for value in values:
+            self._unsorted.append(value)
+            if len(self._unsorted) >= _SORTED_AT_ONCE:
+                self._file()
+
+    def _file(self) -> None:
+        self._unsorted.sort()
+        first = self._parts.batches
+        for start in range(0, len(self._unsorted), _MERGED_AT_ONCE):
+            self._parts.extend(self._unsorted[start : start + _MERGED_AT_ONCE])
+        self._of_part.append(range(first, self._parts.batches))
+        self._unsorted.clear()
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        """Yield the lists in their order; none may be added meanwhile."""
+        self._unsorted.sort()
+        return merge(*map(self._parts.read, self._of_part), self._unsorted)

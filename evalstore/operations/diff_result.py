@@ -71,6 +71,8 @@ class Diff:
     """The names of all system prompts by id, where they are asked for."""
     causes: tuple[Causes, Causes] = (Causes(), Causes())
     """What only the first side has, and what only the second one has."""
+    sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Test file -> what was edited: the file first, unless it was only what it uses."""
     is_now_partial: bool = False
     """Whether the newer side is a run of some cases, and the older one is not of the same."""
 

@@ -13,24 +13,35 @@ share them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import takewhile
 
-from evalstore.errors import EvalstoreError, StoreError
+from evalstore.errors import StoreError
 from evalstore.store.contents import decode_row
 from evalstore.store.database import select_each
-from evalstore.store.driver import Connection
+from evalstore.store.driver import Connection, Extent
 from evalstore.store.found_ids import FoundIds
 from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.postgresql.schema import (
     SEARCH_COLUMNS,
     SEARCH_LINKS,
+    SEARCH_LOCK,
+    SEARCH_MARKS,
     SEARCH_TEXTS,
-    WORDS,
     search_statements,
 )
 from evalstore.store.search_index import NEWEST_ORDER, GoOn, Report, add_batches
+from evalstore.store.search_marks import look, note
+from evalstore.store.search_phrases import (
+    cut_word,
+    join_words,
+    names_of,
+    parameters_of,
+    phrases_of,
+    with_all,
+    with_texts,
+)
 from evalstore.store.search_texts import (
     KINDS,
     TABLES,
@@ -41,22 +52,19 @@ from evalstore.store.search_texts import (
     searchable_text,
     stored_texts,
 )
-from evalstore.store.search_words import Phrase, list_phrases, list_words
+from evalstore.store.search_words import list_words
 from evalstore.store.store import Store
 from evalstore.store.table_columns import TableColumns
 from evalstore.values import Json
 
 _BATCH = 1_000
 """Texts in one transaction, for which others who add texts, and an interruption, wait."""
-_LONGEST_WORD = 500
-"""Characters by which words are told apart; PostgreSQL takes 2,046 bytes."""
+_COMPARED = 8_000
+"""Ids that are looked up in the index together."""
 _LONGEST_PART = 200_000
 """Characters of the words of one row: in bytes less than the megabyte that PostgreSQL takes."""
 _OVERLAP = 64
 """Words at the end of a row that the next one has, too, because a phrase may begin there."""
-_LOOKED_UP = 32
-"""Words of a phrase that are looked up in the index; all of them are compared."""
-_MOST_PHRASES = 100
 _ID_BYTES = 16
 _TEXTS = TableColumns(
     SEARCH_TEXTS,
@@ -66,8 +74,8 @@ _TEXTS = TableColumns(
 _LINKS = TableColumns(
     SEARCH_LINKS, {"text": "BLOB", "session": "BLOB"}, frozenset({"text", "session"})
 )
-_LOCK = "SELECT pg_advisory_xact_lock(1702061939, hashtext(current_schema()::text))"
-"""Held by whoever makes the tables or adds texts to them."""
+_BY_INDEX = "SET LOCAL enable_seqscan = off"
+"""Lets queries look up few rows, also where the server knows little of a table."""
 _STATE = """
 SELECT c.relname::text,
     c.relkind = 'r' AND NOT (c.relhasrules OR c.relhastriggers OR c.relrowsecurity),
@@ -77,7 +85,7 @@ SELECT c.relname::text,
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = current_schema() AND c.relname = ANY(?)
 """
-_INDEXES = {SEARCH_TEXTS: 2, SEARCH_LINKS: 1}
+_INDEXES = {SEARCH_TEXTS: 2, SEARCH_LINKS: 1, SEARCH_MARKS: 1}
 _IS_READ_ONLY = "current_setting('transaction_read_only') = 'on'"
 _MAY_CREATE = (
     f"SELECT NOT {_IS_READ_ONLY} AND has_schema_privilege(current_schema()::text, 'CREATE')"
@@ -110,7 +118,10 @@ class SearchTables:
         """
         self._ensure_tables()
         self.missing = 0
-        missing = _find_missing(store)
+        with store.snapshot() as connection:
+            connection.execute(_BY_INDEX)
+            state = look(connection)
+            new, missing = _find_new(connection, state.mark)
         if any(missing.values()) and not _is_true(store, _MAY_ADD):
             self.missing = sum(len(ids) // _ID_BYTES for ids in missing.values())
             return report(0, 0)
@@ -118,7 +129,11 @@ class SearchTables:
         def add(kind: Kind, ids: list[str]) -> None:
             store.write(lambda connection: _add(connection, kind, ids))
 
-        return add_batches(missing, _BATCH, report, add)
+        if not add_batches(missing, _BATCH, report, add):
+            return False
+        if new or (state.is_far and (state.has_texts or any(missing.values()))):
+            note(store, state)
+        return True
 
     def _ensure_tables(self) -> None:
         with self._store._reading() as connection:
@@ -146,7 +161,7 @@ class SearchTables:
         With `in_answers` the answer alone must. The last word may be the beginning of a word. Empty
         when `words` has no word; None when `go_on` returned False.
         """
-        phrases = _list_phrases(words)
+        phrases = phrases_of(words)
         if not phrases:
             return FoundIds()
         of_answers = f" WHERE kind = {KINDS.index('answers')}"
@@ -154,11 +169,11 @@ class SearchTables:
             f"SELECT id AS session FROM {name}{of_answers}"
             if in_answers
             else f"SELECT session FROM {SEARCH_LINKS} WHERE text IN (SELECT id FROM {name})"
-            for name in _names(phrases)
+            for name in names_of(phrases)
         )
-        query = _with_texts(phrases, f"SELECT DISTINCT session FROM ({found}) AS ids ORDER BY 1")
+        query = with_texts(phrases, f"SELECT DISTINCT session FROM ({found}) AS ids ORDER BY 1")
         with self._searching() as connection:
-            rows = connection.stream(query, _parameters(phrases))
+            rows = connection.stream(query, parameters_of(phrases))
             ids = FoundIds(id for (id,) in takewhile(lambda _: go_on(), rows))
             return ids if go_on() else None
 
@@ -170,17 +185,17 @@ class SearchTables:
         Answers come before feedback, tests and instructions, and of each kind those that the index
         got to know last. None when `go_on` returned False.
         """
-        phrases = _list_phrases(words)
+        phrases = phrases_of(words)
         if not phrases:
             return [], 0
-        query = _with_texts(
+        query = with_texts(
             phrases,
-            f"SELECT kind, id, count(*) OVER () FROM ({_of_all(phrases)}) AS found "
+            f"SELECT kind, id, count(*) OVER () FROM ({with_all(phrases)}) AS found "
             f"WHERE kind IN ({', '.join(str(KINDS.index(kind)) for kind in kinds)}) "
             f"ORDER BY {NEWEST_ORDER} LIMIT ?",
         )
         with self._searching() as connection:
-            rows = connection.execute(query, (*_parameters(phrases), limit)).fetchall()
+            rows = connection.execute(query, (*parameters_of(phrases), limit)).fetchall()
         if not go_on():
             return None
         return [(KINDS[kind], as_digits(id)) for kind, id, _ in rows], rows[0][2] if rows else 0
@@ -190,14 +205,14 @@ class SearchTables:
 
         They are in the order in which the index got to know them.
         """
-        phrases = _list_phrases(words)
+        phrases = phrases_of(words)
         if not phrases:
             return []
-        query = _with_texts(
-            phrases, f"SELECT kind, id FROM ({_of_all(phrases)}) AS found ORDER BY number"
+        query = with_texts(
+            phrases, f"SELECT kind, id FROM ({with_all(phrases)}) AS found ORDER BY number"
         )
         with self._searching() as connection:
-            rows = connection.execute(query, _parameters(phrases))
+            rows = connection.execute(query, parameters_of(phrases))
             listed = [(KINDS[kind], as_digits(id)) for kind, id in rows]
         return [document for document in listed if document[0] in kinds]
 
@@ -214,86 +229,59 @@ class SearchTables:
     def _searching(self) -> Iterator[Connection]:
         with self._store.snapshot() as connection:
             # The planner does not know that it takes long to split the words of all rows.
-            connection.execute("SET LOCAL enable_seqscan = off")
+            connection.execute(_BY_INDEX)
             yield connection
-
-
-# --- queries
-
-
-def _list_phrases(words: Sequence[str]) -> list[Phrase]:
-    phrases = list_phrases(words)
-    if len(phrases) > _MOST_PHRASES:
-        raise EvalstoreError(
-            f"{len(phrases)} words are too many to search for: at most {_MOST_PHRASES}",
-            hint="leave some out, or put those that stand side by side in quotation marks",
-        )
-    return phrases
-
-
-def _names(phrases: Sequence[Phrase]) -> list[str]:
-    return [f"texts_{number}" for number in range(len(phrases))]
-
-
-def _of_all(phrases: Sequence[Phrase]) -> str:
-    """Return a query for the texts with all phrases; a text may have several rows."""
-    first, *others = _names(phrases)
-    also = "".join(f" AND id IN (SELECT id FROM {name})" for name in others)
-    return f"SELECT kind, id, min(number) AS number FROM {first} WHERE true{also} GROUP BY kind, id"
-
-
-def _with_texts(phrases: Sequence[Phrase], query: str) -> str:
-    """Return a query in which each name is the rows of texts with a phrase.
-
-    They are MATERIALIZED: joined with the rest, each row's words would be split again.
-    """
-    texts = ", ".join(
-        f"{name} AS MATERIALIZED "
-        f"(SELECT id, kind, number FROM {SEARCH_TEXTS} WHERE {WORDS} @@ ?::tsquery"
-        + " AND strpos(' ' || words || ' ', ?) > 0" * (len(phrase.words) > 1)
-        + ")"
-        for name, phrase in zip(_names(phrases), phrases, strict=True)
-    )
-    return f"WITH {texts} {query}"
-
-
-def _parameters(phrases: Sequence[Phrase]) -> list[str]:
-    parameters: list[str] = []
-    for phrase in phrases:
-        parameters.append(_lexemes(phrase))
-        if len(phrase.words) > 1:
-            parameters.append(f" {_join(phrase.words)}" + " " * (not phrase.is_prefix))
-    return parameters
-
-
-def _lexemes(phrase: Phrase) -> str:
-    """Return a query for the words of a phrase, in which no character is special."""
-    lexemes = [f"'{_cut(word)}'" for word in phrase.words]
-    if phrase.is_prefix and lexemes:
-        lexemes[-1] += ":*"
-    return " & ".join(list(dict.fromkeys(lexemes))[:_LOOKED_UP])
 
 
 # --- adding texts
 
 
-def _find_missing(store: Store) -> dict[Kind, bytes]:
-    """Return the sorted ids of each kind that are not in the index, concatenated."""
+Ids = Mapping[Kind, bytes]
+"""The ids of each kind, concatenated: lists of them would need far more memory."""
+
+
+def _find_new(connection: Connection, mark: Extent | None) -> tuple[bool, Ids]:
+    """Return whether texts were stored since a mark, and those that are not in the index."""
+    if mark is None:
+        connection.execute("SET LOCAL enable_seqscan TO DEFAULT")
+        return False, _compare_all(connection)
+    missing = {}
+    is_any = False
+    for kind in KINDS:
+        condition, parameters = connection.dialect.growth.condition(TABLES[kind], mark)
+        query = f"SELECT id FROM {TABLES[kind]} WHERE {condition}"
+        ids = b"".join(as_id(id) for (id,) in connection.stream(query, parameters))
+        is_any = is_any or bool(ids)
+        missing[kind] = b"".join(_list_missing(connection, ids))
+    return is_any, missing
+
+
+def _list_missing(connection: Connection, ids: bytes) -> Iterator[bytes]:
+    """Yield the ids that are not in the index."""
+    query = f"SELECT id FROM {SEARCH_TEXTS} WHERE part = 0 AND id IN"
+    for start in range(0, len(ids), _COMPARED * _ID_BYTES):
+        ends = range(start, min(start + _COMPARED * _ID_BYTES, len(ids)), _ID_BYTES)
+        batch = [ids[at : at + _ID_BYTES] for at in ends]
+        known = {bytes(id) for (id,) in connection.select_in(query, batch)}
+        yield from (id for id in batch if id not in known)
+
+
+def _compare_all(connection: Connection) -> Ids:
+    """Return the sorted ids of all texts of the store that are not in the index."""
     query = " UNION ALL ".join(
         f"SELECT {number} AS kind, id FROM {TABLES[kind]} AS stored WHERE NOT EXISTS "
         f"(SELECT 1 FROM {SEARCH_TEXTS} AS known WHERE known.id = stored.id AND part = 0)"
         for number, kind in enumerate(KINDS)
     )
-    missing = {kind: bytearray() for kind in KINDS}  # lists of ids would need far more memory
-    with store.snapshot() as connection:
-        for number, id in connection.stream(f"{query} ORDER BY kind, id"):
-            missing[KINDS[number]] += as_id(id)
+    missing = {kind: bytearray() for kind in KINDS}
+    for number, id in connection.stream(f"{query} ORDER BY kind, id"):
+        missing[KINDS[number]] += as_id(id)
     return {kind: bytes(ids) for kind, ids in missing.items()}
 
 
 def _add(connection: Connection, kind: Kind, ids: Sequence[str]) -> None:
     """Add texts that nobody else has added meanwhile."""
-    connection.execute(_LOCK)
+    connection.execute(SEARCH_LOCK)
     query = f"SELECT id FROM {SEARCH_TEXTS} WHERE part = 0 AND id IN"
     known = {as_digits(id) for (id,) in select_each(connection, query, ids)}
     new = [id for id in ids if id not in known]
@@ -322,26 +310,18 @@ def _link_rows(kind: Kind, contents: Mapping[str, Json]) -> Iterator[tuple[objec
 
 def _split(words: Sequence[str]) -> Iterator[str]:
     """Yield the words of each row of a text, of which there is at least one."""
-    joined = _join(words)
+    joined = join_words(words)
     if len(joined) <= _LONGEST_PART:
         yield joined
         return
     start = size = 0
     for number, word in enumerate(words):
-        size += min(len(word), _LONGEST_WORD) + 1
+        size += len(cut_word(word)) + 1
         if size > _LONGEST_PART:
-            yield _join(words[start:number])
+            yield join_words(words[start:number])
             start = number - _OVERLAP
-            size = len(_join(words[start : number + 1])) + 1
-    yield _join(words[start:])
-
-
-def _join(words: Iterable[str]) -> str:
-    return " ".join(map(_cut, words))
-
-
-def _cut(word: str) -> str:
-    return word[:_LONGEST_WORD]
+            size = len(join_words(words[start : number + 1])) + 1
+    yield join_words(words[start:])
 
 
 # --- the tables
@@ -363,7 +343,7 @@ def _is_sound(connection: Connection) -> bool:
 
 def _make_tables(connection: Connection) -> None:
     """Make the tables, unless another process has."""
-    connection.execute(_LOCK)
+    connection.execute(SEARCH_LOCK)
     if _is_sound(connection):
         return
     for table in SEARCH_COLUMNS:
