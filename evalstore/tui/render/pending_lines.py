@@ -8,7 +8,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 from evalstore.display import planned_judgements, plural
-from evalstore.operations.summed_items import SummedItems
 from evalstore.operations.views.status_text import labels_text, left_text, outcome_text
 from evalstore.tui.render.run import left_lines
 from evalstore.tui.render.verdicts import when
@@ -16,6 +15,7 @@ from evalstore.tui.render.verdicts import when
 if TYPE_CHECKING:
     from evalstore.errors import Problem
     from evalstore.operations.status_report import FileChange, Status
+    from evalstore.operations.summed_items import SummedItems
     from evalstore.planning.plan_item import PlanItem
 
 LEFT, WARNINGS = "left", "warnings"
@@ -40,12 +40,13 @@ class Title:
 
 
 PendingLine: TypeAlias = "Title | FileChange | PlanItem | Problem"
+_Part: TypeAlias = "list[PendingLine] | SummedItems"
 
 
 class PendingLines(Sequence[PendingLine]):
     """Lines one below the other; those of very many items are read when they are needed."""
 
-    def __init__(self, *parts: Sequence[PendingLine]) -> None:
+    def __init__(self, *parts: _Part) -> None:
         self._parts = [part for part in parts if part]
         self._count = sum(map(len, self._parts))
 
@@ -79,7 +80,7 @@ class PendingLines(Sequence[PendingLine]):
         """Return the name of the title that a line is or stands below."""
         name = ""
         for part in self._parts:
-            if not isinstance(part, SummedItems):
+            if isinstance(part, list):
                 names = [line.name for line in part[: number + 1] if isinstance(line, Title)]
                 name = next((each for each in reversed(names) if each), name)
             number -= len(part)
@@ -91,15 +92,15 @@ class PendingLines(Sequence[PendingLine]):
     def files(self) -> Iterator[str]:
         """Return the files that lines are of."""
         for part in self._parts:
-            if isinstance(part, SummedItems):
-                yield from part.files
-            else:
+            if isinstance(part, list):
                 yield from (line.file for line in part if not isinstance(line, Title))
+            else:
+                yield from part.files
 
     @property
     def models(self) -> list[str]:
         """Return the names of the candidates and the evaluators."""
-        parts = (part.models for part in self._parts if isinstance(part, SummedItems))
+        parts = (part.models for part in self._parts if not isinstance(part, list))
         return list(dict.fromkeys(chain.from_iterable(parts)))
 
     def samples(self) -> Iterator[FileChange | PlanItem | Problem]:
@@ -112,17 +113,19 @@ class PendingLines(Sequence[PendingLine]):
 
     def renewed(self, status: Status) -> PendingLines:
         """Return the lines as they are now, after time has passed: items are not read again."""
-        items = {part.kind: part for part in self._parts if isinstance(part, SummedItems)}
+        items = {part.kind: part for part in self._parts if not isinstance(part, list)}
         return PendingLines(*_parts(status, items))
 
 
 def pending_lines(status: Status) -> PendingLines:
     """Return the lines of a status; takes seconds for a million items."""
+    from evalstore.operations.summed_items import SummedItems
+
     items = {kind: SummedItems(status.items, kind) for kind, _ in _KINDS if status.items}
     return PendingLines(*_parts(status, items))
 
 
-def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[Sequence[PendingLine]]:
+def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[_Part]:
     if (status.changes or status.edits) and status.last_run:
         last = f"run {(status.last_run or '')[:8]} ({when(status.last_started or 0)})"
         edits = (Title("", str(edit)) for edit in status.edits)
