@@ -1,8 +1,8 @@
 """Version-controlled evaluation of language models: run only what changed, and see why.
 
 Tests are Markdown files. What a model is shown and what a judge is told become
-versions, named by their content, in one store: a run asks only what has no answer
-yet and judges only what has no verdict yet. Read `values` first.
+versions, named by their content, in one store: a run asks and judges only what is new.
+Read `values` first.
 
 As a library it is `Workspace`, whose methods are the commands; what is named here is loaded
 when it is first used, so that `import evalstore` takes no time. `evalstore.plugins` has the

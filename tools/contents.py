@@ -1,4 +1,4 @@
-"""Writes the contents at the top of the long pages of docs/: `python -m tools.contents`."""
+"""Writes the contents at the top of the README and of long pages: `python -m tools.contents`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 from evalstore.files.atomic_write import write_whole
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
 LONG = 150
 """Pages with more lines have contents."""
 _BEGIN, _END = "<!-- made: contents -->\n", "<!-- end: contents -->\n\n"
@@ -17,7 +19,6 @@ _FENCED = re.compile(r"^(`{3,}|~{3,}).*?^\1$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _ANCHOR = re.compile(r'<a id="([^"]+)">')
 _MANY = 20
-_LEFT_OUT = ("trust.md",)
 
 
 def headings(text: str) -> Iterator[tuple[int, str, str]]:
@@ -34,17 +35,20 @@ def anchors(text: str) -> set[str]:
     return {anchor for _, _, anchor in headings(text)} | set(_ANCHOR.findall(text))
 
 
-def with_contents(text: str) -> str:
-    """The page with its contents before the first section; a short page has none."""
+def with_contents(text: str, *, is_brief: bool = False) -> str:
+    """The page with its contents before the first section; a short page has none.
+
+    Brief contents are one paragraph of the sections alone.
+    """
     text = _BLOCK.sub("", text)
     start = re.search("^## ", _FENCED.sub(lambda match: " " * len(match[0]), text), re.MULTILINE)
     if start is None or text.count("\n") <= LONG:
         return text
-    made = f"{_BEGIN}\n{_contents(text)}\n{_END}"
+    made = f"{_BEGIN}\n{_contents(text, is_brief=is_brief)}\n{_END}"
     return text[: start.start()] + made + text[start.start() :]
 
 
-def _contents(text: str) -> str:
+def _contents(text: str, *, is_brief: bool) -> str:
     """Links to the sections as a list; those of a page with very many in one paragraph."""
     sections: list[list[str]] = []
     for level, title, anchor in headings(text):
@@ -53,6 +57,8 @@ def _contents(text: str) -> str:
             sections.append([link])
         elif level == 3 and sections:
             sections[-1].append(link)
+    if is_brief:
+        return " ·\n".join(section[0] for section in sections) + "\n"
     if len(sections) > _MANY and all(len(section) == 1 for section in sections):
         return ",\n".join(section[0] for section in sections) + "\n"
     return "".join(
@@ -61,13 +67,18 @@ def _contents(text: str) -> str:
 
 
 def pages() -> Iterator[Path]:
-    """Yield the pages that get contents."""
-    yield from (path for path in sorted(DOCS.glob("**/*.md")) if path.name not in _LEFT_OUT)
+    """Yield the pages that get contents if they are long."""
+    yield README
+    yield from sorted(DOCS.glob("**/*.md"))
+
+
+def page_with_contents(page: Path) -> str:
+    """The text of a page with its contents; those of the README are brief."""
+    return with_contents(page.read_text(encoding="utf-8"), is_brief=page == README)
 
 
 if __name__ == "__main__":
-    for page in pages():
-        before = page.read_text(encoding="utf-8")
-        after = with_contents(before)
-        if after != before:
-            write_whole(page, after.encode())
+    for path in pages():
+        after = page_with_contents(path)
+        if after != path.read_text(encoding="utf-8"):
+            write_whole(path, after.encode())

@@ -61,7 +61,7 @@ class Workspace(ResultSharing):
         on_progress: Callable[[Progress], object] | None = None,
         **settings: Unpack[RunSettings],
     ) -> RunReport:
-        """Ask what has no answer, judge what has no verdict, record the run.
+        """Ask what is new, judge what is new, record the run.
 
         Nobody is asked on a terminal: a run that is likely to cost more than the setting
         `confirmAbove` needs `max_cost` (USD, where it stops) or `yes=True`, and else raises

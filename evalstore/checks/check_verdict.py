@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -134,6 +135,20 @@ def _run(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> Ch
     more = f" (and {len(not_passed) - 1} more)" if len(not_passed) > 1 else ""
     words = f"answer {number} of {len(sessions)}{more}: {first.feedback}"
     return CheckOutcome(first.verdict, words, min(scores, default=None))
+
+
+_FAILING = re.compile(r"answer (\d+) of (\d+)(?: \(and \d+ more\))?: ")
+
+
+def failing_number(check: Json, feedback: str, count: int) -> int | None:
+    """Return which of `count` answers did not pass a check for each of them, from its feedback.
+
+    It is the first of them, from 1; None for a check of all answers at once.
+    """
+    found = _FAILING.match(feedback)
+    if found is None or check.get("scope", "answer") != "answer" or int(found[2]) != count:
+        return None
+    return int(found[1])
 
 
 def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:

@@ -1,20 +1,24 @@
 """Finds where answers differ from what the checks expect that they failed.
 
 Checks are judged once, when an answer is there; their verdict and feedback are stored. This
-module looks at the same answer again, only to name the exact place of a difference.
+module looks at the same answers again, only to name the exact place of a difference. Which of
+several answers fails is decided by the check itself.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from evalstore.checks.answer_binding import HeldConversation, bind_answers, texts_of
 from evalstore.checks.base import BLOCK, CheckInput
 from evalstore.checks.complexity import is_cheap_check, size_of
+from evalstore.checks.joint_differences import JOINT_LOCATORS, AnswerWithDifference
 from evalstore.checks.json_values import NotJsonError, parse_answer, shown
 from evalstore.checks.normalization import preparer, quoter
+from evalstore.checks.runner import run_check
 from evalstore.checks.text_differences import (
     AnswerDifference,
     in_own_case,
@@ -32,7 +36,7 @@ from evalstore.checks.types.json_comparison import JsonComparison, JsonDifferenc
 from evalstore.checks.types.number import find_last_number
 from evalstore.checks.types.tool_calls import nearest_difference
 from evalstore.display import shorten
-from evalstore.values import Json
+from evalstore.values import Json, Verdict
 
 Locate = Callable[[Mapping[str, Json], CheckInput], AnswerDifference | None]
 _MOST_DIGITS = 30
@@ -53,59 +57,103 @@ def locate_difference(
 ) -> AnswerDifference | None:
     """Return where answers that are judged together differ from what a failed check expects.
 
-    None when the check has no place to show, or looking for it would take long. `schemas` are
-    those that the check refers to, by version id.
+    It is the first answer that fails the check by itself; of checks that compare answers, the
+    first that differs. None when the check passes, has no place to show, or would take long.
+    `schemas` are those that the check refers to, by version id.
     """
-    if not sessions:
+    found = find_differing_answer(check, sessions, schemas)
+    if found is None:
         return None
-    alone = check.get("scope", "answer") == "answer"
+    number, difference = found
+    if not number:
+        return difference
+    place = ", ".join(filter(None, (f"answer {number}", difference.place)))
+    return difference._replace(place=place)
+
+
+def find_differing_answer(
+    check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
+) -> AnswerWithDifference | None:
+    """Return the same with the number of the answer; 0 if there is only one answer."""
+    located = _UNWANTED if check.get("not") else {**_LOCATORS, **JOINT_LOCATORS}
+    if not sessions or check["type"] not in located:
+        return None
+    is_for_each = len(sessions) > 1 and check.get("scope", "answer") == "answer"
+    find = _find_failing if is_for_each else _find_at_once
+    try:
+        found = find(check, sessions, schemas)
+    except Exception:  # noqa: BLE001 - the stored feedback says what the check found
+        return None
+    if found is None or found.difference.expected == found.difference.actual:
+        return None  # of values that are cut, what differs may be left out
+    return found
+
+
+def _find_failing(
+    check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
+) -> AnswerWithDifference | None:
+    """Return the difference of the first answer that does not pass the check."""
     for number, session in enumerate(sessions, start=1):
-        try:
-            difference = _locate_once(check, [session] if alone else sessions, schemas)
-        except Exception:  # noqa: BLE001 - the stored feedback says what the check found
-            difference = None
-        if difference is not None:
-            if alone and len(sessions) > 1:
-                place = ", ".join(filter(None, (f"answer {number}", difference.place)))
-                return difference._replace(place=place)
-            return difference
-        if not alone:
-            break
+        bound = _bind(check, [session], schemas)
+        verdict = _judge(*bound)
+        if verdict != "pass":
+            difference = _locate(*bound) if verdict == "fail" else None
+            return AnswerWithDifference(number, difference) if difference else None
     return None
 
 
-def _locate_once(
+def _find_at_once(
     check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
-) -> AnswerDifference | None:
+) -> AnswerWithDifference | None:
+    """Return the difference of one answer, or of several that are judged at once."""
+    bound, subject = _bind(check, sessions, schemas)
+    if _judge(bound, subject) != "fail":
+        return None
+    if locate := JOINT_LOCATORS.get(bound["type"]):
+        return locate(bound, _normalizing(bound, subject))
+    difference = _locate(bound, subject)
+    number = 0 if len(sessions) == 1 or "actual" in bound else len(sessions)
+    return AnswerWithDifference(number, difference) if difference else None
+
+
+def _bind(
+    check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
+) -> tuple[Mapping[str, Json], CheckInput]:
+    """Return the check filled with the answers, and its input."""
     bound = bind_answers(check, sessions)
     reply = sessions[-1].replies[-1]
-    subject = CheckInput(
+    return bound.check, CheckInput(
         reply,
         bound.check.get("actual", reply.text or ""),
         schemas,
         names=bound.names,
         answers=tuple(texts_of(sessions)),
     )
-    if not is_cheap_check(bound.check, size_of(subject), schemas):
+
+
+def _judge(check: Mapping[str, Json], subject: CheckInput) -> Verdict | None:
+    """Return the verdict of the check itself; None when judging again would take long."""
+    if not is_cheap_check(check, size_of(subject), subject.schemas):
         return None
-    return _locate(bound.check, subject)
+    return run_check(check, subject).verdict
 
 
 def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    steps = tuple(check.get("normalize", ()))
-    subject = CheckInput(
-        subject.reply,
-        subject.actual,
-        subject.schemas,
-        answers=subject.answers,
-        prepare=preparer(steps, bool(check.get("ignoreCase"))),
-        quote=quoter(steps),
-    )
+    if check.get("pass", "").startswith("<"):
+        return None  # the answer is too much like the expected text
+    subject = _normalizing(check, subject)
     locate = (_UNWANTED if check.get("not") else _LOCATORS).get(check["type"])
     difference = locate(check, subject) if locate else None
     if difference and check.get("ignoreCase"):
         return in_own_case(check, subject, difference)
     return difference
+
+
+def _normalizing(check: Mapping[str, Json], subject: CheckInput) -> CheckInput:
+    """Return the input of a check with the normalization of the texts that it compares."""
+    steps = tuple(check.get("normalize", ()))
+    prepare = preparer(steps, bool(check.get("ignoreCase")))
+    return replace(subject, prepare=prepare, quote=quoter(steps))
 
 
 # --- numbers
@@ -115,7 +163,8 @@ def _locate_number(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiff
     """Return the last number of the answer, and by how much it differs."""
     epsilon = f" ± {check['epsilon']}" if "epsilon" in check else ""
     op = check.get("op", "==")
-    expected = f"{check['expected']}{epsilon}" if op == "==" else f"{op} {check['expected']}"
+    expected = f"{check['expected']}{epsilon}"
+    expected = expected if op == "==" else f"{op} {expected}"
     text = subject.text
     last = find_last_number(text, commas=check.get("commas", False))
     if last is None:

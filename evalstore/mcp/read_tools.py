@@ -207,10 +207,17 @@ def stats(location: Location, arguments: StatsArguments) -> Document:
 
 def search(location: Location, arguments: SearchArguments) -> Document:
     """Return a page of the stored texts that contain words."""
-    from evalstore.operations.grep import grep
+    from evalstore.operations.grep import iterate_hits
 
     kinds = () if arguments.within is None else (arguments.within,)
-    return _page({"hits": to_json(grep(location, arguments.pattern, kinds))}, "hits", arguments)
+    total, start = 0, arguments.offset
+    hits: list[Json] = []
+    for number, hit in enumerate(iterate_hits(location, arguments.pattern, kinds)):
+        total += 1
+        if start <= number < start + arguments.limit:
+            hits.append(to_json(hit))
+    page = page_of(hits, start, total, arguments.max_text)
+    return _with_page({"hits": hits}, "hits", page, arguments)
 
 
 def _with_prompt(item: Document, prompts: Mapping[str, Mapping[str | None, str]]) -> Document:

@@ -147,9 +147,9 @@ READ_TOOLS = (
 RUN = Tool(
     "run",
     "Ask and judge what is new",
-    "Ask what has no answer, judge what has no verdict, and record the run. Costs money: it stops "
-    "before the budget of the server, or 'max_cost', is exceeded, and refuses models whose price "
-    "is not known. Look at 'status' with the same selection first, and at 'diff' from @~1 to @ "
+    "Ask what is new, judge what is new, and record the run. Costs money: it stops before the "
+    "budget of the server, or 'max_cost', is exceeded, and refuses models whose price is not "
+    "known. Look at 'status' with the same selection first, and at 'diff' from @~1 to @ "
     "afterwards. Code and keys that the user has not allowed are not used.",
     RunArguments,
 )

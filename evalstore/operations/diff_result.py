@@ -146,10 +146,7 @@ class Diff:
             was=self.now,
             now=self.was,
             comparison=self.comparison.swapped(),
-            edits={
-                file: [difference.swapped() for difference in differences]
-                for file, differences in self.edits.items()
-            },
+            edits=_swap(self.edits),
             participants=(self.participants[1], self.participants[0]),
             reasons=self.reasons.swapped(),
             models=self.models and (self.models[1], self.models[0]),
@@ -288,6 +285,11 @@ class Diff:
             ),
             pairs_table(self.names, pairs, self.reason, lambda pair: self.feedback_on(pair)[1]),
         )
+
+
+def _swap(edits: Mapping[str, Sequence[Difference]]) -> dict[str, list[Difference]]:
+    """Return the edits with the sides exchanged."""
+    return {file: [edit.swapped() for edit in listed] for file, listed in edits.items()}
 
 
 def _name(side: str) -> str:

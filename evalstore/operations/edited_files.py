@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.edited_sources import EditedSources
+from evalstore.operations.prompt_names import PromptNames, prompts_of
 from evalstore.planning.options import is_partial
 from evalstore.planning.renames import pair_in_store
 from evalstore.planning.version_reader import VersionReader
@@ -18,7 +19,6 @@ from evalstore.store.path_trees import find_entry, read_tree, read_trees
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from evalstore.operations.prompt_names import PromptNames
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case, CaseFile
@@ -146,7 +146,9 @@ class FileHistory:
         return _Edits(renamed, sorted(new.keys() - renamed.keys()), removed, pairs)
 
 
-def _find_sources(store: Store, edits: Collection[_Edits], sources: EditedSources) -> None:
+def _find_sources(
+    store: Store, edits: Collection[_Edits], sources: EditedSources, names: PromptNames
+) -> None:
     """Find out what was edited: the files, system prompts, or what else the files use."""
     for each in edits:
         if len(each.pairs) > _MOST_READ:
@@ -165,12 +167,15 @@ def _find_sources(store: Store, edits: Collection[_Edits], sources: EditedSource
                 others[number, path] = path, before, after
             for place, former, id in replaced:
                 each.prompts.setdefault(id, _Replaced(former, place, [])).files.append(path)
+    if others:
+        short = (file for _, *pair in others.values() for file in pair if not is_tree(file))
+        names.expect([*dict.fromkeys(prompts_of(short))])
     found = sources.find(others)
     for number, each in enumerate(edits):
         for path in each.pairs:
-            names = found.get((number, path), ())
-            each.edited += [name for name in names if name == path]
-            used = (name for name in names if name != path and not name.startswith(_PROMPT))
+            edited = found.get((number, path), ())
+            each.edited += [name for name in edited if name == path]
+            used = (name for name in edited if name != path and not name.startswith(_PROMPT))
             each.used |= dict.fromkeys(used)
 
 
@@ -196,7 +201,7 @@ def find_file_edits(
         ]
         leaves = iter(read_trees(trees, store.load_nodes))
         found = {run.id: history.step(run, next(leaves), next(leaves)) for _, run in pairs}
-        _find_sources(store, found.values(), sources)
+        _find_sources(store, found.values(), sources, names)
         edits |= found
     listed = [edits.get(run.id, _Edits()) for run in runs]
     names.expect(

@@ -30,6 +30,8 @@ _USED = re.compile(r"(?:conversation \d+, )?((?:file|tool|schema) .+?) changed(?
 _IN_CHECK = re.compile(r"check \d+ changed: (schema|evaluator prompt)\b")
 """Begins a difference of a check that uses something which another difference names."""
 Key = TypeVar("Key")
+_UNNAMED = re.compile(r"schema [0-9a-f]{8}\Z")
+"""A version without a name, as its file was edited several times since."""
 ROWS = "rows of "
 """Begins the name of a data file that was edited, or of which other rows are used."""
 
@@ -81,7 +83,7 @@ class EditedSources:
 
     def _name_all(self, path: str, rows: _Rows, used: Mapping[str, None] | None) -> tuple[str, ...]:
         """Return what was edited; `used` is None if the test file was."""
-        names = [*(used or ())]
+        names = [f"schema of {path}" if _UNNAMED.match(name) else name for name in used or ()]
         is_edited = used is None
         if rows.have_other_values:
             data = find_data_file(self._workspace, path)
@@ -142,11 +144,8 @@ class EditedSources:
         ]
         matches = [(subject, _USED.match(subject)) for subject in subjects]
         used |= dict.fromkeys(match[1] for _, match in matches if match)
-        for subject, match in matches:
-            inner = _IN_CHECK.match(subject)
-            if not match and not (inner and any(name.startswith(inner[1]) for name in used)):
-                return ()
-        return used
+        others = (subject for subject, match in matches if not match)
+        return used if all(is_use_of(subject, used) for subject in others) else ()
 
     def _edited_prompts(
         self, was: Sequence[str | None], now: Sequence[str | None]
@@ -154,9 +153,17 @@ class EditedSources:
         """Yield the names of edited prompts; None for one in the place of another."""
         for former, id in zip(was, now, strict=True):
             if former != id:
-                name = self._name("prompt", id) if id and former else None
-                is_same = former and name and (self._name("prompt", former) or name) == name
-                yield name if is_same else None
+                if not (id and former):
+                    yield None
+                    continue
+                names = {self._name("prompt", former), self._name("prompt", id)} - {None}
+                yield names.pop() if len(names) == 1 else None
+
+
+def is_use_of(subject: str, names: Collection[str]) -> bool:
+    """Return whether a difference is that a check uses one of these, which were edited."""
+    match = _IN_CHECK.match(subject)
+    return match is not None and any(name.startswith(match[1]) for name in names)
 
 
 def _differs_widely(was: CaseFile, now: CaseFile) -> bool:

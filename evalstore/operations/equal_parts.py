@@ -16,7 +16,7 @@ from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.reports.comparison import EqualPart
 from evalstore.reports.statistics import Counts, count_rows
 from evalstore.store.case_files import StoredCases, long_parts_of
-from evalstore.store.cell_columns import read_columns
+from evalstore.store.cell_columns import CellColumns, iterate_columns
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.result_counts import find_divided
 from evalstore.workspace.digest_set import digest_of
@@ -74,18 +74,20 @@ def find_equal_parts(
     for path in sorted(entries.keys() | leaves.keys()) if parts else ():
         was_ids, now_ids = (parts.get(side.get(path, ""), set()) for side in (entries, leaves))
         elsewhere |= was_ids ^ now_ids
-        shared = (known.get(id) or _sum_part(store, id) for id in sorted(was_ids & now_ids))
+        in_both = sorted(was_ids & now_ids)
+        unknown = [node for node in in_both if node not in known]
+        sums = {node: _sum_part(node, cells) for node, cells in iterate_columns(store, unknown)}
+        shared = (known.get(node) or sums[node] for node in in_both)
         if found := dict(enumerate(part for part in shared if part)):
             equal.by_file[path] = found
     return _without_results(equal, elsewhere)
 
 
-def _sum_part(store: Store, id: str) -> SettledPart | None:
+def _sum_part(id: str, cells: CellColumns) -> SettledPart | None:
     """Return the sums of the results of a part; None if some answers or judgements are missing.
 
     It has digests of its answers in the place of those of its questions, which are not read.
     """
-    cells = read_columns(store, id)
     if not cells.is_complete:
         return None
     verdicts = count_rows(cells.rows, cells.verdicts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
-from evalstore.operations.edited_sources import ROWS
+from evalstore.operations.edited_sources import ROWS, is_use_of
 from evalstore.operations.equal_parts import leave_out_same
 from evalstore.planning.version_reader import in_batches
 from evalstore.reports.case_edits import (
@@ -104,14 +104,14 @@ def by_subject(
     subjects: dict[str, list[Difference]] = {}
     prompts: dict[str, dict[Difference, None]] = {}
     for file, differences in edits.items():
+        names = sources.get(file, (file,))
+        rows = [name for name in names if name.startswith(ROWS) and file not in names]
         for difference in differences:
             prompt, colon, rest = difference.subject.partition(": ")
             if colon and difference.subject.startswith(PROMPT_EDITS):
                 edit = replace(difference, subject=rest)
                 prompts.setdefault(prompt, {})[edit] = None
-            else:
-                names = sources.get(file, ())
-                rows = [name for name in names if name.startswith(ROWS) and file not in names]
+            elif file in names or not is_use_of(difference.subject, names):
                 listed = subjects.setdefault(rows[0] if rows else file, [])
                 if difference not in listed:  # the rows may be those of several test files
                     listed.append(difference)

@@ -10,13 +10,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from evalstore.display import plural
 from evalstore.errors import EvalstoreError
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.prompt_names import name_prompts
-from evalstore.operations.text_places import ListedText, TextPlace, find_places, list_documents
+from evalstore.operations.text_places import (
+    ListedText,
+    PlacedTexts,
+    TextPlace,
+    find_places,
+    list_documents,
+)
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
 from evalstore.store.search_texts import KINDS, Kind, load_texts
@@ -33,6 +40,8 @@ In = Literal["answers", "feedback", "tests"]
 T = TypeVar("T")
 _FILE = "search.db"
 _AT_ONCE = 500
+_PLACED_AT_ONCE = 50_000
+"""Texts whose places are found together, which takes about a kilobyte for each."""
 _KEPT_PLACES = 10_000
 _AROUND = 60
 """Characters of context on each side."""
@@ -82,8 +91,8 @@ class Searcher:
 
         def find(store: Store, index: SearchIndex) -> FoundTexts | None:
             documents = index.find_documents(words, KINDS)
-            ordered = [it for kind in _ORDER for it in reversed(documents) if it[0] == kind]
-            listed = list_documents(index, ordered[:limit])
+            ordered = (it for kind in _ORDER for it in reversed(documents) if it[0] == kind)
+            listed = list_documents(index, [*islice(ordered, limit)])
             placed = self._place(store, listed, lambda: report(0, 0))
             if placed is None:
                 return None
@@ -244,19 +253,25 @@ _KIND: dict[Kind, str] = {
 }
 
 
-def grep(
+def grep(location: Location, pattern: str, within: Sequence[In] = ()) -> list[SearchHit]:
+    """Return the stored texts that `iterate_hits` yields."""
+    return [*iterate_hits(location, pattern, within)]
+
+
+def iterate_hits(
     location: Location,
     pattern: str,
     within: Sequence[In] = (),
     report: Report = lambda _done, _all: True,
     *,
     name: str | None = None,
-) -> list[SearchHit]:
-    """Return the stored texts that contain all words of a pattern, by file and row.
+) -> Iterator[SearchHit]:
+    """Yield the stored texts that contain all words of a pattern, by file and row.
 
     The last word may be the beginning of one; a phrase in quotation marks is one word. `name` is
     an expression over `file::row`, as that of a selection. Raises `EvalstoreError` when nothing
-    in the pattern is a word.
+    in the pattern is a word. The index is updated, and the texts are placed, before the first one
+    is yielded; few of them are in memory.
     """
     by_name = compile_name(name) if name else None
     words = split_words(pattern)
@@ -269,17 +284,19 @@ def grep(
             index.update(store, report)
             if index.missing:
                 location.warn(_lacks(index))
-            listed = list_documents(index, index.find_documents(words, kinds))
+            placed = PlacedTexts()
+            documents = index.find_documents(words, kinds)
+            for start in range(0, len(documents), _PLACED_AT_ONCE):
+                listed = list_documents(index, documents[start : start + _PLACED_AT_ONCE])
+                texts = find_places(store, listed, store.find_recent_runs()) or []
+                if by_name:
+                    texts = [hit for hit in texts if hit[2].file and by_name(hit[2].name)]
+                placed.add(texts)
         finally:
             index.close()
-        placed = find_places(store, listed, store.find_recent_runs()) or []
-        if by_name:
-            placed = [hit for hit in placed if hit[2].file and by_name(hit[2].name)]
-        return [
-            hit
-            for start in range(0, len(placed), _AT_ONCE)
-            for hit, _ in _hits(store, words, placed[start : start + _AT_ONCE])
-        ]
+        in_order = iter(placed)
+        while batch := list(islice(in_order, _AT_ONCE)):
+            yield from (hit for hit, _ in _hits(store, words, batch))
 
 
 def _lacks(index: SearchIndex) -> str:

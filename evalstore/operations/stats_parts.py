@@ -20,7 +20,7 @@ from evalstore.operations.part_table import PartTable, ResultPlaces
 from evalstore.operations.verdict_changes import file_batches
 from evalstore.reports.group_totals import GroupTotals
 from evalstore.store.case_files import long_parts_of
-from evalstore.store.cell_columns import read_columns
+from evalstore.store.cell_columns import CellColumns, iterate_columns
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
 from evalstore.workspace.digest_set import count_distinct, digest_of
@@ -92,14 +92,17 @@ def collect_parts(collector: SumCollector) -> bool:
     for batch in iterate_entries(store, others):
         collector.collect([batch])
         seen.update(digest_of(id) for result, _ in batch for id in result.sessions)
-    found: list[tuple[str, str]] = []
-    for path, nodes in long.items():
-        for node in nodes:
-            known = cache.parts.get(node)
-            missing = [by for by in collector.needed if known is None or not known.has(by)]
-            if missing:
-                cache.put(node, _add_up(collector, path, node, missing))
-            found.append((path, node))
+    found = [(path, node) for path, nodes in long.items() for node in nodes]
+    missing: dict[str, tuple[str, list[By]]] = {}
+    for path, node in found:
+        known = cache.parts.get(node)
+        lacking = [by for by in collector.needed if known is None or not known.has(by)]
+        if lacking:
+            missing.setdefault(node, (path, lacking))
+    for node, cells in iterate_columns(store, list(missing)):
+        path, lacking = missing[node]
+        sums = _add_up_cells(collector, cells, lacking)
+        cache.put(node, sums or _add_up_results(collector, path, node, lacking))
     cache.write({node for _, node in found})
     digests = [array("Q", seen), *(cache.parts[node].sessions for _, node in found)]
     if count_distinct(chain.from_iterable(digests)) != sum(map(len, digests)):
@@ -110,15 +113,9 @@ def collect_parts(collector: SumCollector) -> bool:
     return True
 
 
-def _add_up(collector: SumCollector, path: str, node: str, needed: list[By]) -> PartSums:
-    """Return the sums of the results of a part by these groupings."""
-    return _add_up_cells(collector, node, needed) or _add_up_results(collector, path, node, needed)
-
-
-def _add_up_cells(collector: SumCollector, node: str, needed: list[By]) -> PartSums | None:
+def _add_up_cells(collector: SumCollector, cells: CellColumns, needed: list[By]) -> PartSums | None:
     """Return the sums of a part from its cells as they are stored; None if there are attempts."""
     store = collector.project.store
-    cells = read_columns(store, node)
     if cells.has_attempts:
         return None
     places = ResultPlaces(needed)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.files.temporary_list import SortedValues
 from evalstore.store.path_trees import read_tree
 from evalstore.store.result_finder import ResultFinder
 from evalstore.store.results import iterate_entries
@@ -81,7 +82,7 @@ def find_places(
         parts = finder.find(entries)
         if parts is None:
             return None
-        matches: dict[TextPlace, list[tuple[Result, Case]]] = {}
+        matches: dict[TextPlace, _Matches] = {}
         for batch in iterate_entries(store, *parts):
             if not go_on():
                 return None
@@ -89,28 +90,57 @@ def find_places(
                 for key in (result.test, result.evaluation, *result.sessions, *result.evaluations):
                     for place in waiting.get(key, ()):
                         if place in unplaced:
-                            matches.setdefault(place, []).append((result, case))
+                            if place not in matches:
+                                matches[place] = _Matches(result, case)
+                            matches[place].add(result)
         for place, found in matches.items():
-            (first, case), *_ = found
-            place.file, place.row = first.file, first.row
-            place.models = tuple(dict.fromkeys(result.model for result, _ in found))
-            prompts = tuple(dict.fromkeys(result.prompt for result, _ in found))
-            place.prompts = prompts if len(prompts) < len(case.prompts) else ()
+            place.file, place.row, place.models = found.file, found.row, found.models
+            place.prompts = found.prompts if len(found.prompts) < found.of_case else ()
             place.run = run.id
         unplaced -= matches.keys()
         if not unplaced:
             break
     for place in missing:
         place.is_final = True
-    order = {kind: number for number, kind in enumerate(KINDS)}
-    return sorted(
-        listed,
-        key=lambda hit: (
-            hit[2].file is None,
-            hit[2].file or "",
-            hit[2].row,
-            order[hit[0]],
-            hit[2].models,
-            hit[1],
-        ),
-    )
+    return sorted(listed, key=_sort_key)
+
+
+class _Matches:
+    """The results of a run that have a text; of each only what its place needs."""
+
+    __slots__ = ("file", "models", "of_case", "prompts", "row")
+
+    def __init__(self, first: Result, case: Case) -> None:
+        self.file, self.row = first.file, first.row
+        self.models: tuple[str, ...] = ()
+        self.prompts: tuple[str | None, ...] = ()
+        self.of_case = len(case.prompts)
+        """How many system prompts the case has."""
+
+    def add(self, result: Result) -> None:
+        if result.model not in self.models:
+            self.models += (result.model,)
+        if result.prompt not in self.prompts:
+            self.prompts += (result.prompt,)
+
+
+def _sort_key(text: ListedText) -> tuple[bool, str, str, int, tuple[str, ...], str]:
+    """Return what texts are sorted by: their places; those without one come last."""
+    kind, id, place = text
+    return place.file is None, place.file or "", place.row, KINDS.index(kind), place.models, id
+
+
+class PlacedTexts:
+    """Very many texts with their cases in a temporary file, sorted by place."""
+
+    def __init__(self) -> None:
+        self._values = SortedValues()
+
+    def add(self, texts: Iterable[ListedText]) -> None:
+        """Add texts whose places were found."""
+        self._values.add([*_sort_key(text), text[2].sessions] for text in texts)
+
+    def __iter__(self) -> Iterator[ListedText]:
+        for is_unplaced, file, row, kind, models, id, sessions in self._values:
+            case = (None if is_unplaced else file, row)
+            yield KINDS[kind], id, TextPlace(tuple(sessions), *case, tuple(models))

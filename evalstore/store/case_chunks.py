@@ -29,6 +29,8 @@ _BOUNDARY_DIGITS = frozenset(f"{number:02x}" for number in range(8))
 """The pairs of digits after which a part ends: one in 32 of all pairs."""
 _LEVEL_OF_PARTS = 1
 """The level of a node whose parts have cases or cells."""
+_AHEAD = 16
+"""Nodes of cases that are loaded together when results are built: probably all are needed."""
 T = TypeVar("T")
 
 Keep = Callable[[hashing.Description], str]
@@ -188,6 +190,8 @@ class _Open:
     reached: int = 0
     """The number in its file of the first case after `parts`."""
     cells: list[Json] = field(default_factory=list)
+    below: Mapping[str, Json] = field(default_factory=dict)
+    """The contents of some of its parts, by id."""
 
     def describe(self) -> hashing.Description:
         if self.content is None:
@@ -195,6 +199,11 @@ class _Open:
         lacking = len(self.content["parts"]) - len(self.parts)
         described = hashing.describe("results", cases=self.node, level=self.content["level"])
         return {**described, "parts": [*self.parts, *[None] * lacking], "scheme": SCHEME}
+
+
+def _open(node: str, first: int, content: Json | None) -> _Open:
+    is_inner = content is not None and has_parts(content)
+    return _Open(node, first, content if is_inner else None, reached=first)
 
 
 class ResultBuilder:
@@ -215,7 +224,8 @@ class ResultBuilder:
         self._load, self._keep, self._tell = load, keep, tell
         self._end: float = math.inf
         """The number of the first case after the open part."""
-        self._open = [self._enter(node, 0)]
+        content = load([node])[node] if load else None
+        self._open = [_open(node, 0, content)]
 
     def add(self, cells: Iterable[Json]) -> None:
         """Add the next cells, in the order of their cases."""
@@ -253,11 +263,6 @@ class ResultBuilder:
             self._close()
         return self._keep(self._open[0].describe())
 
-    def _enter(self, node: str, first: int) -> _Open:
-        content = self._load([node])[node] if self._load else None
-        is_inner = content is not None and has_parts(content)
-        return _Open(node, first, content if is_inner else None, reached=first)
-
     def _descend(self, number: int) -> None:
         """Open the part of the last open node that has the case with this number."""
         above = self._open[-1]
@@ -265,11 +270,13 @@ class ResultBuilder:
         while number >= above.reached + counts[len(above.parts)]:
             above.reached += counts[len(above.parts)]
             above.parts.append(None)
-        id, first = above.content["parts"][len(above.parts)], above.reached
-        above.reached += counts[len(above.parts)]
+        place, first = len(above.parts), above.reached
+        id = above.content["parts"][place]
+        above.reached += counts[place]
         self._end = above.reached
-        is_inner = above.content["level"] > 1
-        self._open.append(self._enter(id, first) if is_inner else _Open(id, first))
+        if above.content["level"] > 1 and self._load and id not in above.below:
+            above.below = self._load(above.content["parts"][place : place + _AHEAD])
+        self._open.append(_open(id, first, above.below.get(id)))
 
     def _close(self) -> None:
         """Store the open part, whose results are complete."""

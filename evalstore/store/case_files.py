@@ -15,7 +15,7 @@ from evalstore.store.contents import damaged
 from evalstore.values import Case, CaseFile, Json
 
 _AT_ONCE = 256
-"""About the number of parts that are read together."""
+"""The number of parts that are read together."""
 _LEVEL_OF_PARTS = 1
 """How many levels of nodes are below the nodes that `StoredCases.parts` yields."""
 T = TypeVar("T")
@@ -84,11 +84,12 @@ class StoredCases(Sequence[Case]):
 
     def iterate_stored(self, without: Collection[int]) -> Iterator[Sequence[Json]]:
         """Yield the same cases as they are stored, in lists."""
-        for part in self.parts():
-            if part.first not in without:
-                (content,) = self._load([part.node]).values()
-                for _, inner in load_case_parts(part.node, content, self._load):
-                    yield inner["cases"]
+        parts = (part for part in self.parts() if part.first not in without)
+        for group in _groups(parts, lambda _: 1):
+            loaded = self._load([part.node for part in group])
+            above = [(part.node, loaded[part.node]) for part in group]
+            for _, inner in _load_below(above, _LEVEL_OF_PARTS, self._load):
+                yield inner["cases"]
 
     @overload
     def __getitem__(self, index: int) -> Case: ...
@@ -182,11 +183,27 @@ def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
 
 def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
     """Yield the nodes below a node with parts that contain cases, in their order."""
-    for id, inner in load_case_parts(node, content, load):
-        if content["level"] == 1:
-            yield inner
-        else:
+    nodes = [(node, content)]
+    if content["level"] > _LEVEL_OF_PARTS:
+        nodes = load_case_parts(node, content, load)
+    if content["level"] <= _LEVEL_OF_PARTS + 1:
+        yield from (part for _, part in _load_below(nodes, _LEVEL_OF_PARTS, load))
+    else:
+        for id, inner in nodes:
             yield from iterate_parts(id, inner, load)
+
+
+def _load_below(
+    nodes: Iterable[tuple[str, Json]], level: int, load: Load
+) -> Iterator[tuple[str, Json]]:
+    """Yield the parts of nodes of a level, in their order; those of several are read together."""
+    for group in _groups(nodes, lambda item: len(item[1].get("parts", ())), MAX_PART):
+        for id, content in group:
+            if _level_of(content) != level:
+                raise damaged("nodes", id, "it is of another level than the node above it says")
+        loaded = load(id for _, content in group for id in content["parts"])
+        for id, content in group:
+            yield from load_case_parts(id, content, lambda _: loaded)  # noqa: B023
 
 
 def iterate_unseen(ids: Iterable[str], load: Load, seen: set[str]) -> Iterator[Json]:
@@ -336,15 +353,16 @@ def long_parts_of(root: Json, load_results: Load) -> list[str]:
     return ids
 
 
-def _groups(items: Iterable[T], weigh: Any) -> Iterator[list[T]]:
-    """Yield the items in lists of about the weight that is read together."""
+def _groups(items: Iterable[T], weigh: Any, most: int = _AT_ONCE) -> Iterator[list[T]]:
+    """Yield the items in lists of at most the weight that is read together, or of one item."""
     group: list[T] = []
     weight = 0
     for item in items:
-        group.append(item)
-        weight += weigh(item)
-        if weight >= _AT_ONCE:
+        added = weigh(item)
+        if group and weight + added > most:
             yield group
             group, weight = [], 0
+        group.append(item)
+        weight += added
     if group:
         yield group

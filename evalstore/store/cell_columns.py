@@ -1,4 +1,4 @@
-"""Reads the cells of a node of results in columns, for what is only added up."""
+"""Reads the cells of nodes of results in columns, for what is only added up."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from evalstore.store.contents import damaged
 from evalstore.store.results import verdict_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from evalstore.deserialize import Shared
     from evalstore.store import Store
     from evalstore.values import Json, Verdict
+
+_AT_ONCE = 256
+"""Nodes of results whose contents are in memory together, without those below them."""
 
 
 @dataclass(slots=True)
@@ -35,32 +39,47 @@ class CellColumns:
     is_complete: bool = True
     """Whether no answer or judgement is missing."""
 
+    def add(self, node: str, content: Json, stored: Json, share: Shared) -> None:
+        """Add the cells of a node below `node`, about the stored cases of a node."""
+        cells = content["cells"]
+        cases = () if has_parts(stored) else stored["cases"]
+        if any(cell["case"] >= len(cases) for cell in cells):
+            raise damaged("nodes", node, "a result in it belongs to no case")
+        of_each = [cases[cell["case"]] for cell in cells]
+        self.rows += [case.get("row", "") for case in of_each]
+        self.tags += [share(case["tags"]) if "tags" in case else () for case in of_each]
+        self.models += [cell["model"] for cell in cells]
+        self.verdicts += map(verdict_of, cells)
+        self.sessions += [cell.get("sessions", ()) for cell in cells]
+        self.evaluations += [cell.get("evaluations", ()) for cell in cells]
+        for cell, case in zip(cells, of_each, strict=True):
+            self.prompts.append(_prompt_of(cell, case))
+            if "wanted" in cell and cell["wanted"] >= 2 * max(1, len(case["tests"])):
+                self.has_attempts = True
+            if cell.get("verdict") is None and _is_missing(cell, case):
+                self.is_complete = False
 
-def read_columns(store: Store, node: str) -> CellColumns:
-    """Return the cells below a node of results; raises `StoreError` for one without a case."""
-    columns = CellColumns()
-    share = share_tuples()
-    for parts in store.iterate_results([node]):
-        nodes = store.load_cases({part.content["cases"] for part in parts})
-        for part in parts:
-            cells, stored = part.content["cells"], nodes[part.content["cases"]]
-            cases = () if has_parts(stored) else stored["cases"]
-            if any(cell["case"] >= len(cases) for cell in cells):
-                raise damaged("nodes", node, "a result in it belongs to no case")
-            of_each = [cases[cell["case"]] for cell in cells]
-            columns.rows += [case.get("row", "") for case in of_each]
-            columns.tags += [share(case["tags"]) if "tags" in case else () for case in of_each]
-            columns.models += [cell["model"] for cell in cells]
-            columns.verdicts += map(verdict_of, cells)
-            columns.sessions += [cell.get("sessions", ()) for cell in cells]
-            columns.evaluations += [cell.get("evaluations", ()) for cell in cells]
-            for cell, case in zip(cells, of_each, strict=True):
-                columns.prompts.append(_prompt_of(cell, case))
-                if "wanted" in cell and cell["wanted"] >= 2 * max(1, len(case["tests"])):
-                    columns.has_attempts = True
-                if cell.get("verdict") is None and _is_missing(cell, case):
-                    columns.is_complete = False
-    return columns
+
+def iterate_columns(store: Store, nodes: Sequence[str]) -> Iterator[tuple[str, CellColumns]]:
+    """Yield the cells below each of these nodes of results, in their order.
+
+    The nodes below several of them are read together. Raises `StoreError` for a cell without a
+    case.
+    """
+    for start in range(0, len(nodes), _AT_ONCE):
+        group = nodes[start : start + _AT_ONCE]
+        share = share_tuples()
+        columns, number = CellColumns(), 0
+        for parts in store.iterate_results(group):
+            cases = store.load_cases({part.content["cases"] for part in parts})
+            for part in parts:
+                while number < part.number:
+                    yield group[number], columns
+                    columns, number = CellColumns(), number + 1
+                columns.add(group[number], part.content, cases[part.content["cases"]], share)
+        for node in group[number:]:
+            yield node, columns
+            columns = CellColumns()
 
 
 def _prompt_of(cell: Json, case: Json) -> tuple[str | None, int]:

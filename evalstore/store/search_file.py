@@ -22,7 +22,7 @@ from evalstore.errors import StoreError
 from evalstore.store.contents import decode_content
 from evalstore.store.database import select_each
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.search_index import Report
+from evalstore.store.search_index import Documents, Report
 from evalstore.store.search_texts import (
     KINDS,
     TABLES,
@@ -271,22 +271,19 @@ class SearchFile:
             rows = self._connection.execute(query, phrases) if phrases else ()
             return frozenset(as_digits(id) for (id,) in rows)
 
-    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
+    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
         """Return the texts of these kinds that contain all words, as kind and id.
 
         They are in the order in which the index got to know them.
         """
         phrases = list(make_phrases(words))
-        if not phrases:
-            return []
+        query = (
+            "SELECT kind, id FROM documents WHERE number IN "
+            "(SELECT rowid FROM words WHERE words MATCH ?) ORDER BY number"
+        )
         with self._sound():
-            rows = self._connection.execute(
-                "SELECT kind, id FROM documents WHERE number IN "
-                "(SELECT rowid FROM words WHERE words MATCH ?) ORDER BY number",
-                (" AND ".join(phrases),),
-            )
-            listed = [(KINDS[kind], as_digits(id)) for kind, id in rows]
-        return [document for document in listed if document[0] in kinds]
+            matching = (" AND ".join(phrases),)
+            return Documents(self._connection.execute(query, matching) if phrases else (), kinds)
 
     def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Return the sessions that each of these texts belongs to, sorted."""

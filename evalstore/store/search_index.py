@@ -7,15 +7,46 @@ contents are computed from the texts of the store, so nothing is lost with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, overload
 
+from evalstore.store.ids import as_id
 from evalstore.store.search_texts import KINDS, Kind
 from evalstore.store.store import Store
 
 Report = Callable[[int, int], bool]
 """Called with the number of added texts and of all texts; returns whether to continue."""
 _ID_BYTES = 16
+
+
+class Documents(Sequence[tuple[Kind, str]]):
+    """The kinds and ids of texts, in 17 bytes each."""
+
+    def __init__(self, rows: Iterable[tuple[int, bytes]], kinds: Sequence[Kind]) -> None:
+        """`rows` have numbers of kinds and ids; those of other kinds are left out."""
+        wanted = {KINDS.index(kind) for kind in kinds}
+        self._kinds, self._ids = bytearray(), bytearray()
+        for number, id in rows:
+            if number in wanted:
+                self._kinds.append(number)
+                self._ids += as_id(id)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Kind, str]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[Kind, str]]: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[Kind, str] | list[tuple[Kind, str]]:
+        numbers = range(len(self))[index]
+        return self._at(numbers) if isinstance(numbers, int) else [*map(self._at, numbers)]
+
+    def _at(self, number: int) -> tuple[Kind, str]:
+        start = number * _ID_BYTES
+        return KINDS[self._kinds[number]], self._ids[start : start + _ID_BYTES].hex()
 
 
 class SearchIndex(Protocol):
@@ -41,7 +72,7 @@ class SearchIndex(Protocol):
         The last word may be the beginning of a word. Empty when `words` has no word.
         """
 
-    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
+    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
         """Return the texts of these kinds that contain all words, as kind and id.
 
         They are in the order in which the index got to know them.

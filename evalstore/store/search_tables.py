@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
 from evalstore.errors import EvalstoreError, StoreError
 from evalstore.store.contents import decode_row
@@ -30,7 +29,7 @@ from evalstore.store.postgresql.schema import (
     WORDS,
     search_statements,
 )
-from evalstore.store.search_index import Report, add_batches
+from evalstore.store.search_index import Documents, Report, add_batches
 from evalstore.store.search_marks import look, note
 from evalstore.store.search_texts import (
     KINDS,
@@ -69,8 +68,6 @@ _TEXTS = TableColumns(
 _LINKS = TableColumns(
     SEARCH_LINKS, {"text": "BLOB", "session": "BLOB"}, frozenset({"text", "session"})
 )
-_BY_INDEX = "SET LOCAL enable_seqscan = off"
-"""Lets queries look up few rows, also where the server knows little of a table."""
 _STATE = """
 SELECT c.relname::text,
     c.relkind = 'r' AND NOT (c.relhasrules OR c.relhastriggers OR c.relrowsecurity),
@@ -114,7 +111,6 @@ class SearchTables:
         self._ensure_tables()
         self.missing = 0
         with store.snapshot() as connection:
-            connection.execute(_BY_INDEX)
             state = look(connection)
             new, missing = _find_new(connection, state.mark)
         if any(missing.values()) and not _is_true(store, _MAY_ADD):
@@ -156,18 +152,18 @@ class SearchTables:
                 for name in _names(phrases)
             ),
         )
-        with self._searching() as connection:
+        with self._store.snapshot() as connection:
             rows = connection.execute(query, _parameters(phrases)) if phrases else ()
             return frozenset(as_digits(id) for (id,) in rows)
 
-    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
+    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
         """Return the texts of these kinds that contain all words, as kind and id.
 
         They are in the order in which the index got to know them.
         """
         phrases = _list_phrases(words)
         if not phrases:
-            return []
+            return Documents((), kinds)
         first, *others = _names(phrases)
         also = "".join(f" AND id IN (SELECT id FROM {name})" for name in others)
         query = _with_texts(
@@ -175,26 +171,17 @@ class SearchTables:
             f"SELECT kind, id FROM {first} WHERE true{also} "
             "GROUP BY kind, id ORDER BY min(number)",  # a text may have several rows
         )
-        with self._searching() as connection:
-            rows = connection.execute(query, _parameters(phrases))
-            listed = [(KINDS[kind], as_digits(id)) for kind, id in rows]
-        return [document for document in listed if document[0] in kinds]
+        with self._store.snapshot() as connection:
+            return Documents(connection.stream(query, _parameters(phrases)), kinds)
 
     def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Return the sessions that each of these texts belongs to, sorted."""
         query = f"SELECT text, session FROM {SEARCH_LINKS} WHERE text IN"
         links: dict[str, list[str]] = defaultdict(list)
-        with self._searching() as connection:
+        with self._store.snapshot() as connection:
             for text, session in select_each(connection, query, documents):
                 links[as_digits(text)].append(as_digits(session))
         return {text: tuple(sorted(sessions)) for text, sessions in links.items()}
-
-    @contextmanager
-    def _searching(self) -> Iterator[Connection]:
-        with self._store.snapshot() as connection:
-            # The planner does not know that it takes long to split the words of all rows.
-            connection.execute(_BY_INDEX)
-            yield connection
 
 
 # --- queries
@@ -256,7 +243,7 @@ Ids = Mapping[Kind, bytes]
 def _find_new(connection: Connection, mark: Extent | None) -> tuple[bool, Ids]:
     """Return whether texts were stored since a mark, and those that are not in the index."""
     if mark is None:
-        connection.execute("SET LOCAL enable_seqscan TO DEFAULT")
+        connection.execute("SET LOCAL enable_seqscan TO on")
         return False, _compare_all(connection)
     missing = {}
     is_any = False

@@ -119,6 +119,7 @@ def test_status_and_diff_name_the_data_file(workspace: Path, evalstore: Evalstor
 SCHEMA = "id: place\ntype: object\nproperties: {land: {type: string}}\nrequired: [land]\n"
 TOOL = "name: find\ndescription: Finds.\nparameters: {type: object, properties: {}}\n"
 PROMPT = "---\ntags: [_evaluator]\n---\n\nSay yes or no.\n\n# 👤\n\n{{_actualResponse}}\n"
+SCRIPT = "id: scripted/{}\nprovider: scripted\nresponses: [{{answer: '{}'}}]\n"
 CHECK = '~~~checks\n- judge: {prompt: strict, choices: ["yes", "no"], pass: ["yes"]}\n~~~\n'
 
 
@@ -148,6 +149,50 @@ def test_a_schema_a_tool_or_an_evaluator_prompt_is_named(
     assert sources(workspace) == [(name,)]
     main(["run", "--quiet"])
     assert logged(workspace) == [f"{name} changed"]
+    edit(workspace / path, *texts[::-1])
+    main(["run", "--quiet"])
+    assert logged(workspace) == [f"{name} changed"]
+    entries = log(Location(workspace)).entries[1:2]
+    assert [str(each) for entry in entries for each in entry.edits] == [f"{name} changed"]
+
+
+def test_a_schema_that_has_no_name_any_more_is_that_of_its_test_file(workspace: Path) -> None:
+    body = TEST.partition("# 👤")[2]
+    head = "---\ndataset: data/cities.csv\nstructuredResponseSchema: place\n---\n\n# 👤"
+    tree(workspace, {"schemas/place.yaml": SCHEMA, FILE: f"{head}{body}"})
+    for old, new in (("string", "number"), ("number", "boolean"), ("boolean", "integer")):
+        main(["run", "--quiet"])
+        edit(workspace / "schemas/place.yaml", old, new)
+    edits = [[str(each) for each in entry.edits] for entry in log(Location(workspace)).entries]
+    assert edits[:2] == [[f"schema of {FILE} changed"]] * 2
+
+
+def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    body = TEST.partition("# 👤")[2].partition("---")[0]
+    head = "---\ndataset: data/cities.csv\nstructuredResponseSchema: place\n---\n\n# 👤"
+    files = {
+        "schemas/place.yaml": SCHEMA,
+        "prompts/strict.md": PROMPT,
+        "models/one.yaml": SCRIPT.format("one", '{"land": "Norway"}'),
+        "models/judge.yaml": SCRIPT.format("judge", "yes"),
+    }
+    tree(workspace, {**files, FILE: f"{head}{body}---\n\n{CHECK}"})
+    assert evalstore("run").exit_code == 0
+    edit(workspace / "schemas/place.yaml", "string", "number")
+    edit(workspace / "prompts/strict.md", "Say yes", "Answer yes")
+    lines = evalstore("diff").stdout.splitlines()
+    start = lines.index("Edited:")
+    assert lines[start + 1 : start + 6] == [
+        f"    {FILE}",
+        "        schema place changed: properties.land.type: string -> number",
+        "    evaluator prompt strict",
+        "        message 1 line 1: Say yes or no. -> Answer yes or no.",
+        "Changed (3):",
+    ]
+    edit(workspace / FILE, "Where is", "Tell me where is")
+    assert "        check 1 changed: schema" in evalstore("diff").stdout.splitlines()
 
 
 def test_the_data_file_of_a_long_test_is_named(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +10,24 @@ import pytest
 
 from evalstore.cli import copy_progress
 from evalstore.cli.commands import grep as command
+from evalstore.errors import NO, OK
+from evalstore.files import temporary_list
+from evalstore.operations import grep as operation
 from evalstore.operations import text_places
+from evalstore.operations.text_places import ListedText
+from evalstore.planning.options import Location
 from evalstore.results import Result
+from evalstore.runs import Run
 from evalstore.store import Store, result_finder
 from evalstore.store.result_finder import FoundResults, ResultFinder
 from evalstore.store.results import iterate_entries
+from evalstore.store.search_texts import Kind, load_texts
 from evalstore.values import Case
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.long_files import CHECK, CHECKED, JUDGE, ONE, ROWS, TWO, treat_as_long
 from tests.cli.test_run import edit
+from tests.postgresql_server import PostgreSQLServer
 
 pytestmark = pytest.mark.extended
 
@@ -97,3 +105,59 @@ def test_how_much_is_indexed_is_shown_if_it_takes_long(
     total = note.removeprefix("note: adding ").removesuffix(" texts to the search index")
     assert last == f"indexing: {total} of {total} texts"
     assert evalstore("grep", "land 77").stderr == ""
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_texts_placed_in_batches_are_those_of_one(
+    request: pytest.FixtureRequest,
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+    database: str,
+) -> None:
+    if database == "postgresql":
+        server: PostgreSQLServer = request.getfixturevalue("postgresql_server")
+        monkeypatch.setenv("EVALSTORE_STORE", server.url())
+    request.getfixturevalue("long")
+    options: tuple[tuple[str, ...], ...] = (
+        *((), ("-l",), ("--json",), ("-k", "land 1"), ("--in", "tests"), ("--in", "feedback")),
+        *(("-o", each) for each in ("jsonl", "csv", "md")),
+    )
+    commands = [("grep", "oslo", *each) for each in options]
+    commands += [("grep", words) for words in WORDS]
+    whole = [evalstore(*command) for command in commands]
+    sizes: list[int] = []
+
+    def find(store: Store, listed: list[ListedText], runs: Iterable[Run]) -> list[ListedText]:
+        sizes.append(len(listed))
+        return text_places.find_places(store, listed, runs) or []
+
+    monkeypatch.setattr(operation, "find_places", find)
+    monkeypatch.setattr(operation, "_PLACED_AT_ONCE", 13)
+    monkeypatch.setattr(operation, "_AT_ONCE", 5)
+    monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 40)
+    monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 7)
+    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
+    assert [evalstore(*command) for command in commands] == whole
+    assert max(sizes) == 13
+    assert len(sizes) > 3 * len(commands)
+    assert [ran.exit_code for ran in whole[-3:]] == [NO, OK, OK]
+    assert whole[1].stdout == "tests/lands.md\ntests/weather.md\n"
+    assert len(whole[0].stdout.splitlines()) > 500
+
+
+def test_few_texts_are_read_before_the_first_is_there(
+    long: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation, "_AT_ONCE", 5)
+    read: list[int] = []
+
+    def count(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
+        read.append(len(ids))
+        return load_texts(store, kind, ids)
+
+    monkeypatch.setattr(operation, "load_texts", count)
+    found = operation.iterate_hits(Location(long), "oslo")
+    first = next(found)
+    assert sum(read) == 5
+    assert [first, *found] == operation.grep(Location(long), "oslo")
+    assert sum(read) > 500

@@ -20,10 +20,12 @@ from tests.project.page_sessions import BLOCK
 from tests.project.test_wording import read_module
 from tools import browser_docs, check_docs
 from tools.browser_docs import IN_ORDER_OF_USE, screens_in_order
-from tools.contents import DOCS, LONG, anchors, headings, pages, with_contents
+from tools.contents import DOCS, LONG, anchors, headings, page_with_contents, pages, with_contents
 
 PROJECT = Path(__file__).parent.parent.parent
 PACKAGE = PROJECT / "evalstore"
+FIRST_LINES = 20
+"""The lines of a long page within which its contents begin."""
 WORDS = (
     "workspace", "store", "test file", "row", "case", "test version", "evaluation version",
     "prompt version", "model version", "tag", "special tag", "candidate", "evaluator", "question",
@@ -129,11 +131,17 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
                 assert anchor in anchors(linked.read_text(encoding="utf-8")), f"{target}#{anchor}"
 
 
-@pytest.mark.parametrize("path", pages(), ids=lambda path: path.relative_to(DOCS).as_posix())
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.relative_to(PROJECT).as_posix())
 def test_a_long_page_begins_with_its_contents(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert text == with_contents(text), "run 'make docs'"
-    assert "made: contents" in text or text.count("\n") <= LONG
+    assert text == page_with_contents(path), "run 'make docs'"
+    if text.count("\n") > LONG:
+        before, _, _ = text.partition("<!-- made: contents -->")
+        assert before.count("\n") < FIRST_LINES, "begin the first section earlier"
+
+
+def test_every_page_gets_contents() -> None:
+    assert set(pages()) == {PROJECT / "README.md", *PROJECT.glob("docs/**/*.md")}
 
 
 def test_contents_name_the_sections_outside_of_code() -> None:

@@ -22,7 +22,7 @@ from evalstore.store.case_chunks import (
     find_same,
     is_tree,
 )
-from evalstore.store.case_files import iterate_result_parts, restore_case_files
+from evalstore.store.case_files import StoredCases, iterate_result_parts, restore_case_files
 from evalstore.values import Case, CaseFile, Json
 
 Contents = dict[str, tuple[str, str]]
@@ -53,11 +53,13 @@ class Nodes:
         }
         self.most = 0
         self.read = 0
+        self.loads = 0
 
     def load(self, ids: Iterable[str]) -> dict[str, Json]:
         listed = list(ids)
         self.most = max(self.most, len(listed))
         self.read += len(listed)
+        self.loads += 1
         return {id: self.contents[id] for id in listed}
 
 
@@ -171,6 +173,25 @@ def test_a_very_long_file_is_read_part_by_part() -> None:
     assert file.cases == cases
     assert cases != file_of(range(1, 8_001)).cases
     assert nodes.most <= MAX_PART
+
+
+def test_parts_of_neighbours_are_read_together() -> None:
+    file = file_of(range(8_000))
+    root, contents = build(file)
+    nodes = Nodes(contents)
+    cases = read(root, nodes).cases
+    assert isinstance(cases, StoredCases)
+    parts = len(list(cases.parts()))
+    assert parts >= 5
+    most = 2 + 2 * len(contents) / MAX_PART
+    assert most < parts + 1
+    for ways in (lambda: list(cases), lambda: list(cases.iterate_stored(()))):
+        nodes.loads = 0
+        ways()
+        assert nodes.loads <= most
+    nodes.loads = 0
+    results(file, root, nodes, cells_of(file))
+    assert nodes.loads == 2
 
 
 def test_every_node_is_small() -> None:

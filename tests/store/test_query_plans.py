@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from hashlib import md5
 from typing import Any
 
 import pytest
@@ -26,7 +27,8 @@ FILLED = {
     "sessions": f"(id, content, question, started) SELECT {ID.format('s')}, "
     f'\'{{"model": "m", "turns": []}}\', {ID.format("q")}, n',
     "evaluations": "(id, content, subject, evaluation, evaluator, started, verdict) "
-    f"SELECT {ID.format('e')}, '{{}}', {ID.format('s')}, '', '', n, 'pass'",
+    f"SELECT {ID.format('e')}, '{{}}', {ID.format('s')}, "
+    f"{ID.format('v')}, {ID.format('v')}, n, 'pass'",
     "failures": f"(id, content, question, at) SELECT {ID.format('f')}, '{{}}', {ID.format('q')}, n",
     "leases": f"(id, runner) SELECT {ID.format('l')}, {ID.format('r')}",
     "work": "(id, batch, account, place, runner) SELECT "
@@ -73,11 +75,20 @@ def look(store: Store, _leases: Leases) -> None:
     assert store.count_added(extent, extent) == (0, 0)
 
 
+def look_up_many(store: Store, _leases: Leases) -> None:
+    """Look up as many ids together as a run does, which are a good part of all."""
+    some = [md5(f"{kind}{n}".encode()).hexdigest() for kind in "qs" for n in range(1, 8_001)]
+    questions, sessions = some[:8_000], some[8_000:]
+    assert len(store.find_samples(questions)) == 8_000
+    assert len(store.find_votes(sessions)) == 8_000
+    assert len(store.find_session_times(sessions)) == 8_000
+
+
 def a_failure(question: str) -> Failure:
     return Failure(question, None, None, "status", "no", 1, "n")
 
 
-@pytest.mark.parametrize("work", [ask, answer, live, look])
+@pytest.mark.parametrize("work", [ask, answer, live, look, look_up_many])
 def test_a_run_reads_no_large_table_from_end_to_end(
     postgresql_server: PostgreSQLServer, work: Callable[[Store, Leases], None]
 ) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
+from typing import NamedTuple
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.types.number import last_number
@@ -22,7 +23,15 @@ class GroupError(ValueError):
     """The answers cannot be compared; the message explains why."""
 
 
-def _answers(subject: CheckInput) -> list[str]:
+class AnswerPair(NamedTuple):
+    """Two answers that a check finds at odds, by their numbers from 1."""
+
+    compared: int
+    """The answer that the other one is compared with."""
+    differing: int
+
+
+def prepared_answers(subject: CheckInput) -> list[str]:
     """Return the prepared texts of all answers, at least one."""
     if not subject.answers:
         raise GroupError("there are no answers to compare")
@@ -37,13 +46,19 @@ def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _all_equal(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    first, *others = _answers(subject)
-    for number, other in enumerate(others, start=2):
-        if other != first:
-            was, now = (shorten(subject.quote(subject.answers[at - 1])) for at in (1, number))
-            words = f"answer 1 is {was}, answer {number} is {now}"
-            return CheckFinding(0.0, f"expected equal answers: {words}")
-    return CheckFinding(1.0)
+    answers = prepared_answers(subject)
+    number = first_other(answers)
+    if number is None:
+        return CheckFinding(1.0)
+    was, now = (shorten(subject.quote(subject.answers[at - 1])) for at in (1, number))
+    words = f"answer 1 is {was}, answer {number} is {now}"
+    return CheckFinding(0.0, f"expected equal answers: {words}")
+
+
+def first_other(values: Sequence[Json]) -> int | None:
+    """Return the number, from 1, of the first value that is not that of answer 1; None if equal."""
+    numbered = enumerate(values, start=1)
+    return next((number for number, value in numbered if value != values[0]), None)
 
 
 # --- allSame ----------------------------------------------------------------------------
@@ -64,42 +79,56 @@ def _read_same(arguments: CheckArguments) -> dict[str, Json]:
 
 def _all_same(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether the values of a key are equal, or numbers that differ by at most `max`."""
-    key = subject.prepare(check["key"])
-    values = [
-        _value(answer, key, number) for number, answer in enumerate(_answers(subject), start=1)
-    ]
-    if all(value == values[0] for value in values):
+    values = values_of_key(check, subject)
+    pair = differing_values(check, values)
+    if pair is None:
         return CheckFinding(1.0)
     if "max" not in check:
-        for number, value in enumerate(values, start=1):
-            if value != values[0]:
-                words = f"answer 1 has {as_text(values[0])}, answer {number} {as_text(value)}"
-                return CheckFinding(
-                    0.0, f"expected the same {check['key']!r} in all answers: {words}"
-                )
-        return CheckFinding(1.0)
-    numbers = [_number(value, number) for number, value in enumerate(values, start=1)]
-    low, high = min(numbers), max(numbers)
-    if high - low <= Decimal(str(check["max"])):
-        return CheckFinding(1.0)
-    least, most = numbers.index(low) + 1, numbers.index(high) + 1
+        was, now = values[0], values[pair.differing - 1]
+        words = f"answer 1 has {as_text(was)}, answer {pair.differing} {as_text(now)}"
+        return CheckFinding(0.0, f"expected the same {check['key']!r} in all answers: {words}")
+    (low, least), (high, most) = sorted((number_value(values[n - 1], n), n) for n in pair)
     words = f"answer {least} has {low}, answer {most} has {high}"
     return CheckFinding(
         0.0, f"expected {check['key']!r} to differ by at most {check['max']}: {words}"
     )
 
 
+def values_of_key(check: Mapping[str, Json], subject: CheckInput) -> list[Json]:
+    """Return the values of the key in all answers; raises `GroupError`."""
+    key = subject.prepare(check["key"])
+    answers = enumerate(prepared_answers(subject), start=1)
+    return [_value(answer, key, number) for number, answer in answers]
+
+
+def differing_values(check: Mapping[str, Json], values: Sequence[Json]) -> AnswerPair | None:
+    """Return the two answers whose values differ: by more than `max`, the least and the greatest.
+
+    None when the check passes. Raises `GroupError`.
+    """
+    other = first_other(values)
+    if other is None or "max" not in check:
+        return None if other is None else AnswerPair(1, other)
+    numbers = [number_value(value, number) for number, value in enumerate(values, start=1)]
+    low, high = min(numbers), max(numbers)
+    if high - low <= Decimal(str(check["max"])):
+        return None
+    return AnswerPair(*sorted((numbers.index(low) + 1, numbers.index(high) + 1)))
+
+
 def _value(answer: str, key: str, number: int) -> Json:
     """Return the value of a key in the first JSON object of an answer."""
-    document = _first_object(answer)
-    if document is None:
+    found = first_object(answer)
+    if found is None:
         raise GroupError(f"answer {number} holds no JSON object: {shorten(answer)}")
+    document, _start = found
     if key not in document:
         raise GroupError(f"answer {number} has no {key!r}: {shorten(as_text(document))}")
     return document[key]
 
 
-def _first_object(text: str) -> dict[str, Json] | None:
+def first_object(text: str) -> tuple[dict[str, Json], int] | None:
+    """Return the first JSON object in a text, and the index of its start."""
     decoder = json.JSONDecoder()
     start = -1
     for _ in range(_MOST_STARTS):
@@ -111,11 +140,11 @@ def _first_object(text: str) -> dict[str, Json] | None:
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            return value
+            return value, start
     return None
 
 
-def _number(value: Json, number: int) -> Decimal:
+def number_value(value: Json, number: int) -> Decimal:
     """Return a value as a number, also if it is written as text; true is 1, false is 0."""
     try:
         decimal = Decimal(str(int(value) if isinstance(value, bool) else value).strip())
@@ -167,33 +196,63 @@ def _is_monotonic(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
 
     The number is the last one of an answer, or what a pattern finds in it.
     """
-    answers = _answers(subject)
-    numbers: list[tuple[int, Decimal]] = []
-    for place, answer in enumerate(answers, start=1):
+    numbers = numbers_of(check, subject)
+    missing = next((place for place, number in numbers if number is None), None)
+    if missing is not None:
+        answer = prepared_answers(subject)[missing - 1]
+        return CheckFinding(0.0, f"answer {missing} holds no number: {shorten(answer)}")
+    pair = broken_order(check, numbers)
+    if pair is None:
+        return CheckFinding(1.0)
+    place, next_place = pair
+    by_place = dict(numbers)
+    words = f"{by_place[place]} of answer {place} is followed by {by_place[next_place]}"
+    words += "" if next_place == place + 1 else f" of answer {next_place}"
+    strictly = "strictly " if check.get("strict") else ""
+    return CheckFinding(0.0, f"expected {strictly}{check['order']} numbers: {words}")
+
+
+NumberedAnswers = Sequence[tuple[int, Decimal | None]]
+"""The numbers of answers from 1, each with the number in the answer."""
+
+
+def numbers_of(check: Mapping[str, Json], subject: CheckInput) -> NumberedAnswers:
+    """Return the number in each answer, up to the first without one; raises `GroupError`."""
+    numbers: list[tuple[int, Decimal | None]] = []
+    for place, answer in enumerate(prepared_answers(subject), start=1):
         number = _number_of(check, answer)
-        if number is None:
-            words = f"answer {place} holds no number: {shorten(answer)}"
-            if "pattern" in check:
-                return CheckFinding(0.0, words)
-            raise GroupError(words)
+        if number is None and "pattern" not in check:
+            raise GroupError(f"answer {place} holds no number: {shorten(answer)}")
         numbers.append((place, number))
+        if number is None:
+            break
+    return numbers
+
+
+def broken_order(check: Mapping[str, Json], numbers: NumberedAnswers) -> AnswerPair | None:
+    """Return the first two answers in a row whose numbers are not in order; raises `GroupError`."""
+    known = [(place, number) for place, number in numbers if number is not None]
     up = check["order"] == "increasing"
-    for (place, current), (next_place, following) in pairwise(_in_order(check, numbers)):
+    for (place, current), (next_place, following) in pairwise(_in_order(check, known)):
         falls = following < current if up else following > current
         if falls or (check.get("strict") and following == current):
-            words = f"{current} of answer {place} is followed by {following}"
-            words += "" if next_place == place + 1 else f" of answer {next_place}"
-            strictly = "strictly " if check.get("strict") else ""
-            return CheckFinding(0.0, f"expected {strictly}{check['order']} numbers: {words}")
-    return CheckFinding(1.0)
+            return AnswerPair(place, next_place)
+    return None
 
 
 def _number_of(check: Mapping[str, Json], answer: str) -> Decimal | None:
     if "pattern" not in check:
         return last_number(answer, commas=check.get("commas", False))
+    match = number_match(check, answer)
+    return None if match is None else to_number(match[0])
+
+
+def number_match(check: Mapping[str, Json], answer: str) -> tuple[str, int] | None:
+    """Return what the pattern of a check finds in an answer, and the index of its start."""
     pattern = compiled(check["pattern"], frozenset())
     match = pattern.search(answer, timeout=SECONDS)
-    return None if match is None else to_number(match[1] if pattern.groups else match[0])
+    group = 1 if pattern.groups else 0
+    return None if match is None else (match[group], match.start(group))
 
 
 def _in_order(

@@ -78,7 +78,7 @@ def _read_expectation(call: Json, arguments: CheckArguments) -> dict[str, Json]:
         message = (
             f"the arguments of an expected call must be a mapping, not {shown(call_arguments)}"
         )
-        raise arguments.problem(message, "leave 'arguments' out if any will do")
+        raise arguments.problem(message, "leave 'arguments' out to accept any arguments")
     return {"name": call["name"], "arguments": call_arguments}
 
 

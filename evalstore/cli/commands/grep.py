@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, groupby, islice
 from typing import Annotated, Literal
 
 import typer
@@ -10,6 +11,7 @@ from evalstore.cli import options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.data_output import print_data
 from evalstore.errors import NO
+from evalstore.operations.json_output import to_json
 
 _MANY = 10_000
 """A note explains the delay when at least this many texts have to be indexed."""
@@ -45,7 +47,7 @@ def grep(
     and accents do not matter. PATTERN is not a regular expression. Exit code 1: nothing was found.
     """
     from evalstore.cli.copy_progress import CopyProgress
-    from evalstore.operations.grep import grep as operation
+    from evalstore.operations.grep import iterate_hits
 
     with CopyProgress("indexing", Globals.progress, "texts") as progress:
         shown: int | None = None
@@ -61,15 +63,18 @@ def grep(
                 shown = done
             return True
 
-        hits = operation(here(), pattern, (within,) if within else (), report, name=name)
-    if print_data({"hits": hits}, ["hits"], output_format, json=json):
+        found = iterate_hits(here(), pattern, (within,) if within else (), report, name=name)
+        first = list(islice(found, 1))  # the index is complete
+    hits = chain(first, found)
+    if print_data({"hits": map(to_json, hits)}, ["hits"], output_format, json=json):
         return
     if name_only:
-        for file in dict.fromkeys(hit.file for hit in hits if hit.file):
-            output.line(output.safe(file))
+        for file, _ in groupby(hits, key=lambda hit: hit.file):
+            if file:
+                output.line(output.safe(file))
     else:
         from evalstore.cli.render.search_hits import print_hits
 
         print_hits(hits)
-    if not hits:
+    if not first:
         raise typer.Exit(NO)

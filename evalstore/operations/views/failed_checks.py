@@ -1,4 +1,4 @@
-"""The checks that an answer failed, and where it differs from what they expect."""
+"""The checks that an answer failed, where it differs from what they expect, and which it is."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.check_verdict import schemas_of
-from evalstore.checks.difference_locator import flat_checks, locate_difference
+from evalstore.checks.check_verdict import failing_number, schemas_of
+from evalstore.checks.difference_locator import (
+    find_differing_answer,
+    flat_checks,
+    locate_difference,
+)
 from evalstore.checks.types.judge import without_judge
+from evalstore.planning.open_project import open_store
 from evalstore.planning.plan import CHECKS
 
 if TYPE_CHECKING:
     from evalstore.checks.text_differences import AnswerDifference
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.judgements import JudgementView
+    from evalstore.planning.options import Location
+    from evalstore.results import Evaluation, Result
     from evalstore.store import Store
+    from evalstore.values import Json
 
 _MOST_LOCATED = 20
 """The most failed checks of a judgement that are compared with the answer again."""
@@ -45,13 +53,8 @@ def _checks_of(store: Store, judgement: JudgementView) -> Iterator[FailedCheck]:
     failed = [number for number, each in enumerate(judgement.checks) if each.verdict == "fail"]
     if not failed:
         return
-    content = store.load_contents("evaluation", [judgement.evaluation])
-    stored = content.get(judgement.evaluation, {}).get("checks", ())
-    checks = list(flat_checks(without_judge(stored)))
-    schemas = {
-        id: schema.get("schema")
-        for id, schema in store.load_contents("schema", schemas_of(checks)).items()
-    }
+    checks = _read_checks(store, judgement.evaluation)
+    schemas = _read_schemas(store, checks)
     conversations = _conversations(store, judgement.sessions)
     for position, number in enumerate(failed):
         result = judgement.checks[number]
@@ -65,6 +68,68 @@ def _checks_of(store: Store, judgement: JudgementView) -> Iterator[FailedCheck]:
         yield FailedCheck(result.name, result.feedback, difference, ignores_case)
 
 
+def _read_checks(store: Store, evaluation: str) -> list[Json]:
+    """Return the checks of an evaluation version in the order of their results."""
+    content = store.load_contents("evaluation", [evaluation])
+    stored = content.get(evaluation, {}).get("checks", ())
+    return list(flat_checks(without_judge(stored)))
+
+
+def _read_schemas(store: Store, checks: Sequence[Json]) -> dict[str, Json]:
+    """Return the schemas that checks refer to, by version id."""
+    loaded = store.load_contents("schema", schemas_of(checks))
+    return {id: schema.get("schema") for id, schema in loaded.items()}
+
+
 def _conversations(store: Store, ids: Sequence[str]) -> list[HeldConversation]:
     sessions = store.find_sessions(ids)
     return [HeldConversation(sessions[id].turns) for id in ids if id in sessions]
+
+
+# --- the failing answer of a group
+
+
+def failing_answer_of(location: Location, result: Result, session: str) -> str:
+    """Return the first answer that fails of those that are judged together with `session`."""
+    if len(result.sessions) < 2:
+        return session
+    with open_store(location) as store:
+        return find_failing_answer(store, result, session)
+
+
+def find_failing_answer(store: Store, result: Result, session: str) -> str:
+    """Return the first answer that fails of those that are judged together with `session`.
+
+    It is `session` itself when the result passes, or when no check names an answer.
+    """
+    if len(result.sessions) < 2 or result.word == "pass":
+        return session
+    made = store.find_evaluations(result.evaluations)
+    for id in result.evaluations:
+        judgement = made.get(id)
+        if judgement and session in judgement.sessions and judgement.verdict in ("fail", "error"):
+            failing = _failing_session(store, judgement)
+            if failing is not None:
+                return failing
+    return session
+
+
+def _failing_session(store: Store, judgement: Evaluation) -> str | None:
+    """Return the first answer of a group that did not pass, by the first check that names one."""
+    results, sessions = judgement.checks, judgement.sessions
+    if len(sessions) < 2 or all(each.get("verdict") == "pass" for each in results):
+        return None
+    checks = _read_checks(store, judgement.evaluation)
+    if len(checks) != len(results):
+        return None
+    for check, result in zip(checks, results, strict=True):
+        if result.get("verdict") == "pass":
+            continue
+        number = failing_number(check, str(result.get("feedback") or ""), len(sessions))
+        if number is None and check.get("scope", "answer") != "answer":
+            conversations = _conversations(store, sessions)
+            found = find_differing_answer(check, conversations, _read_schemas(store, [check]))
+            number = found.number if found and len(conversations) == len(sessions) else None
+        if number:
+            return sessions[number - 1]
+    return None

@@ -14,7 +14,11 @@ from evalstore.operations.attempts import Attempt, shown_session
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.views.answer import AnswerView, question_of, read_answer
-from evalstore.operations.views.failed_checks import FailedCheck, find_failed_checks
+from evalstore.operations.views.failed_checks import (
+    FailedCheck,
+    find_failed_checks,
+    find_failing_answer,
+)
 from evalstore.operations.views.result_history import ResultHistory, VerdictCounts, find_history
 from evalstore.operations.workspace_results import workspace_as_run
 from evalstore.planning.open_project import open_project, open_store, open_workspace
@@ -338,14 +342,19 @@ def _read_view(
     store: Store,
     result: Result,
     run: str | None,
-    session: str | None,
+    named: str | None,
     history: ResultHistory | None,
 ) -> AnswerView:
-    """Read the page of an answer: of a session, or of the one that stands for the result."""
+    """Read the page of an answer: of the named session, or of the one that stands for the result.
+
+    Of answers that are judged together, the first that fails stands for the result.
+    """
     attempts = history.attempts if history and not history.is_pending else ()
-    session = session or shown_session(result, attempts or _judged_sessions(store, result))
+    session = named or shown_session(result, attempts or _judged_sessions(store, result))
     if session is None:
         return question_of(location, result, run)
+    if named is None:
+        session = find_failing_answer(store, result, session)
     return read_answer(location, store, session, result)
 
 

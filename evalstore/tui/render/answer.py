@@ -74,6 +74,11 @@ def place_lines(
         yield from text_lines(gone, "pending")
 
 
+def attempt_of(view: AnswerView, result: Result) -> int:
+    """Return the number of an answer among those of its result, from 0."""
+    return result.sessions.index(view.id) if view.id in result.sessions else 0
+
+
 def result_facts(result: Result, attempt: int, mixed: MixedAttempts | None = None) -> list[str]:
     """Return the score, how many attempts fail, and which of several answers this is."""
     facts = [] if result.score is None else [f"score {result.score:g}"]

@@ -13,7 +13,7 @@ from evalstore.operations.views.styled_text import (
     TextBlock,
     text_lines,
 )
-from evalstore.tui.render.answer import block_lines, place_lines, verdict_lines
+from evalstore.tui.render.answer import attempt_of, block_lines, place_lines, verdict_lines
 from evalstore.tui.render.judgements import (
     MOST_OF_FEEDBACK,
     ROOMY_FEEDBACK,
@@ -82,7 +82,7 @@ def reader_texts(
     result = case.results[picked]
     assert result
     mixed = cases.mixed.get(result.evaluations)
-    place = [*place_lines(case, result, cases.shown_attempt(result), cases.labels, mixed)]
+    place = [*place_lines(case, result, attempt_of(view, result), cases.labels, mixed)]
     blocks = _exchange(view)
     spans = tuple(history_spans(history(result)))
     last_runs = [StyledLine(spans)] if spans else []

@@ -12,6 +12,7 @@ from textual.containers import Container
 from evalstore.display import safe
 from evalstore.operations.views.styled_text import StyledLine, text_lines
 from evalstore.results import Result
+from evalstore.tui.render.answer import attempt_of
 from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts, head_lines
 from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
@@ -20,6 +21,7 @@ from evalstore.tui.render.text_file import render_text_files
 from evalstore.tui.render.verdicts import short_names
 from evalstore.tui.screens.answer_explanation import add_explanation
 from evalstore.tui.screens.newer import DatedPage
+from evalstore.tui.state.shown_answer import read_shown_answer
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.text_view import TextView
 
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.errors import EvalstoreError
-    from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.newer_results import NewerRun
@@ -192,7 +193,7 @@ class AnswerPage(DatedPage):
         self.fetch(_reading_of(self), lambda texts: self._show(position, texts, stay=stay))
 
     def _show(self, position: Position, texts: AnswerTexts, *, stay: bool) -> None:
-        if position != self.navigator.position:  # the reader has moved on
+        if not self.navigator.note_shown(position, texts.view.id):
             return
         self._texts = texts.with_explanation(self._texts) if stay else texts
         self._show_texts(stay=stay)
@@ -325,21 +326,19 @@ def _reading_of(page: AnswerPage) -> Callable[[], AnswerTexts]:
     navigator, source = page.navigator, page.source
     position, result, beside = navigator.position, navigator.result, navigator.beside
     session, run = navigator.session, navigator.cases.run
-    session_beside = navigator.session_beside
+    session_beside, is_chosen = navigator.session_beside, navigator.is_chosen
     shows_images = not page.app.no_color and page.size.width > IMAGE_WIDTH
     hint = page.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
 
-    def view_of(result: Result, id: str | None) -> AnswerView:
-        return source.session(id, result) if id else source.question(result, run)
-
     def read() -> AnswerTexts:
-        view = view_of(result, session)
+        view = read_shown_answer(source, result, session, run, is_chosen=is_chosen)
+        place = position._replace(attempt=attempt_of(view, result))
         if beside is None:
             files = render_text_files(view, source.files_of_test)
             files |= render_images(view, source.files_of_test) if shows_images else {}
-            return answer_texts(position, result, view, files, hint)
-        other = view_of(beside, session_beside)
-        return compared_texts(position, (result, beside), (view, other))
+            return answer_texts(place, result, view, files, hint)
+        other = read_shown_answer(source, beside, session_beside, run, is_chosen=True)
+        return compared_texts(place, (result, beside), (view, other))
 
     return read
 

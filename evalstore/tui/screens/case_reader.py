@@ -10,6 +10,7 @@ from textual.geometry import Size
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.judgements import case_judgement_lines
 from evalstore.tui.render.reader import ReaderTexts, reader_texts
+from evalstore.tui.state.shown_answer import read_shown_answer
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
@@ -160,7 +161,5 @@ class ReaderPane(TextView):
 
 
 def _read_answer(page: Page, cases: Cases, result: Result) -> AnswerView:
-    source = page.source
-    if result.sessions:
-        return source.session(result.sessions[cases.shown_attempt(result)], result)
-    return source.question(result, cases.run)
+    shown = result.sessions[cases.shown_attempt(result)] if result.sessions else None
+    return read_shown_answer(page.source, result, shown, cases.run)

@@ -54,6 +54,8 @@ class CaseNavigator:
         self.number = number
         self.model = model
         self.attempt = self._first_attempt()
+        self.is_chosen = False
+        """Whether the reader has gone to this answer; else it stands for the result."""
         self.other: str | None = None
         self._now: Cases | None = None
         """The cases as they were read last, when they lack the shown one."""
@@ -156,7 +158,7 @@ class CaseNavigator:
         self.number = number
         target = model or self.model
         self.model = target if target in self.models else self.models[0]
-        self.attempt = self._first_attempt()
+        self.attempt, self.is_chosen = self._first_attempt(), False
         if self.other == self.model or self.other not in self.models:
             self.other = None
 
@@ -194,7 +196,7 @@ class CaseNavigator:
     def to_attempt(self, by: int) -> bool:
         """Go to the next answer of the candidate, behind the last to the first."""
         count = len(self.result.sessions)
-        self.attempt = (self.attempt + by) % max(1, count)
+        self.attempt, self.is_chosen = (self.attempt + by) % max(1, count), True
         return count > 1
 
     def to_answer(self, sessions: Collection[str]) -> None:
@@ -202,8 +204,19 @@ class CaseNavigator:
         for model, result in self._results(self.case):
             for attempt, session in enumerate(result.sessions):
                 if session in sessions:
-                    self.model, self.attempt = model, attempt
+                    self.model, self.attempt, self.is_chosen = model, attempt, True
                     return
+
+    def note_shown(self, position: Position, session: str | None) -> bool:
+        """Note which answer was opened at a place; False when the reader has moved on from there.
+
+        Of several that are judged together it need not be the first.
+        """
+        if position != self.position:
+            return False
+        if session in self.result.sessions:
+            self.attempt = self.result.sessions.index(session)
+        return True
 
     def leave_beside(self) -> bool:
         """Show the answer alone; False when it already is."""
@@ -224,14 +237,14 @@ class CaseNavigator:
         self._now = cases if listed[self.number] is None else None
         if self._now:
             return
-        attempt = self.attempt
+        attempt, is_chosen = self.attempt, self.is_chosen
         number = self.number - sum(row is None for row in listed[: self.number])
         self.cases, self.listed = cases, [row for row in listed if row is not None]
         self._case_numbers = {}
         before = self.model
         self.go(number)
         if self.model == before and attempt < len(self.result.sessions):
-            self.attempt = attempt
+            self.attempt, self.is_chosen = attempt, is_chosen
 
 
 def _place(case: CaseRow) -> tuple[str, str, str]:

@@ -25,6 +25,17 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 _ANY_WORD = re.compile("# (?i:user|assistant|system|tool|run)|<!--")
+_NO_ROLE = re.compile(
+    r" {0,3}\# (?:(?:"
+    r"(?P<tool>[🛠🔧🔨🧰⚒🪛]|tool|function)"
+    r"|(?P<system>💻|🖥|[👨👩🧑]\u200d💻|system|developer)"
+    r"|(?P<user>[👥🧑👨👩🙋🙂💬🗣🗨]|user|human)"
+    r"|(?P<assistant>[🦾🧠👾]|assistant|ai|bot|chatbot|gpt)"
+    r")\ufe0f?(?:[ \t]+(?:messages?|prompt|turn|call|results?|response|output))?"
+    r"(?:[ \t]+@\S+)?[ \t]*:?)[ \t]*",
+    re.IGNORECASE,
+)
+"""A heading that looks like the beginning of a message; some begin one, see `_match`."""
 _ALL_EMOJI = "'# 👤', '# 🤖', '# ⚙️'"
 _EMOJI = {"user": "👤", "assistant": "🤖", "system": "⚙️"}
 
@@ -46,7 +57,35 @@ def text_headings(lines: Sequence[SourceLine]) -> list[FileProblem]:
     """Return a warning about the first heading in words of a test that has others as emoji."""
     if not _has_user(lines):
         return []
+    lines = [line for line in lines if not _is_tool(line)]  # `unknown_roles` warns of these
     return _warnings(lines, f"write all headings in words, or all as emoji: {_ALL_EMOJI}")
+
+
+def unknown_roles(lines: Sequence[SourceLine]) -> list[FileProblem]:
+    """Return a warning about each heading of a test that looks like a role, and is text.
+
+    Such are emoji and words of other formats: `# 🛠`, `# Function`, `# Developer`, `# User:`.
+    """
+    found: dict[str, FileProblem] = {}
+    for line in lines:
+        match = None if line.fenced or "# " not in line.text[:5] else _NO_ROLE.fullmatch(line.text)
+        if match is None:
+            continue
+        in_words = not _has_user(lines)
+        if _match(line) and (in_words or not _is_tool(line)):
+            continue  # it is a heading, or `text_headings` warns of it
+        hint = _hint_of_role(str(match.lastgroup), in_words=in_words)
+        found.setdefault(line.text.strip(), _warning(line, hint))
+    return list(found.values())
+
+
+def _hint_of_role(role: str, *, in_words: bool) -> str:
+    """Return what to write in the place of a heading that is none."""
+    text = "write '##' if the line is part of the text"
+    if role == "tool":
+        return f"tools are not executed, so there are no messages of tools; {text}"
+    heading = role.capitalize() if in_words else _EMOJI[role]
+    return f"to begin a message, write '# {heading}'; {text}"
 
 
 def headings_of_prompt(lines: Sequence[SourceLine], *, evaluator: bool) -> list[FileProblem]:
@@ -59,10 +98,12 @@ def headings_of_prompt(lines: Sequence[SourceLine], *, evaluator: bool) -> list[
 
 def _warnings(lines: Sequence[SourceLine], hint: str) -> list[FileProblem]:
     line = next(filter(_match, lines), None)
-    if line is None:
-        return []
+    return [_warning(line, hint)] if line else []
+
+
+def _warning(line: SourceLine, hint: str) -> FileProblem:
     message = f"'{line.text.strip()}' is read as text here, it does not begin a message"
-    return [FileProblem(message, line.number, severity="warning", hint=hint)]
+    return FileProblem(message, line.number, severity="warning", hint=hint)
 
 
 def _has_user(lines: Iterable[SourceLine]) -> bool:
@@ -72,6 +113,11 @@ def _has_user(lines: Iterable[SourceLine]) -> bool:
 
 def _match(line: SourceLine) -> re.Match[str] | None:
     return None if line.fenced or "# " not in line.text[:5] else _WORDS.fullmatch(line.text)
+
+
+def _is_tool(line: SourceLine) -> bool:
+    heading = _match(line)
+    return heading is not None and (heading["role"] or "").lower() == "tool"
 
 
 def _with_emoji(line: SourceLine) -> SourceLine:

@@ -31,6 +31,7 @@ from evalstore.workspace.testfiles.headings import (
     headings_of_prompt,
     may_have_words,
     text_headings,
+    unknown_roles,
     with_emoji,
 )
 from evalstore.workspace.testfiles.replacements import Replacements, read_replacements
@@ -162,6 +163,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     )
     if has_words:
         collector.warnings += text_headings(above)
+    collector.warnings += unknown_roles(above)
     collector.warnings += misspelt_blocks(above, "candidate") + misspelt_blocks(below, "evaluator")
     block = collector.attempt(lambda: take_block(below), None)
     prose, checks = block or ([], None)

@@ -366,7 +366,7 @@ def test_rows_that_are_deleted_and_stored_again_are_in_the_index_once(
         admin(f"DELETE FROM {address.schema}.sessions")
     pg_store.record({id: (session, content)})
     assert search(pg_store) == 0
-    assert SearchTables(pg_store).find_documents((word,), ("answers",)) == [("answers", id)]
+    assert [*SearchTables(pg_store).find_documents((word,), ("answers",))] == [("answers", id)]
 
 
 @pytest.mark.parametrize(

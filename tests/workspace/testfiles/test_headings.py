@@ -117,6 +117,68 @@ def test_words_that_are_text_are_warned_of_once() -> None:
     ]
 
 
+TOOLS = "tools are not executed, so there are no messages of tools"
+AS_TEXT = "write '##' if the line is part of the text"
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("# 🛠", TOOLS),
+        ("# 🛠️", TOOLS),
+        ("# 🔧 @weather", TOOLS),
+        ("# Function", TOOLS),
+        ("# tool result", TOOLS),
+        ("# Developer", "to begin a message, write '# {system}'"),
+        ("# 👩‍💻", "to begin a message, write '# {system}'"),
+        ("# System message", "to begin a message, write '# {system}'"),
+        ("# Human", "to begin a message, write '# {user}'"),
+        ("# User:", "to begin a message, write '# {user}'"),
+        ("  # 🧑", "to begin a message, write '# {user}'"),
+        ("# AI", "to begin a message, write '# {assistant}'"),
+    ],
+)
+@pytest.mark.parametrize("in_words", [False, True])
+def test_a_heading_that_looks_like_a_role_is_text_with_a_warning(
+    line: str, hint: str, in_words: bool
+) -> None:
+    user = "User" if in_words else "👤"
+    text = f"# {user}\n\nHi\n\n{line}\n\nHo\n\n{line}\n{END}"
+    test, collector = read_test("t.md", text)
+    assert [turn.section.text for turn in test.runs[0].turns] == [f"Hi\n\n{line}\n\nHo\n\n{line}"]
+    words = {"system": "System", "user": "User", "assistant": "Assistant"}
+    emoji = {"system": "⚙️", "user": "👤", "assistant": "🤖"}
+    expected = hint.format(**(words if in_words else emoji))
+    assert [(warning.message, warning.line, warning.hint) for warning in collector.warnings] == [
+        (
+            f"'{line.strip()}' is read as text here, it does not begin a message",
+            5,
+            f"{expected}; {AS_TEXT}",
+        )
+    ]
+    assert [problem.severity for problem in collector.warnings] == ["warning"]
+    assert not collector.problems
+
+
+def test_a_tool_message_in_a_test_with_emoji_is_text_with_the_reason() -> None:
+    _, collector = read_test("t.md", f"# 👤\n\nHi\n\n# Tool\n\n42\n{END}")
+    (warning,) = collector.warnings
+    assert (warning.line, warning.hint) == (5, f"{TOOLS}; {AS_TEXT}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("# Tools", "# Functions", "# 🛠 Repairs", "# 🤗", "# Model", "# Human rights", "## 🛠"),
+        *("    # 🛠", "#🛠", "~~~\n# 🛠\n~~~", "# Users", "# Developer guide", "# Air"),
+    ],
+)
+@pytest.mark.parametrize("user", ["User", "👤"])
+def test_other_headings_are_text_without_a_warning(line: str, user: str) -> None:
+    _, collector = read_test("t.md", f"# {user}\n\nHi\n\n{line}\n\nHo\n{END}")
+    assert not collector.warnings
+
+
 def test_words_beside_other_emoji_begin_messages() -> None:
     text = f"# ⚙️\n\nBe kind.\n\n# User\n\nHi\n\n# 🤖 @a\n\n# User\n\nBye\n{END}"
     assert ids(text) == ids(text.replace("# User", "# 👤"))
