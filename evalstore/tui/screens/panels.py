@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 
 TWO_COLUMNS = [(0, "-slim"), (20, "-narrow"), (100, "-wide"), (150, "-broad")]
 """The widths of pages whose container `panels` puts two panels side by side when it is `-broad`."""
-_FRAME_LINES = 2
-"""Lines of a list that are not rows: its title, and those of the columns."""
 
 
 def fit_list(grid: Grid, count: int) -> None:
     """Give the lines that a list of so many rows does not need to the panel below it."""
-    grid.styles.max_height = count + _FRAME_LINES
+    grid.fit_height(count + 1)  # with the title of the list
 
 
 class PanelPage(Page):

@@ -333,8 +333,8 @@ def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_siz
         for size, run, counts, line in (
             ((200, 60), named, words, f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
             ((100, 30), named, words, f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
-            ((40, 12), "run @", signs, "  …/weather.md    city=Oslo  ✗ fail"),
-            ((30, 8), "run @", signs, "  …/weather.md     ✗ fail"),
+            ((40, 12), "run @", signs, "  tests/weather.md   city=Oslo  ✗ fail"),
+            ((30, 8), "run @", signs, "  tests/weather.md   ✗ fail"),
         ):
             await resized(pilot, *size)
             shown = [line.text.rstrip() for line in painted_lines(pilot.app)]

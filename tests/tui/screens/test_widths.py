@@ -49,6 +49,23 @@ def test_a_list_takes_the_width_it_needs_and_leaves_enough_for_what_is_beside_it
     drive(scenario, size=(200, 60), revision="@")
 
 
+@pytest.mark.parametrize("width", [40, 46])
+def test_pass_rates_have_a_line_of_their_own_below_which_rows_are_found(
+    workspace: Path, width: int
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        grid = pilot.app.screen.query_one(Grid)
+        names, rates, *rows = screen(pilot).splitlines()[2:]
+        assert (names.split()[:2], rates.split()[:2]) == (["file", "row"], ["33%", "6-79"])
+        last = next(n for n, line in enumerate(rows) if "Rome" in line)
+        await pilot.click(Grid, offset=(5, last + 3))  # the title of the panel is above
+        assert grid.cursor == last == grid.row_count - 1
+        await pilot.click(Grid, offset=(5, 2))
+        assert grid.cursor == last, "the titles are no row"
+
+    drive(scenario, size=(width, 24), revision="@")
+
+
 FEEDBACK = "It is cold and whoever says otherwise has never been there in winter; " * 12
 
 
