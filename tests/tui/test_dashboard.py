@@ -217,7 +217,7 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
         assert lines[3].startswith(" broke last  tests/weather.md [city=Oslo] scripted/two (")
         trend = " trend       50.0% ▅▃ 33.3%  (0% to 100%)  2 runs of all cases"
         assert lines[4] == trend
-        assert lines[5].split()[:2] == ["run", "when"]
+        assert lines[6].split()[:2] == ["run", "when"]
         await resized(pilot, 40, 12)
         lines = screen(pilot).splitlines()
         assert lines[1] == " ~50.0% pass (10-90), 1 broke, 2 to a…"

@@ -16,7 +16,7 @@ from evalstore.tui.screens.case_figures import CaseFigures
 from evalstore.tui.screens.case_reader import CaseReader
 from evalstore.tui.screens.choice import compare_in_run, compare_with_previous
 from evalstore.tui.screens.newer import DatedPage
-from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.screens.text_filter import FoundWords, TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
@@ -104,7 +104,6 @@ class CasesPage(DatedPage):
     BINDINGS: ClassVar[list[BindingType]] = _BINDINGS
     FOOTER = _FOOTER
     TITLE = "Cases"
-    HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
     PANELS: ClassVar[Mapping[str, str]] = {"cases": "Cases", "feedback": "Answer"}
     WAY = "{list.open} on a line of the runs"
     HELP = _HELP

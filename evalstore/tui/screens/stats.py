@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 
 from evalstore.display import short
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
@@ -22,6 +23,7 @@ from evalstore.tui.render.stats import (
 )
 from evalstore.tui.render.verdicts import rate_text
 from evalstore.tui.screens.actions import ActionsPage
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.widgets.fitted_view import FittedView
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -81,20 +83,14 @@ class StatsPage(ActionsPage):
     WAY = "{history.stats} on a run, {cases.stats} on the cases"
     HELP = """\
 Pass rates with their 95 % intervals, costs and times of a run, or of the workspace, by candidate,
-by system prompt, by tag and by file. Below is the line under the cursor in detail, with its pass
-rate, its cost and its latency in the runs of all cases until this one. {list.open} shows the cases
-of the line.
+by system prompt, by tag and by file. Below, or at the right in a wide terminal, is the line under
+the cursor in detail, with its pass rate, its cost and its latency in the runs of all cases until
+this one. {list.open} shows the cases of the line.
 
 Costs are those of all answers and judgements of these results when they were made, also in earlier
 runs: what the run itself paid, which is less when it reused some, is in the list of runs."""
-    PANELS: ClassVar[Mapping[str, str]] = {"facts": "Details"}
-    DEFAULT_CSS = """
-    StatsPage {
-        & > #tables { height: 1; background: $panel; }
-        & > #groups { height: 1fr; }
-        & > #facts { height: 1fr; }
-    }
-    """
+    PANELS: ClassVar[Mapping[str, str]] = {"groups": "Results", "facts": "Details"}
+    DEFAULT_CSS = "StatsPage > #tables { height: 1; background: $panel; }"
 
     export_name = "statistics"
 
@@ -118,8 +114,9 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
         yield self.problem_line()
         yield FittedView(id="tables", is_fixed=True)
         yield self.empty_state()
-        yield Grid(id="groups")
-        yield FittedView(id="facts").add_class("detail")
+        with Container(id="panels"):
+            yield Grid(id="groups")
+            yield FittedView(id="facts").add_class("detail")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -192,11 +189,11 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
         self._rows = [group_cells(group, stats.currency) for group in stats.groups]
         columns = group_columns(_NAMES[stats.by[0]], self._rows)
-        grid.styles.max_height = len(self._rows) + 1  # the details have the other lines
+        fit_list(grid, len(self._rows))
         grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
-        nothing = not total.rate.judged
-        self.set_empty(self.with_keys(_NOTHING) if nothing and not total.sessions else "")
-        grid.display = not (nothing and not total.sessions)
+        is_empty = not (total.rate.judged or total.sessions)
+        self.set_empty(self.with_keys(_NOTHING) if is_empty else "")
+        self.query_one("#panels").display = not is_empty
 
     def _tabs(self, width: int) -> StyledLine:
         """Return the names of the tables, brief ones where there is no room for all of them."""

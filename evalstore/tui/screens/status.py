@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 
 from evalstore.display import planned_judgements, plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
@@ -27,6 +28,7 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.render.run import left_lines
 from evalstore.tui.render.verdicts import short_names, when
 from evalstore.tui.screens.actions import CaseActionsPage
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.widgets.column_names import case_names, only_file
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -85,10 +87,14 @@ class StatusPage(CaseActionsPage):
     HELP = """\
 Each question that a run would ask and each judgement that it would make, with the reason and the
 price; or what is wrong with the files. A narrow table leaves out 'by', the evaluator, first, then
-'what' and 'why'; below it are all of them, for the line under the cursor."""
-    PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
+'what' and 'why'; below it, or at its right in a wide terminal, are all of them, for the line under
+the cursor."""
+    PANELS: ClassVar[Mapping[str, str]] = {"items": "Items", "details": "Details"}
     DEFAULT_CSS = """
-    StatusPage > TextView { height: 35%; min-height: 8; }
+    StatusPage {
+        & > #panels > #items { height: 2fr; }
+        &.-broad > #panels > #items { height: 1fr; }
+    }
     """
     export_name = "status"
 
@@ -106,8 +112,9 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
         yield self.title_line()
         yield self.problem_line()
         yield self.empty_state()
-        yield Grid(id="items")
-        yield TextView(id="details").add_class("detail")
+        with Container(id="panels"):
+            yield Grid(id="items")
+            yield TextView(id="details").add_class("detail")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -144,8 +151,8 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
             self.set_title("pending work", summary, self._file, (reused, ""))
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
         grid = self.query_one(Grid)
-        grid.display = bool(self._lines)
-        self.query_one("#details", TextView).set_class(not self._lines, "gone")
+        self.query_one("#panels").display = bool(self._lines)
+        fit_list(grid, len(self._lines))
         cursor = self._lines.index(before) if before in self._lines else 1
         texts = [self._texts(line) for line in self._lines if not isinstance(line, _Title)]
         grid.show(_columns(texts), len(self._lines), self._cells, cursor=cursor)

@@ -21,7 +21,7 @@ from evalstore.tui.render.pair import history_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import short_names, verdict_cell, when
 from evalstore.tui.screens.actions import ActionsPage
-from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.state.case_listing import CasePlace
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -54,7 +54,6 @@ class TestHistoryPage(ActionsPage):
         Binding("z", "widen", "Full-width difference", id="versions.widen"),
     ]
     TITLE = "Versions"
-    HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
     PANELS: ClassVar[Mapping[str, str]] = {"versions": "Versions", "edits": "Edits"}
     WAY = "{cases.versions} on a case, {session.versions} on an answer"
     HELP = """\

@@ -50,7 +50,7 @@ def test_the_details_have_the_lines_that_a_short_table_leaves(workspace: Path) -
         await press(pilot, "S")
         page = pilot.app.screen
         assert page.query_one("#groups").size.height == 3
-        assert page.query_one("#facts").size.height == 80 - 7
+        assert page.query_one("#facts").size.height == 80 - 8
 
     drive(scenario, size=(100, 80))
 
@@ -60,7 +60,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         await press(pilot, "down", "S")
         lines = screen(pilot).splitlines()
         assert lines[0] == (" statistics › run ######## › 50.0% of 6 (95% interval 10.3 to 89.7%)")
-        assert lines[3].split() == [
+        assert lines[4].split() == [
             "scripted/one", "33.3%", "·├────●────────┤····", "1/3", "3", "3",
             "$0.0900", "$3.00", "$0",
         ]  # fmt: skip
@@ -166,12 +166,19 @@ def test_a_trend_beside_the_details_has_an_axis(workspace: Path) -> None:
         await press(pilot, "down", "S", "3")
         lines = screen(pilot).splitlines()
         top = next(number for number, line in enumerate(lines) if "100% ┤" in line)
-        axis = [re.search(r"\d*%? ?[┤│]", line) for line in lines[top:]]
-        signs = [match[0].strip() for match in axis if match]
+        axes = [re.search(r"\S* ?[┤│]", line) for line in lines[top:]]
+        end = axes.index(None)
+        signs = [match[0].strip() for match in axes[:end] if match]
         assert (signs[0], signs[-1]) == ("100% ┤", "0% ┤")
-        below = lines[top + len(signs) :]
+        below = lines[top + end :]
         assert below[0].split()[-6:] == ["0.0%", "pass", "rate,", "2", "runs", "100.0%"]
-        assert below[1].split()[-7:-3] == ["cost", "$0.0600", "██", "$0.0600"]
+        assert "$0.0600 ┤" in below[2], "the plot of the cost is below"
+        assert any(line.split()[-3:] == ["$0.0600", "cost", "$0.0600"] for line in below)
+        await resized(pilot, 120, 20)
+        assert any(
+            line.split()[-7:-3] == ["cost", "$0.0600", "██", "$0.0600"]
+            for line in screen(pilot).splitlines()
+        ), "it is a line of bars"
 
     drive(scenario, size=(120, 36))
 
@@ -199,12 +206,12 @@ def test_names_are_not_cut_and_columns_are_as_wide_as_their_cells(workspace: Pat
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "S", "4")
         lines = screen(pilot).splitlines()
-        assert lines[2] == (
+        assert lines[3] == (
             "  file                                    passed  95% interval           of"
         )
-        assert lines[3].startswith("  tests/a file with quite a long name.md   ")
+        assert lines[4].startswith("  tests/a file with quite a long name.md   ")
         await resized(pilot, 200, 60)
-        assert "latency" not in screen(pilot).splitlines()[2]  # no answer has one
+        assert "latency" not in screen(pilot).splitlines()[3]  # no answer has one
         assert "  $0.0600    $3.00       $0" in screen(pilot)
 
     drive(scenario, size=(80, 24))

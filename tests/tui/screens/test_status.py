@@ -215,7 +215,7 @@ def test_lines_are_as_wide_as_their_texts_and_differ(workspace: Path) -> None:
         assert names == ["…/new.md", "…/newer.md"]
         await resized(pilot, 80, 24)
         lines = screen(pilot).splitlines()
-        assert lines[1].split() == ["what", "file", "candidate", "by", "why"]
+        assert lines[2].split() == ["what", "file", "candidate", "by", "why"]
         assert next(line.split()[2:4] for line in lines if "  judge  " in line) == ["one", "judge"]
 
     drive(scenario)

@@ -66,6 +66,31 @@ def test_pass_rates_have_a_line_of_their_own_below_which_rows_are_found(
     drive(scenario, size=(width, 24), revision="@")
 
 
+@pytest.mark.parametrize(
+    ("keys", "left", "right"),
+    [
+        ((), "#runs", "#details"),
+        (("w",), "#items", "#details"),
+        (("S",), "#groups", "#facts"),
+        (("enter",), "#cases", "#feedback"),
+    ],
+)
+def test_a_wide_terminal_has_what_is_read_at_the_right_of_the_list(
+    workspace: Path, keys: tuple[str, ...], left: str, right: str
+) -> None:
+    tree(workspace, {"tests/new.md": "# 👤\n\nOslo?\n\n---\n\nIt must be warm.\n"})
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, *keys)
+        for width, height, is_broad in ((80, 24, False), (149, 40, False), (150, 40, True)):
+            await resized(pilot, width, height)
+            list_at, text_at = (pilot.app.screen.query_one(id).region for id in (left, right))
+            assert (text_at.x > list_at.x) == is_broad == (text_at.y == list_at.y)
+            assert text_at.y + text_at.height == height - 1, "above the footer"
+
+    drive(scenario)
+
+
 FEEDBACK = "It is cold and whoever says otherwise has never been there in winter; " * 12
 
 
