@@ -18,11 +18,15 @@ from evalstore.operations.views.styled_text import (
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.file_strips import file_lines
 from evalstore.tui.render.plot import verdict_strip
-from evalstore.tui.render.run_columns import STRIP, passed_text, run_columns, state_cells
+from evalstore.tui.render.run_columns import (
+    STRIP,
+    change_cell,
+    passed_text,
+    run_columns,
+    state_cells,
+)
 from evalstore.tui.render.run_details import (
-    STAR,
     STOPPED,
-    other_basis,
     run_before,
     run_lines,
     workspace_lines,
@@ -51,7 +55,6 @@ _FIRST = 20
 """Runs that are compared with those before them at once, the others when they are drawn."""
 _PARTIAL = "~"
 """The sign of a run of a selection."""
-_SAME = StyledCell("=", "faint", "0.0")
 _NO_RUNS = "there are no runs yet: {page.run} makes one"
 _ON_MARK = "the cursor is on the marked line: move it to another one, or mark that with {list.mark}"
 _NEVER = """\
@@ -169,7 +172,7 @@ class RunsPage(ActionsPage):
             grid.focus()
         self.dashboard.follow(runs)
         for number in range(min(len(runs), _FIRST)):
-            self._change(number)
+            change_cell(runs, number, self._differences.find)
 
     @on(Grid.Marked, "#runs")
     def _show_title(self) -> None:
@@ -226,7 +229,7 @@ class RunsPage(ActionsPage):
             StyledCell(_sign(run), "pending"),
             StyledCell("" if run.status == "complete" else run.status, "pending"),
             StyledCell("-" if rate is None else f"{100 * rate:.1f}%", "faint" * (rate is None)),
-            self._change(row - 1),
+            change_cell(self._runs, row - 1, self._differences.find),
             StyledCell(passed_text(run)),
             StyledCell(run.cost),
             StyledCell(verdict_counts(run.verdicts, signs=False), parts=strip),
@@ -236,27 +239,6 @@ class RunsPage(ActionsPage):
             StyledCell(run.push.writer if run.push else "", "faint"),
             StyledCell(run.note, "faint"),
         )
-
-    def _change(self, number: int) -> StyledCell:
-        """Return the difference of the rate in points, or that the run is partial.
-
-        With a star it does not show all that differs; with other cases or candidates it has no
-        colour.
-        """
-        run = self._runs[number]
-        if run.is_partial:
-            return StyledCell("partial", "faint")
-        before = run_before(self._runs, number)
-        if run.rate is None or before is None or before.rate is None:
-            return StyledCell("")
-        points = round(100 * (run.rate - before.rate), 1)
-        differences = self._differences.find((run.id, before.id))
-        if other_basis(run, before):
-            return StyledCell(f"{points:+.1f}{STAR}", "faint")
-        star = STAR if differences and differences.is_hidden else ""
-        if not points:
-            return _SAME if differences and not star else StyledCell(f"0.0{star}", "faint")
-        return StyledCell(f"{points:+.1f}{star}", "pass" if points > 0 else "fail")
 
     @on(Grid.Moved, "#runs")
     def follow_cursor(self) -> None:
