@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from evalstore.tui.widgets.grid import Grid
 
 
+BROAD = 150
+"""The width from which on panels stand side by side."""
+
+
 def fit_list(grid: Grid, count: int) -> None:
     """Give the lines that a list of so many rows does not need to the panel below it."""
     grid.fit_height(count + 1)  # with the title of the list
@@ -28,7 +32,7 @@ class PanelPage(Page):
 
     PANELS: ClassVar[Mapping[str, str]] = {}
     """The titles of the panels by the ids of their widgets."""
-    HORIZONTAL_BREAKPOINTS = [*Page.HORIZONTAL_BREAKPOINTS, (150, "-broad")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [*Page.HORIZONTAL_BREAKPOINTS, (BROAD, "-broad")]  # noqa: RUF012
     DEFAULT_CSS = """
     PanelPage {
         & > #panels { height: 1fr; layout: vertical; }
