@@ -94,11 +94,11 @@ def known_price(
 def cost_text(cost: float | None, spending: Sequence[Json], *, brief: bool = False) -> str:
     """Return the cost of a run; if some prices are unknown, the cost of the other calls.
 
-    A cost of scripted models alone is `$0.01 simulated`. With `brief`, this word is left out, and
-    so is the number of calls without a price.
+    A cost of scripted models alone is `$0.01 simulated`. With `brief`, the number of calls without
+    a price is left out.
     """
     if cost is not None:
-        return simulated(money(cost)) if is_simulated(spending) and not brief else money(cost)
+        return simulated(money(cost)) if is_simulated(spending) else money(cost)
     known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
     counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
     if known and not all(counts):
@@ -240,17 +240,37 @@ def _columns(character: str) -> int:
 
 
 def widest(texts: Iterable[str]) -> int:
-    """Return how many columns the widest text takes.
+    """Return how many columns the widest text takes."""
+    width = Widest()
+    for text in texts:
+        width.add(text)
+    return width.columns
+
+
+class Widest:
+    """Finds how many columns the widest text of many takes.
 
     Of texts with other than plain letters only the longest are measured, to save time.
     """
-    plain, others = 0, []
-    for text in texts:
-        if not text.isascii():
-            others.append(text)
-        elif len(text) > plain:
-            plain = len(text)
-    return max([plain, *map(columns_of, nlargest(_MEASURED, others, key=len))])
+
+    def __init__(self) -> None:
+        self._plain = 0
+        self._others: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Add a text."""
+        if text.isascii():
+            self._plain = max(self._plain, len(text))
+            return
+        self._others.append(text)
+        if len(self._others) >= 4 * _MEASURED:
+            self._others = nlargest(_MEASURED, self._others, key=len)
+
+    @property
+    def columns(self) -> int:
+        """Return how many columns the widest of the added texts takes; 0 without one."""
+        longest = nlargest(_MEASURED, self._others, key=len)
+        return max([self._plain, *map(columns_of, longest)])
 
 
 def pad(text: str, columns: int) -> str:
@@ -309,11 +329,6 @@ def shorten_to_line(text: str, at: int = 0) -> str:
     before = "…" if text[:start].strip() and not line.startswith("…") else ""
     after = "…" if text[end:].strip() and not line.endswith("…") else ""
     return f"'{before}{line}{after}'"
-
-
-def difference(expected: str, actual: str) -> str:
-    """Return the expected and the actual text, shortened around the first difference."""
-    return difference_at(expected, actual, first_difference(expected, actual))
 
 
 def difference_at(expected: str, actual: str, at: int) -> str:

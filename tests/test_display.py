@@ -7,7 +7,8 @@ import pytest
 from evalstore.display import (
     clip,
     columns_of,
-    difference,
+    difference_at,
+    first_difference,
     likely_price,
     shorten_to_line,
     steady,
@@ -103,4 +104,4 @@ def test_a_quoted_text_is_the_line_of_a_place(text: str, at: int, shown: str) ->
     ids=["words", "blanks"],
 )
 def test_a_difference_of_texts_is_visible(expected: str, actual: str, words: str) -> None:
-    assert difference(expected, actual) == words
+    assert difference_at(expected, actual, first_difference(expected, actual)) == words

@@ -14,7 +14,7 @@ from evalstore.checks.answer_binding import HeldConversation, bind_answers, text
 from evalstore.checks.base import BLOCK, CheckInput
 from evalstore.checks.complexity import is_cheap_check, size_of
 from evalstore.checks.json_values import NotJsonError, parse_answer, shown
-from evalstore.checks.normalization import preparer
+from evalstore.checks.normalization import preparer, quoter
 from evalstore.checks.text_differences import (
     AnswerDifference,
     in_own_case,
@@ -92,9 +92,14 @@ def _locate_once(
 
 
 def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    prepare = preparer(tuple(check.get("normalize", ())), bool(check.get("ignoreCase")))
+    steps = tuple(check.get("normalize", ()))
     subject = CheckInput(
-        subject.reply, subject.actual, subject.schemas, answers=subject.answers, prepare=prepare
+        subject.reply,
+        subject.actual,
+        subject.schemas,
+        answers=subject.answers,
+        prepare=preparer(steps, bool(check.get("ignoreCase"))),
+        quote=quoter(steps),
     )
     locate = (_UNWANTED if check.get("not") else _LOCATORS).get(check["type"])
     difference = locate(check, subject) if locate else None
@@ -158,7 +163,8 @@ def _locate_value(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffe
     if check.get("anyOf"):
         return None
     is_subset = check["type"] == "jsonSubset"
-    comparison = JsonComparison(subject.prepare, is_subset, check.get("ignoreOrder", False))
+    any_order = check.get("ignoreOrder", False)
+    comparison = JsonComparison(subject.prepare, is_subset, any_order, subject.quote)
     return _from_json(comparison.difference(check["expected"], value))
 
 

@@ -86,3 +86,11 @@ def preparer(steps: tuple[str, ...], ignore_case: bool) -> Callable[[str], str]:
         return text
 
     return prepare
+
+
+def quoter(steps: tuple[str, ...]) -> Callable[[str], str]:
+    """Return a function that applies the same steps, except that it does not fold case.
+
+    `squad` changes the case nevertheless.
+    """
+    return preparer(tuple(step for step in steps if step != "casefold"), False)

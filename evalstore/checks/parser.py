@@ -201,7 +201,7 @@ def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[
     if kind.joint and scope == "answer":
         raise arguments.problem(
             f"the check '{name}' looks at several answers, so it needs a 'scope'",
-            "write 'scope: case' (all runs of a row) or 'scope: group' (all rows)",
+            "write 'scope: case' (all conversations of a row) or 'scope: group' (all rows)",
         )
     if scope not in (None, "answer"):
         settings["scope"] = scope

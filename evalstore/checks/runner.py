@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from evalstore.checks.base import CheckInput, CheckOutcome
 from evalstore.checks.bounds import reaches
-from evalstore.checks.normalization import preparer
+from evalstore.checks.normalization import preparer, quoter
 from evalstore.checks.registry import find_kind
 from evalstore.display import as_text, shorten, shorten_to_line
 from evalstore.values import Json
@@ -22,7 +22,7 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
         return CheckOutcome("error", f"this version does not know check {words}")
     steps = tuple(check.get("normalize", ()))
     prepare = preparer(steps, bool(check.get("ignoreCase")))
-    quote = preparer(tuple(step for step in steps if step != "casefold"), False)
+    quote = quoter(steps)
     is_known = prepare is subject.prepare and quote is subject.quote
     if not is_known or subject.run_check is None:
         subject = replace(subject, prepare=prepare, quote=quote, run_check=run_check)

@@ -106,7 +106,7 @@ def _rows(ctx: Any, kind: str) -> list[dict[str, Any]]:
     from evalstore.planning.options import SelectionOptions
 
     with suppress(EvalstoreError, OSError):
-        return list_things(_location(ctx), kind, SelectionOptions()).rows
+        return [*list_things(_location(ctx), kind, SelectionOptions()).rows]
     return []
 
 

@@ -32,7 +32,7 @@ from evalstore.display import safe as safe
 from evalstore.display import short as short
 from evalstore.display import wrap as wrap
 from evalstore.errors import OK, EvalstoreError, Problem, WorkspaceError, hide_passwords
-from evalstore.operations.json_output import to_json
+from evalstore.operations.json_output import Members, to_json
 
 COLOURS = {
     "pass": "green",
@@ -236,7 +236,7 @@ def document(content: Any) -> None:
             start = _items(start, value)
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             start = _items(start, iter(value))
-        elif isinstance(value, dict) and any(isinstance(it, Iterator) for it in value.values()):
+        elif isinstance(value, dict) and any(map(_is_streamed, value.values())):
             line_part(start)
             _members(value)
             start = ","
@@ -257,21 +257,32 @@ def _items(start: str, items: Iterator[Any]) -> str:
     return ","
 
 
+def _is_streamed(value: Any) -> bool:
+    return isinstance(value, Iterator | Members)
+
+
 def _members(value: dict[str, Any]) -> None:
     """Print an object in one line; its iterators are read while they are printed."""
     start = "{"
     for name, inner in value.items():
         line_part(f"{start}{_json(name)}: ")
         start = ", "
-        if not isinstance(inner, Iterator):
+        if isinstance(inner, Members):
+            parts = (f"{_json(key)}: {_json(item)}" for key, item in inner.pairs)
+            _parts("{", parts, "}")
+        elif isinstance(inner, Iterator):
+            _parts("[", map(_json, inner), "]")
+        else:
             line_part(_json(inner))
-            continue
-        comma = "["
-        for batch in iter(lambda: list(islice(inner, 100)), []):  # noqa: B023
-            line_part(comma + ", ".join(map(_json, batch)))
-            comma = ", "
-        line_part("]" if comma == ", " else "[]")
     line_part("}")
+
+
+def _parts(start: str, parts: Iterator[str], end: str) -> None:
+    """Print the parts of a list or an object between its brackets."""
+    for batch in iter(lambda: list(islice(parts, 100)), []):
+        line_part(start + ", ".join(batch))
+        start = ", "
+    line_part(end if start == ", " else start + end)
 
 
 def line_part(text: str) -> None:

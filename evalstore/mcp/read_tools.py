@@ -112,7 +112,7 @@ def _matching(
     location: Location, store: Store, run: Run, arguments: ResultsArguments
 ) -> Iterator[Result]:
     """Yield the results of a run that the arguments choose, by file and row."""
-    from evalstore.operations.show import find_test_file
+    from evalstore.operations.files_of_runs import find_test_file
     from evalstore.planning.open_project import open_workspace
     from evalstore.store.path_trees import read_tree
     from evalstore.store.results import iterate_results

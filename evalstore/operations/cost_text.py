@@ -36,9 +36,10 @@ def shared_cost_text(cost: float | None, spending: Sequence[Json]) -> str:
 
 
 def _sum_text(spending: Sequence[Json]) -> str:
-    """Return the cost of the calls of several models."""
+    """Return the cost of the calls of several models, which is a part of a marked cost."""
     costs = [each["cost"] for each in spending]
-    return cost_text(None if None in costs else sum(costs), spending, brief=True)
+    unmarked = [{**each, "simulated": False} for each in spending]
+    return cost_text(None if None in costs else sum(costs), unmarked, brief=True)
 
 
 # --- groups of results

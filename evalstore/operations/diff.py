@@ -26,6 +26,7 @@ from evalstore.operations.diff_sides import (
     run_side,
     workspace_side,
 )
+from evalstore.operations.edited_sources import EditedSources
 from evalstore.operations.equal_parts import as_equal, find_equal_parts, without_rows_of
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
@@ -121,7 +122,12 @@ def diff(
         }
         names = PromptNames(location, project)
         names.expect(prompts_of(file for pair in edited.values() for file in pair))
-        edits = find_edits(project.versions, edited, finder, names)
+        edits = {
+            path: differences
+            for path, differences in find_edits(project.versions, edited, finder, names).items()
+            if differences
+        }
+        sources = EditedSources(project.workspace, finder, project.versions, names)
         results = comparison.differing
         judgements = judgement_changes(
             project.store,
@@ -140,7 +146,7 @@ def diff(
             was.name,
             now.name,
             comparison,
-            {path: differences for path, differences in edits.items() if differences},
+            edits,
             project.store.find_feedback(id for result in results for id in result.evaluations),
             prompts=prompt_labels(
                 project, chain(filled.results, now.results, settled_places(equal))
@@ -157,6 +163,7 @@ def diff(
             labels=find_labels(project, results),
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             causes=causes,
+            sources=sources.find({path: (path, *edited[path]) for path in edits}),
             is_now_partial=now.selection not in ("", was.selection),
             attempts=attempts,
         )

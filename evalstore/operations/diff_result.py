@@ -71,6 +71,8 @@ class Diff:
     """The names of all system prompts by id, where they are asked for."""
     causes: tuple[Causes, Causes] = (Causes(), Causes())
     """What only the first side has, and what only the second one has."""
+    sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Test file -> what was edited: the file first, unless it was only what it uses."""
     is_now_partial: bool = False
     """Whether the newer side is a run of some cases, and the older one is not of the same."""
 
@@ -144,10 +146,7 @@ class Diff:
             was=self.now,
             now=self.was,
             comparison=self.comparison.swapped(),
-            edits={
-                file: [difference.swapped() for difference in differences]
-                for file, differences in self.edits.items()
-            },
+            edits=_swap(self.edits),
             participants=(self.participants[1], self.participants[0]),
             reasons=self.reasons.swapped(),
             models=self.models and (self.models[1], self.models[0]),
@@ -286,6 +285,11 @@ class Diff:
             ),
             pairs_table(self.names, pairs, self.reason, lambda pair: self.feedback_on(pair)[1]),
         )
+
+
+def _swap(edits: Mapping[str, Sequence[Difference]]) -> dict[str, list[Difference]]:
+    """Return the edits with the sides exchanged."""
+    return {file: [edit.swapped() for edit in listed] for file, listed in edits.items()}
 
 
 def _name(side: str) -> str:

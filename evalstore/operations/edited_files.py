@@ -1,4 +1,4 @@
-"""Finds the test files and system prompts that differ between each run and the runs before it."""
+"""Finds what was edited between each run and the runs before it: test files and what they use."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.operations.edited_sources import EditedSources
+from evalstore.operations.prompt_names import PromptNames, prompts_of
 from evalstore.planning.options import is_partial
 from evalstore.planning.renames import pair_in_store
+from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import is_tree
+from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import find_entry, read_tree, read_trees
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from evalstore.operations.prompt_names import PromptNames
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case, CaseFile
+    from evalstore.workspace.folder import WorkspaceFolder
 
+_PROMPT = "system prompt "
 _LISTED = 2
 """The most paths in the text of an edit."""
 _MOST_READ = 10
@@ -58,6 +63,8 @@ class _Edits:
     pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """The former and the new leaves of files, by path, until it is known what was edited."""
     edited: list[str] = field(default_factory=list)
+    used: dict[str, None] = field(default_factory=dict)
+    """What was edited of what test files use: `file files/terms.txt`."""
     prompts: dict[str, _Replaced] = field(default_factory=dict)
     """System prompts in the places of others."""
 
@@ -76,11 +83,10 @@ class _Edits:
             else:  # another prompt is used
                 edited.update(replaced.files)
         known = sorted(named - {""})
-        yield from _list(
-            known, "changed", "system prompt " if len(known) == 1 else "system prompts "
-        )
+        yield from _list(known, "changed", _PROMPT if len(known) == 1 else "system prompts ")
         if "" in named:
             yield Difference(f"{'another' if known else 'a'} system prompt changed")
+        yield from _list(sorted(self.used), "changed")
         yield from _list(sorted(edited), "changed")
 
 
@@ -140,36 +146,52 @@ class FileHistory:
         return _Edits(renamed, sorted(new.keys() - renamed.keys()), removed, pairs)
 
 
-def _find_prompts(store: Store, edits: Collection[_Edits]) -> None:
-    """Find out in which of the files more was edited than system prompts."""
+def _find_sources(
+    store: Store, edits: Collection[_Edits], sources: EditedSources, names: PromptNames
+) -> None:
+    """Find out what was edited: the files, system prompts, or what else the files use."""
     for each in edits:
         if len(each.pairs) > _MOST_READ:
             each.edited, each.pairs = [*each.pairs], {}
     files = store.load_case_files(
         {leaf for each in edits for pair in each.pairs.values() for leaf in pair}
     )
-    for each in edits:
+    others: dict[tuple[int, str], tuple[str, CaseFile, CaseFile]] = {}
+    """The files in which more was edited than system prompts, by the number of their edits."""
+    for number, each in enumerate(edits):
         for path, (was, now) in each.pairs.items():
             before, after = files[was], files[now]
-            if is_tree(before) or is_tree(after):
-                each.edited.append(path)
-                continue
-            replaced, is_all = find_replaced_prompts(before, after)
+            is_long = is_tree(before) or is_tree(after)
+            replaced, is_all = (set(), False) if is_long else find_replaced_prompts(before, after)
             if not is_all:
-                each.edited.append(path)
-            for number, former, id in replaced:
-                each.prompts.setdefault(id, _Replaced(former, number, [])).files.append(path)
+                others[number, path] = path, before, after
+            for place, former, id in replaced:
+                each.prompts.setdefault(id, _Replaced(former, place, [])).files.append(path)
+    if others:
+        short = (file for _, *pair in others.values() for file in pair if not is_tree(file))
+        names.expect([*dict.fromkeys(prompts_of(short))])
+    found = sources.find(others)
+    for number, each in enumerate(edits):
+        for path in each.pairs:
+            edited = found.get((number, path), ())
+            each.edited += [name for name in edited if name == path]
+            used = (name for name in edited if name != path and not name.startswith(_PROMPT))
+            each.used |= dict.fromkeys(used)
 
 
 def find_file_edits(
-    store: Store, folder: str, names: PromptNames, runs: Sequence[Run], before: Iterable[Run]
+    store: Store,
+    workspace: WorkspaceFolder,
+    names: PromptNames,
+    runs: Sequence[Run],
+    before: Iterable[Run],
 ) -> list[tuple[Difference, ...]]:
     """Return the edits that each of these runs was the first to judge; runs are newest first.
 
-    `before` are runs before them, newest first. Runs of imported verdicts have no edits. `folder`
-    is that of the test files.
+    `before` are runs before them, newest first. Runs of imported verdicts have no edits.
     """
-    history = FileHistory(store, folder)
+    history = FileHistory(store, workspace.settings.paths["tests"])
+    sources = EditedSources(workspace, CaseFinder(store), VersionReader(store), names)
     edits: dict[str, _Edits] = {}
     every = [run for run in reversed([*runs, *before]) if run.origin is None]
     for start in range(0, len(every) - 1, _TREES_AT_ONCE):
@@ -179,7 +201,7 @@ def find_file_edits(
         ]
         leaves = iter(read_trees(trees, store.load_nodes))
         found = {run.id: history.step(run, next(leaves), next(leaves)) for _, run in pairs}
-        _find_prompts(store, found.values())
+        _find_sources(store, found.values(), sources, names)
         edits |= found
     listed = [edits.get(run.id, _Edits()) for run in runs]
     names.expect(

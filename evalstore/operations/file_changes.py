@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.edited_file import EditedFile, FileItems
 from evalstore.operations.edited_files import find_replaced_prompts
+from evalstore.operations.edited_sources import EditedSources
 from evalstore.operations.planned_rows import plan_rows
 from evalstore.operations.row_ids import lacks_row_id
 from evalstore.operations.status_report import FileChange
 from evalstore.planning.renames import pair_with_workspace
+from evalstore.planning.version_reader import VersionReader
+from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import read_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from evalstore.operations.edited_file import WasRun
     from evalstore.operations.stored_outcomes import StoredOutcomes
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.runs import Run
     from evalstore.values import CaseFile
+
+_MOST_READ = 50
+"""The most edited files of which it is found out whether they were edited themselves."""
 
 
 class FileChanges:
@@ -88,12 +94,17 @@ class FileChanges:
             for path in reading.nodes.keys() - self._pairs.keys()
             if not narrows or path in self._selected
         ]
+        prompts = {
+            path: _edited_prompts(self._project, edited.was, edited.now)
+            for path, edited in self._edited.items()
+        }
+        sources = self._find_sources([path for path, names in prompts.items() if not names])
         for path, old in self._pairs.items():
             change = None
             if path in self._edited:
-                edited = self._edited[path]
-                names = _edited_prompts(self._project, edited.was, edited.now)
-                change = replace(edited.describe(self._was_run), prompts=names)
+                change = self._edited[path].describe(self._was_run)
+                edited = sources.get(path, ())
+                change = replace(change, prompts=prompts[path], edited=edited)
             workspace = self._project.workspace
             if change and change.gone and change.new and lacks_row_id(workspace, path):
                 change = replace(change, may_be_edited_rows=True)
@@ -111,6 +122,19 @@ class FileChanges:
                 if change.file in self._busy or change.new or change.asked or change.judged
             ]
         return sorted(changes, key=lambda change: (change.file, change.code))
+
+    def _find_sources(self, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return what was edited where these files differ; nothing if they are very many."""
+        if len(paths) > _MOST_READ:
+            return {}
+        project = self._project
+        find = EditedSources(
+            project.workspace,
+            CaseFinder(project.store),
+            VersionReader(project.store, project.reading.contents, project.contents),
+            project.name_of_version,
+        ).find
+        return find({it: (it, self._edited[it].was, self._edited[it].now) for it in paths})
 
 
 def _edited_prompts(project: Project, was: CaseFile, now: CaseFile) -> tuple[str, ...]:

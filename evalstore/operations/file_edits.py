@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.operations.edited_sources import ROWS, is_use_of
 from evalstore.operations.equal_parts import leave_out_same
 from evalstore.planning.version_reader import in_batches
 from evalstore.reports.case_edits import (
@@ -92,16 +93,26 @@ def find_edits(
     return listed
 
 
-def by_subject(edits: Mapping[str, Iterable[Difference]]) -> dict[str, list[Difference]]:
-    """Return the edits by what was edited: a test file, or a named prompt, once for all files."""
+def by_subject(
+    edits: Mapping[str, Iterable[Difference]], sources: Mapping[str, Sequence[str]]
+) -> dict[str, list[Difference]]:
+    """Return the edits by what was edited: a test file, or a named prompt, once for all files.
+
+    `sources` are the names of what was edited, by test file. Where it was the data file, and not
+    the test file, the edits are those of its rows: `rows of tests/data/letters.csv`.
+    """
     subjects: dict[str, list[Difference]] = {}
     prompts: dict[str, dict[Difference, None]] = {}
     for file, differences in edits.items():
+        names = sources.get(file, (file,))
+        rows = [name for name in names if name.startswith(ROWS) and file not in names]
         for difference in differences:
             prompt, colon, rest = difference.subject.partition(": ")
             if colon and difference.subject.startswith(PROMPT_EDITS):
                 edit = replace(difference, subject=rest)
                 prompts.setdefault(prompt, {})[edit] = None
-            else:
-                subjects.setdefault(file, []).append(difference)
+            elif file in names or not is_use_of(difference.subject, names):
+                listed = subjects.setdefault(rows[0] if rows else file, [])
+                if difference not in listed:  # the rows may be those of several test files
+                    listed.append(difference)
     return subjects | {prompt: list(listed) for prompt, listed in prompts.items()}

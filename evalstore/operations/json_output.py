@@ -10,7 +10,7 @@ camelCase. Exceptions are declared in the metadata of the field:
 
 A class whose object has other members, or another order, lists the fields and properties in
 `JSON_FIELDS`. A class whose object does not mirror its fields has a method `document`. An iterator
-of JSON is left as it is, and is read while it is printed.
+of JSON, and the `Members` of an object, are left as they are, and are read while they are printed.
 """
 
 from __future__ import annotations
@@ -34,6 +34,12 @@ PATHS = {"json_as": lambda files: [file.path for file in files]}
 """Metadata of a field with files: their paths."""
 
 
+class Members(NamedTuple):
+    """The members of an object, which are read while it is printed."""
+
+    pairs: Iterator[tuple[str, Json]]
+
+
 class _Member(NamedTuple):
     attribute: str
     name: str
@@ -50,14 +56,14 @@ def to_json(value: Any) -> Json:
         return {str(name): to_json(inner) for name, inner in value.items()}
     if hasattr(value, "document"):
         return value.document()
+    if isinstance(value, Iterator | Members):
+        return value
     if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
         return fields_to_json(value)
     if isinstance(value, list | tuple):
         return [to_json(inner) for inner in value]
     if isinstance(value, PurePath):
         return str(value)
-    if isinstance(value, Iterator):
-        return value
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 

@@ -12,7 +12,7 @@ from evalstore.operations.workspace_results import iterate_workspace
 from evalstore.planning.plan import CHECKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from evalstore.planning.project import Project
     from evalstore.results import Vote
@@ -63,7 +63,7 @@ def _verdict_of_evaluators(case: Case, votes: Sequence[Vote], rule: str) -> Verd
     return judge_session(others, case.judged_by, CHECKS, rule).verdict
 
 
-def agreement_text(rows: Sequence[dict[str, Json]]) -> str:
+def agreement_text(rows: Iterable[dict[str, Json]]) -> str:
     """Return how many labels agree with the evaluators, as in `7 of 9 labels agree (77.8%)`."""
     known = [row["agrees"] for row in rows if row["agrees"] is not None]
     if not known:

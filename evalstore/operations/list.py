@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso, today
+from evalstore.files.temporary_list import TemporaryList
 from evalstore.operations.label_list import COLUMNS, list_labels
 from evalstore.operations.model_table import describe_models
 from evalstore.operations.views.case_description import CaseDescriber
@@ -16,6 +17,7 @@ from evalstore.planning.options import Location, SelectionOptions, describe_sele
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.unknown_names import require_tag, tags_of
+from evalstore.planning.version_reader import in_batches
 from evalstore.values import SPECIAL_TAGS, Case, Json
 
 if TYPE_CHECKING:
@@ -27,15 +29,16 @@ class Listing:
     """A table: one mapping for each line."""
 
     kind: str
-    rows: list[dict[str, Json]]
+    rows: Collection[dict[str, Json]]
+    """Those of cases are in a temporary file."""
     columns: tuple[str, ...]
     """The columns that are printed; the rows may contain more."""
     left_out: list[Problem] = field(default_factory=list)
     """Errors of test files that are left out."""
 
     def document(self) -> Json:
-        """Return the rows as JSON."""
-        return {self.kind: self.rows}
+        """Return the rows as JSON; those in a file as an iterator."""
+        return {self.kind: iter(self.rows) if isinstance(self.rows, TemporaryList) else self.rows}
 
 
 def list_things(
@@ -84,15 +87,16 @@ def _runs(location: Location) -> Listing:
     return Listing("runs", rows, kept)
 
 
-def _selected(project: Project, selection: SelectionOptions) -> list[tuple[str, Case]]:
+def _selected(project: Project, selection: SelectionOptions) -> Iterator[tuple[str, Case]]:
     matches = select(project, selection).matcher()
-    files = files_of(project.reading)
-    selected = [
-        (path, case) for path, file in files.items() for case in file.cases if matches(path, case)
-    ]
-    if selection.tags and not selected:
+    files, is_any = files_of(project.reading), False
+    for path, file in files.items():
+        for case in file.cases:
+            if matches(path, case):
+                is_any = True
+                yield path, case
+    if selection.tags and not is_any:
         require_tag(selection.tags, tags_of(files.values()))
-    return selected
 
 
 def _tests(project: Project, selection: SelectionOptions, _full: bool) -> Listing:
@@ -108,21 +112,26 @@ def _tests(project: Project, selection: SelectionOptions, _full: bool) -> Listin
 
 
 def _cases(project: Project, selection: SelectionOptions, full: bool) -> Listing:
-    rows: list[dict[str, Json]] = []
-    selected = _selected(project, selection)
-    describer = CaseDescriber(project, [case for _, case in selected] if full else ())
-    for path, case in selected:
-        row: dict[str, Json] = {
-            "file": path,
-            "row": case.row,
-            "tests": list(case.tests),
-            "evaluation": case.evaluation,
-            "tags": list(case.tags),
-        }
-        if full:
-            row |= describer.describe(path, case)
-        rows.append(row)
+    rows = TemporaryList(_describe_cases(project, selection, full))
     return Listing("cases", rows, ("file", "row", "tests", "evaluation", "tags"))
+
+
+def _describe_cases(
+    project: Project, selection: SelectionOptions, full: bool
+) -> Iterator[dict[str, Json]]:
+    describer = CaseDescriber(project)
+    for batch in in_batches(_selected(project, selection)):
+        if full:
+            describer.read(case for _, case in batch)
+        for path, case in batch:
+            yield {
+                "file": path,
+                "row": case.row,
+                "tests": list(case.tests),
+                "evaluation": case.evaluation,
+                "tags": list(case.tags),
+                **(describer.describe(path, case) if full else {}),
+            }
 
 
 def _models(project: Project, _selection: SelectionOptions, _full: bool) -> Listing:

@@ -26,6 +26,7 @@ from evalstore.operations.views.result_changes import JudgedResult
 from evalstore.operations.views.run_text import run_counts_text, scope_text
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import is_partial
+from evalstore.reports.group_totals import PARTLY_TEXT, partly_judged
 from evalstore.store.results import find_decisive, iterate_cases, iterate_results, join_feedback
 from evalstore.store.revisions import resolve_run
 
@@ -187,14 +188,18 @@ def _rates(run: Run, totals: Stats | None) -> Iterator[str]:
         return
     yield "| candidate | passed | 95% interval | judged |"
     yield "|---|---:|---:|---:|"
+    partly = partly_judged(totals.groups)
     groups = [*totals.groups, *([totals.total] if len(totals.groups) > 1 else [])]
-    for group in groups:
+    for group, is_partly in zip(groups, [*partly, False], strict=False):
         low, high = group.interval or (None, None)
         interval = f"{percent(low)} to {percent(high)}" if group.interval else ""
-        rate = group.rate
-        judged = f"{rate.judged:,} of {group.results:,}"
-        yield f"| {markdown_cell(group.name)} | {rate.text} | {interval} | {judged} |"
+        judged = f"{group.rate.judged:,} of {group.results:,}"
+        passed = group.rate_text(is_partly=is_partly)
+        yield f"| {markdown_cell(group.name)} | {passed} | {interval} | {judged} |"
     yield ""
+    if any(partly):
+        yield f"{PARTLY_TEXT}."
+        yield ""
     counts = [(run.verdicts.get(word, 0), word) for word in ("undecided", "error", "pending")]
     if any(count for count, _ in counts):
         listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.deserialize import restore_messages
 from evalstore.errors import EvalstoreError
-from evalstore.operations.rendering import references_of, text_of
+from evalstore.operations.rendering import text_of
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
@@ -47,14 +47,16 @@ def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | 
     return {id: "no prompt" if id is None else id[:8] for id in ids}
 
 
-def name_references(location: Location, evaluations: Iterable[Json]) -> dict[str | None, str]:
+def name_references(
+    location: Location, references: Iterable[tuple[str, str]]
+) -> dict[str | None, str]:
     """Return the current names of the prompts and schemas that checks refer to, by id.
 
     No file is read when there are none.
     """
-    if references := [*references_of(evaluations)]:
+    if listed := [*references]:
         with suppress(EvalstoreError), open_catalogue(location) as project:
-            return reference_names(project, references)
+            return reference_names(project, listed)
     return {}
 
 
@@ -197,11 +199,13 @@ class PromptNames:
     """
 
     def __init__(self, location: Location, project: Project | None = None) -> None:
-        """Without a `project` one is opened; with it, other kinds of versions are named, too."""
+        """Without a `project` one is opened for the names of versions."""
         self._location = location
         self._project = project
         self._expected: Iterable[tuple[str | None, int]] = ()
         self._names: dict[str, str] | None = None
+        self._others: dict[tuple[str, str], str] | None = None
+        """The names of tools and schemas."""
 
     def expect(self, prompts: Iterable[tuple[str | None, int]]) -> None:
         """Set the prompts that are looked up, each with its number in its case."""
@@ -211,13 +215,28 @@ class PromptNames:
     def __call__(self, kind: str, id: str) -> str | None:
         """Return the name of a version; None for one without a name."""
         if kind != "prompt":
-            return self._project.name_of_version(kind, id) if self._project else None
+            return self._name_other(kind, id)
         if self._names is None:
             self._names = {}
             opened = nullcontext(self._project) if self._project else open_catalogue(self._location)
             with suppress(EvalstoreError), opened as project:
                 self._names = self._read(project)
         return self._names.get(id)
+
+    def _name_other(self, kind: str, id: str) -> str | None:
+        """Return the name of a version of another kind; None for one without a name."""
+        if self._project:
+            return self._project.name_of_version(kind, id)
+        if self._others is None:
+            self._others = {}
+            with suppress(EvalstoreError), open_catalogue(self._location) as project:
+                self._others = {
+                    (kinds.removesuffix("s"), version): name
+                    for kinds, named in project.reading.names.items()
+                    for name, ids in named.items()
+                    for version in ids
+                }
+        return self._others.get((kind, id))
 
     def _read(self, project: Project) -> dict[str, str]:
         current = project.reading.names.get("prompts", {}).items()

@@ -26,7 +26,7 @@ def find_run_edits(
     """Return the edits that each of these runs was the first to judge; runs are newest first."""
     of_files = find_file_edits(
         store,
-        open_workspace(location).settings.paths["tests"],
+        open_workspace(location),
         PromptNames(location),
         runs,
         _find_runs_before(store, runs),

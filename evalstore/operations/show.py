@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.deserialize import restore_case_file, restore_failure
-from evalstore.errors import RevisionError
-from evalstore.files.fields import suggest_file
 from evalstore.operations.failures import describe_failures, find_question_places
+from evalstore.operations.files_of_runs import find_file_of_run
 from evalstore.operations.first_pushes import FirstPush, first_push_of
 from evalstore.operations.json_output import to_json
 from evalstore.operations.log import MOST_COMPARED
 from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
+from evalstore.operations.rendering import references_of
+from evalstore.operations.shown_cases import ShownCases, cases_related
 from evalstore.operations.shown_results import ShownResults, result_to_json
-from evalstore.operations.side_names import WORKSPACE, side_name
+from evalstore.operations.simulated_costs import is_by_script
 from evalstore.operations.urgent_results import find_urgent_results
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
-from evalstore.planning.path_history import find_later_name
-from evalstore.planning.path_targets import name_file
 from evalstore.results import Result
 from evalstore.runs import restore_run
+from evalstore.store.case_chunks import has_parts
 from evalstore.store.failures import LoggedFailure
-from evalstore.store.path_trees import find_entry, read_tree
-from evalstore.store.results import iterate_entries, iterate_results, read_results
+from evalstore.store.path_trees import read_tree
+from evalstore.store.results import iterate_results, read_results
 from evalstore.store.revisions import resolve_run
 from evalstore.values import Json, is_text
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case
-    from evalstore.workspace.folder import WorkspaceFolder
 
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
@@ -64,15 +63,21 @@ class ShownItem:
     """Who pushed it; None if it is of this machine."""
     left_out: int = 0
     """How many results of a run are not among the related objects, as they are less urgent."""
+    is_simulated: bool = False
+    """Whether the cost of a judgement is that of a scripted model, which calls nobody."""
     several: Set[tuple[str, str]] | None = None
     """The cases of results, by file and row, that have some with several system prompts; None if
     it is to be seen from the related results, as these are all."""
+    cases: ShownCases | None = None
+    """Those of a long test file, which are in files, and neither in its content nor related."""
 
     def document(self) -> Json:
         """Return the stored content as JSON, with kind and id."""
         content = {
             name: value for name, value in self.content.items() if name not in ("kind", "scheme")
         }
+        if self.cases:
+            content["cases"] = self.cases.cases()
         return {
             "kind": self.kind,
             "id": self.id,
@@ -82,11 +87,12 @@ class ShownItem:
         }
 
     def _listed(self) -> dict[str, Json]:
-        """Return the related objects; those in a file as an iterator."""
-        return {
+        """Return the related objects; those in files as iterators."""
+        listed = {
             name: iter(value) if isinstance(value, ShownResults) else value
             for name, value in self.related.items()
         }
+        return listed | (self.cases.related() if self.cases else {})
 
 
 def show_item(
@@ -112,11 +118,15 @@ def show_item(
         return _show_run(location, store, restore_run(id, stored.content), stored.content, most)
     if kind == "run" and in_file:
         return _show_whole_run(location, store, restore_run(id, stored.content), stored.content)
-    content = store.load_whole(stored.content)
-    item = ShownItem(kind, id, content, _related(store, kind, id, content))
+    if kind == "cases" and in_file and has_parts(stored.content):
+        item = _long_file(store, id, stored.content)
+    else:
+        content = store.load_whole(stored.content)
+        item = ShownItem(kind, id, content, _related(store, kind, id, content))
     item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
-    item.references = name_references(location, _evaluations(item))
+    item.references = name_references(location, _references(item))
     item.push = first_push_of(location, kind, id)
+    item.is_simulated = is_by_script(store, item.related.get("evaluator"))
     if kind == "run":
         _mark_changes(location, store, restore_run(id, stored.content), item)
     return item
@@ -153,18 +163,20 @@ def _show_whole_run(location: Location, store: Store, run: Run, content: Json) -
     results = ShownResults(iterate_results(store, run))
     item = ShownItem("run", run.id, store.load_whole(content), {"results": results})
     item.prompts = name_prompts(location, results.prompts)
-    item.references = name_references(location, _evaluations(item))
+    item.references = name_references(location, _references(item))
     item.push = first_push_of(location, "run", run.id)
     _mark_changes(location, store, run, item)
     return item
 
 
-def _evaluations(item: ShownItem) -> list[Json]:
-    """Return the contents of the evaluation versions that are shown with an item."""
+def _references(item: ShownItem) -> Iterable[tuple[str, str]]:
+    """Return the versions that the checks of an item name, each a kind and an id."""
+    if item.cases:
+        return item.cases.references
     if item.kind == "evaluation":
-        return [item.content]
+        return references_of([item.content])
     related = item.related.get("instructions") if item.kind == "judgement" else None
-    return [related] if related else [*item.related.get("evaluations", {}).values()]
+    return references_of([related] if related else item.related.get("evaluations", {}).values())
 
 
 def several_prompts(results: Iterable[Json]) -> set[str | None]:
@@ -220,30 +232,64 @@ def show_file(
     revision: str,
     path: str,
     chosen: Mapping[Result, str] | None = None,
+    *,
+    in_file: bool = False,
 ) -> ShownItem:
     """Return a test file as it was in a run, with its results there, or those that are chosen.
 
-    `chosen` has the id of the run of each. Raises `RevisionError` if the run lacks the file.
+    `chosen` has the id of the run of each. With `in_file`, the cases of a long file and their
+    results, unless these are chosen, are in temporary files. Raises `RevisionError` if the run
+    lacks the file.
     """
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
     name = find_file_of_run(location, store, run, tree, path)
     node = tree[name]
-    content = store.load_whole(store.load_any("cases", node).content)
-    cells = read_file_results(store, run, name)
-    several = several_prompts([result_to_json(result) for result in (*cells, *(chosen or ()))])
-    asked = {(case.row, case.tests, case.evaluation) for case in restore_case_file(content).cases}
-    results = [
-        result_to_json(result)
-        if (id := chosen[result] if chosen else run.id) == run.id
-        else _older_result(result, id, name, is_edited=_asked(result) not in asked)
-        for result in (cells if chosen is None else chosen)
-    ]
-    related = {"file": name, "run": run.id, **_related(store, "cases", node, content)}
-    item = ShownItem("cases", node, content, {**related, "results": results})
+    stored = store.load_any("cases", node).content
+    if in_file and has_parts(stored):
+        item = _long_file(store, node, stored)
+    else:
+        content = store.load_whole(stored)
+        item = ShownItem("cases", node, content, _related(store, "cases", node, content))
+    batches = iterate_results(store, run, name)
+    results: ShownResults | list[Json]
+    if item.cases and chosen is None:
+        results = ShownResults(batches)
+        several = results.prompts
+    else:
+        every = [result_to_json(result) for batch in batches for result in batch]
+        several = several_prompts([*every, *map(result_to_json, chosen or ())])
+        results = every if chosen is None else _results_of_runs(item, name, run, chosen)
+    item.related = {"file": name, "run": run.id, **item.related, "results": results}
     item.prompts = name_prompts(location, several)
-    item.references = name_references(location, _evaluations(item))
+    item.references = name_references(location, _references(item))
     return item
+
+
+def _long_file(store: Store, node: str, stored: Json) -> ShownItem:
+    """Return a test file whose cases have parts, with its cases in files."""
+    cases = ShownCases(store.iterate_cases_of(stored), store.load_contents)
+    content = store.load_whole(stored, with_cases=False)
+    return ShownItem("cases", node, content, {"tests": {}, "evaluations": {}}, cases=cases)
+
+
+def _results_of_runs(
+    item: ShownItem, file: str, run: Run, runs: Mapping[Result, str]
+) -> list[Json]:
+    """Return the results of a file; those of older runs than `run` as that has the file."""
+    older = {_asked(result) for result, id in runs.items() if id != run.id}
+    cases: Iterable[Case] = ()
+    if older and item.cases:
+        cases = (case for batch in item.cases for case in batch.cases)
+    elif older:
+        cases = restore_case_file(item.content).cases
+    same = {asked for case in cases if (asked := (case.row, case.tests, case.evaluation)) in older}
+    return [
+        result_to_json(result)
+        if id == run.id
+        else _older_result(result, id, file, is_edited=_asked(result) not in same)
+        for result, id in runs.items()
+    ]
 
 
 def _asked(result: Result) -> tuple[str, tuple[str, ...], str | None]:
@@ -258,60 +304,6 @@ def _older_result(result: Result, run: str, file: str, *, is_edited: bool) -> Js
         "run": run,
         **({"edited": True} if is_edited else {}),
     }
-
-
-def read_file_results(store: Store, run: Run, path: str) -> list[Result]:
-    """Return the results of a test file in a run; none if the run did not cover it."""
-    leaf = find_entry([run.results], path, store.load_nodes).get(run.results)
-    if leaf is None:
-        return []
-    return [result for batch in iterate_entries(store, {path: leaf}) for result, _ in batch]
-
-
-def find_test_file(
-    location: Location, workspace: WorkspaceFolder, files: Collection[str], path: str, side: str
-) -> str:
-    """Return the test file that a path names; `files` are those of a run or of the workspace.
-
-    The path is relative to the workspace, to the current folder or to the folder of the tests.
-    Raises `RevisionError` when there is no such file.
-    """
-    names = _possible_names(location, workspace, path)
-    name = next((name for name in names if name in files), None)
-    if name is None:
-        is_now = side == WORKSPACE
-        raise RevisionError(
-            f"{side_name(side)} {'has' if is_now else 'knew'} no test file '{path}'",
-            hint=suggest_file(path, files),
-        )
-    return name
-
-
-def find_file_of_run(
-    location: Location, store: Store, run: Run, files: Collection[str], path: str
-) -> str:
-    """Return the test file of a run that a path names, as `find_test_file` does.
-
-    Raises `RevisionError` when there is no such file; the hint on a former path names the new one.
-    """
-    workspace = open_workspace(location)
-    try:
-        return find_test_file(location, workspace, files, path, run.id)
-    except RevisionError as error:
-        names, folder = (
-            _possible_names(location, workspace, path),
-            workspace.settings.paths["tests"],
-        )
-        later = find_later_name(store, run, names, folder)
-        if later is None:
-            raise
-        raise RevisionError(str(error), hint=f"it was renamed to '{later}'") from None
-
-
-def _possible_names(location: Location, workspace: WorkspaceFolder, path: str) -> list[str]:
-    """Return the paths in the workspace that a path on the command line may mean."""
-    folder = workspace.settings.paths["tests"]
-    return [path, name_file(location, workspace, path), f"{folder}/{path}"]
 
 
 def _evaluator_name(store: Store, id: str) -> str:
@@ -376,12 +368,3 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
             ]
         }
     return {}
-
-
-def cases_related(load: LoadVersions, cases: Sequence[Case]) -> dict[str, Json]:
-    """Return the contents of the tests and evaluations of these cases, by id."""
-    evaluations = [case.evaluation for case in cases if case.evaluation]
-    return {
-        "tests": load("test", [id for case in cases for id in case.tests]),
-        "evaluations": load("evaluation", evaluations),
-    }

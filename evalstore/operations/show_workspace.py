@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.operations.files_of_runs import find_test_file
 from evalstore.operations.prompt_names import name_prompts, reference_names
 from evalstore.operations.rendering import references_of
-from evalstore.operations.show import (
-    ShownItem,
-    cases_related,
-    find_test_file,
-    several_prompts,
-)
+from evalstore.operations.show import ShownItem
+from evalstore.operations.shown_cases import ShownCases, cases_related
 from evalstore.operations.shown_results import ShownResults, result_to_json
 from evalstore.operations.side_names import WORKSPACE
-from evalstore.operations.workspace_results import iterate_workspace
+from evalstore.operations.workspace_results import compute_workspace, iterate_workspace
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.planner import make_plan, require_sound
-from evalstore.planning.results import as_result, compute_results
-from evalstore.values import order_counts
+from evalstore.planning.planner import require_sound, resolve_scope
+from evalstore.planning.results import as_result
+from evalstore.planning.version_reader import in_batches
+from evalstore.values import CaseFile, order_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results import Result
-    from evalstore.values import CaseFile
+    from evalstore.values import Case, Json
 
 
 def show_workspace(location: Location, *, in_file: bool = False) -> ShownItem:
@@ -52,33 +51,52 @@ def show_workspace(location: Location, *, in_file: bool = False) -> ShownItem:
 
 
 def show_workspace_file(
-    location: Location, path: str, chosen: Sequence[Result] | None = None
+    location: Location,
+    path: str,
+    chosen: Sequence[Result] | None = None,
+    *,
+    in_file: bool = False,
 ) -> ShownItem:
     """Return the current cases of a test file, with their results, or those that are chosen.
 
-    Raises `RevisionError` if there is no such file.
+    With `in_file`, the cases of a long file and their results, unless these are chosen, are in
+    temporary files. Raises `RevisionError` if there is no such file.
     """
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
         name = find_test_file(location, project.workspace, project.reading.files, path, WORKSPACE)
         file = project.reading.files[name]
-        content = project.store.load_whole(hashing.describe_case_file(file))
-        every = [result_to_json(result) for result in _find_results(project, name, file)]
-        results = every if chosen is None else [result_to_json(result) for result in chosen]
-        related = {
-            "file": name,
-            **cases_related(project.versions.load, file.cases),
-            "results": results,
-        }
-        item = ShownItem("cases", project.reading.nodes[name], content, related)
-        item.prompts = name_prompts(location, several_prompts(every))
-        item.references = reference_names(project, references_of(related["evaluations"].values()))
+        node = project.reading.nodes[name]
+        every = ShownResults(_iterate_results(project, name, file))
+        results = [*map(result_to_json, chosen)] if chosen is not None else every
+        is_long = in_file and not isinstance(file.cases, tuple)
+        if is_long:
+            cases = ShownCases(map(_describe, in_batches(file.cases)), project.versions.load)
+            related: dict[str, Json] = {"file": name, "tests": {}, "evaluations": {}}
+            content = hashing.describe_case_file(replace(file, cases=()))
+            item = ShownItem("cases", node, content, related, cases=cases)
+            references = cases.references
+        else:
+            content = project.store.load_whole(hashing.describe_case_file(file))
+            related = {"file": name, **cases_related(project.versions.load, file.cases)}
+            item = ShownItem("cases", node, content, related)
+            references = [*references_of(related["evaluations"].values())]
+        item.related["results"] = results if is_long else [*results]
+        item.prompts = name_prompts(location, every.prompts)
+        item.references = reference_names(project, references)
         return item
 
 
-def _find_results(project: Project, name: str, file: CaseFile) -> list[Result]:
-    """Return the current results of a test file; none if there is no candidate to answer it."""
+def _describe(cases: Sequence[Case]) -> list[Json]:
+    """Return cases as they are stored."""
+    described: list[Json] = hashing.describe_case_file(CaseFile(tuple(cases)))["cases"]
+    return described
+
+
+def _iterate_results(project: Project, name: str, file: CaseFile) -> Iterator[list[Result]]:
+    """Yield the current results of a test file; none if there is no candidate to answer it."""
     if not project.settings.candidates and not all(case.recorded for case in file.cases):
-        return []
-    plan = make_plan(project, SelectionOptions(paths=(f"{project.workspace.root / name}",)))
-    return [as_result(result) for result in compute_results(plan, project.settings.verdict)]
+        return
+    selection = SelectionOptions(paths=(f"{project.workspace.root / name}",))
+    for _, results in compute_workspace(project, resolve_scope(project, selection)):
+        yield [as_result(result) for result in results]

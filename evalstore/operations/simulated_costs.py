@@ -1,4 +1,4 @@
-"""Tells whether the costs of a run are simulated, as all its models are scripted."""
+"""Tells whether the costs of a run or of a judgement are simulated: its models are scripted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from evalstore.values import RECORDED
 if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.values import Json
 
 
 def is_all_scripted(store: Store, run: Run) -> bool:
@@ -21,3 +22,10 @@ def is_all_scripted(store: Store, run: Run) -> bool:
     return bool(models) and all(
         contents.get(model, {}).get("provider") == SCRIPTED for model in models
     )
+
+
+def is_by_script(store: Store, evaluator: Json) -> bool:
+    """Return whether an evaluator, as it is described, is a scripted model."""
+    model = str(evaluator.get("model") or "") if evaluator else ""
+    contents = store.load_contents("model", [model]) if model else {}
+    return any(content.get("provider") == SCRIPTED for content in contents.values())

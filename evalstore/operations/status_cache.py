@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [20, __version__]
+_FORMAT = [21, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -60,6 +60,8 @@ _REMEMBERED = (
     "remote_judgements",
 )
 """Fields of a status that are stored as they are."""
+_NAMES = ("prompts", "edited")
+"""Fields of a changed file that are tuples of names."""
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
 
 
@@ -86,7 +88,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
             return None
         content = memory["status"]
         changes = [
-            FileChange(**_with_also(each) | {"prompts": tuple(each["prompts"])})
+            FileChange(**_with_also(each) | {name: tuple(each[name]) for name in _NAMES})
             for each in content.pop("changes")
         ]
         reasons = [OtherReason(**_with_also(each)) for each in content.pop("other_reasons")]

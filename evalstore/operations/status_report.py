@@ -61,11 +61,18 @@ class FileChange:
     """Whether these cases all were like this in earlier runs, and not only like other cases."""
     prompts: tuple[str, ...] = ()
     """The names of the system prompts that were edited, and not the test file."""
+    edited: tuple[str, ...] = ()
+    """What was edited, the test file first, unless it was only system prompts or is not known."""
 
     @property
     def is_reverted(self) -> bool:
         """Return whether all that was edited is as in earlier runs, so that nothing is to do."""
         return self.code == "= " and self.reverted and bool(self.settled)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Return what was edited apart from system prompts: the test file, or what it uses."""
+        return self.edited or (() if self.prompts else (self.file,))
 
     @property
     def letters(self) -> str:

@@ -160,6 +160,8 @@ def _in_check(was: Json, now: Json, find: Find) -> Difference:
             if inner
             else Difference("evaluator prompt")
         )
+    if path == "schema" and isinstance(was["schema"], str) and isinstance(now["schema"], str):
+        return Difference(path)  # the values are ids
     return Difference(path, before, after)
 
 
@@ -289,7 +291,8 @@ def _versions(
     old = by_name([id for id in was if id not in now])
     new = by_name([id for id in now if id not in was])
     for key, (id, content) in new.items():
-        shown = name(kind, id) or key or id[:8]
+        earlier = name(kind, old[key][0]) if key in old else None
+        shown = name(kind, id) or earlier or key or id[:8]
         if key not in old:
             yield Difference(f"{kind} {shown} is new")
         else:

@@ -18,9 +18,9 @@ from evalstore.store.table_columns import MIGRATION, STATEMENTS
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest migration; a test compares it with the folder of migrations."""
-KNOWN = ("0001", "0002", "0003", "0004", "0005")
+KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006")
 """All migrations of this program, oldest first."""
 
 

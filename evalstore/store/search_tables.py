@@ -19,16 +19,19 @@ from contextlib import contextmanager
 from evalstore.errors import EvalstoreError, StoreError
 from evalstore.store.contents import decode_row
 from evalstore.store.database import select_each
-from evalstore.store.driver import Connection
+from evalstore.store.driver import Connection, Extent
 from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.postgresql.schema import (
     SEARCH_COLUMNS,
     SEARCH_LINKS,
+    SEARCH_LOCK,
+    SEARCH_MARKS,
     SEARCH_TEXTS,
     WORDS,
     search_statements,
 )
 from evalstore.store.search_index import Report, add_batches
+from evalstore.store.search_marks import look, note
 from evalstore.store.search_texts import (
     KINDS,
     TABLES,
@@ -46,6 +49,8 @@ from evalstore.values import Json
 
 _BATCH = 1_000
 """Texts in one transaction, for which others who add texts, and an interruption, wait."""
+_COMPARED = 8_000
+"""Ids that are looked up in the index together."""
 _LONGEST_WORD = 500
 """Characters by which words are told apart; PostgreSQL takes 2,046 bytes."""
 _LONGEST_PART = 200_000
@@ -64,8 +69,8 @@ _TEXTS = TableColumns(
 _LINKS = TableColumns(
     SEARCH_LINKS, {"text": "BLOB", "session": "BLOB"}, frozenset({"text", "session"})
 )
-_LOCK = "SELECT pg_advisory_xact_lock(1702061939, hashtext(current_schema()::text))"
-"""Held by whoever makes the tables or adds texts to them."""
+_BY_INDEX = "SET LOCAL enable_seqscan = off"
+"""Lets queries look up few rows, also where the server knows little of a table."""
 _STATE = """
 SELECT c.relname::text,
     c.relkind = 'r' AND NOT (c.relhasrules OR c.relhastriggers OR c.relrowsecurity),
@@ -75,7 +80,7 @@ SELECT c.relname::text,
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = current_schema() AND c.relname = ANY(?)
 """
-_INDEXES = {SEARCH_TEXTS: 2, SEARCH_LINKS: 1}
+_INDEXES = {SEARCH_TEXTS: 2, SEARCH_LINKS: 1, SEARCH_MARKS: 1}
 _IS_READ_ONLY = "current_setting('transaction_read_only') = 'on'"
 _MAY_CREATE = (
     f"SELECT NOT {_IS_READ_ONLY} AND has_schema_privilege(current_schema()::text, 'CREATE')"
@@ -108,7 +113,10 @@ class SearchTables:
         """
         self._ensure_tables()
         self.missing = 0
-        missing = _find_missing(store)
+        with store.snapshot() as connection:
+            connection.execute(_BY_INDEX)
+            state = look(connection)
+            new, missing = _find_new(connection, state.mark)
         if any(missing.values()) and not _is_true(store, _MAY_ADD):
             self.missing = sum(len(ids) // _ID_BYTES for ids in missing.values())
             return report(0, 0)
@@ -116,7 +124,11 @@ class SearchTables:
         def add(kind: Kind, ids: list[str]) -> None:
             store.write(lambda connection: _add(connection, kind, ids))
 
-        return add_batches(missing, _BATCH, report, add)
+        if not add_batches(missing, _BATCH, report, add):
+            return False
+        if new or (state.is_far and (state.has_texts or any(missing.values()))):
+            note(store, state)
+        return True
 
     def _ensure_tables(self) -> None:
         with self._store._reading() as connection:
@@ -181,7 +193,7 @@ class SearchTables:
     def _searching(self) -> Iterator[Connection]:
         with self._store.snapshot() as connection:
             # The planner does not know that it takes long to split the words of all rows.
-            connection.execute("SET LOCAL enable_seqscan = off")
+            connection.execute(_BY_INDEX)
             yield connection
 
 
@@ -237,23 +249,52 @@ def _lexemes(phrase: Phrase) -> str:
 # --- adding texts
 
 
-def _find_missing(store: Store) -> dict[Kind, bytes]:
-    """Return the sorted ids of each kind that are not in the index, concatenated."""
+Ids = Mapping[Kind, bytes]
+"""The ids of each kind, concatenated: lists of them would need far more memory."""
+
+
+def _find_new(connection: Connection, mark: Extent | None) -> tuple[bool, Ids]:
+    """Return whether texts were stored since a mark, and those that are not in the index."""
+    if mark is None:
+        connection.execute("SET LOCAL enable_seqscan TO DEFAULT")
+        return False, _compare_all(connection)
+    missing = {}
+    is_any = False
+    for kind in KINDS:
+        condition, parameters = connection.dialect.growth.condition(TABLES[kind], mark)
+        query = f"SELECT id FROM {TABLES[kind]} WHERE {condition}"
+        ids = b"".join(as_id(id) for (id,) in connection.stream(query, parameters))
+        is_any = is_any or bool(ids)
+        missing[kind] = b"".join(_list_missing(connection, ids))
+    return is_any, missing
+
+
+def _list_missing(connection: Connection, ids: bytes) -> Iterator[bytes]:
+    """Yield the ids that are not in the index."""
+    query = f"SELECT id FROM {SEARCH_TEXTS} WHERE part = 0 AND id IN"
+    for start in range(0, len(ids), _COMPARED * _ID_BYTES):
+        ends = range(start, min(start + _COMPARED * _ID_BYTES, len(ids)), _ID_BYTES)
+        batch = [ids[at : at + _ID_BYTES] for at in ends]
+        known = {bytes(id) for (id,) in connection.select_in(query, batch)}
+        yield from (id for id in batch if id not in known)
+
+
+def _compare_all(connection: Connection) -> Ids:
+    """Return the sorted ids of all texts of the store that are not in the index."""
     query = " UNION ALL ".join(
         f"SELECT {number} AS kind, id FROM {TABLES[kind]} AS stored WHERE NOT EXISTS "
         f"(SELECT 1 FROM {SEARCH_TEXTS} AS known WHERE known.id = stored.id AND part = 0)"
         for number, kind in enumerate(KINDS)
     )
-    missing = {kind: bytearray() for kind in KINDS}  # lists of ids would need far more memory
-    with store.snapshot() as connection:
-        for number, id in connection.stream(f"{query} ORDER BY kind, id"):
-            missing[KINDS[number]] += as_id(id)
+    missing = {kind: bytearray() for kind in KINDS}
+    for number, id in connection.stream(f"{query} ORDER BY kind, id"):
+        missing[KINDS[number]] += as_id(id)
     return {kind: bytes(ids) for kind, ids in missing.items()}
 
 
 def _add(connection: Connection, kind: Kind, ids: Sequence[str]) -> None:
     """Add texts that nobody else has added meanwhile."""
-    connection.execute(_LOCK)
+    connection.execute(SEARCH_LOCK)
     query = f"SELECT id FROM {SEARCH_TEXTS} WHERE part = 0 AND id IN"
     known = {as_digits(id) for (id,) in select_each(connection, query, ids)}
     new = [id for id in ids if id not in known]
@@ -323,7 +364,7 @@ def _is_sound(connection: Connection) -> bool:
 
 def _make_tables(connection: Connection) -> None:
     """Make the tables, unless another process has."""
-    connection.execute(_LOCK)
+    connection.execute(SEARCH_LOCK)
     if _is_sound(connection):
         return
     for table in SEARCH_COLUMNS:

@@ -127,7 +127,7 @@ TABLES: dict[str, TableColumns] = {
 }
 """The tables with permanent contents, by name: all except those of runs in progress."""
 
-MIGRATION = "0005"
+MIGRATION = "0006"
 """The migration of a store with these tables."""
 _MIGRATIONS = (
     "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "

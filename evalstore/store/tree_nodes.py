@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from evalstore import hashing
@@ -20,6 +21,9 @@ from evalstore.store.ids import as_digits
 from evalstore.store.kept_results import KeptResults
 from evalstore.store.table_columns import NODES, TableColumns
 from evalstore.values import CaseFile, Json
+
+_AT_ONCE = 1_000
+"""The cases of a batch."""
 
 
 class NodeQueries(Database):
@@ -70,14 +74,24 @@ class NodeQueries(Database):
         roots = (leaves[id] for id in ids)
         yield from iterate_result_parts(roots, self.load_cases, self.load_leaves, without)
 
-    def load_whole(self, content: Json) -> Json:
-        """Return the content of a node of cases or results; the parts of a tree are joined."""
+    def iterate_cases_of(self, content: Json) -> Iterator[list[Json]]:
+        """Yield the cases of a node that has parts, as they are stored, in batches."""
+        parts = iterate_parts("", content, self.load_cases)
+        cases = (case for part in parts for case in part["cases"])
+        while batch := list(islice(cases, _AT_ONCE)):
+            yield batch
+
+    def load_whole(self, content: Json, *, with_cases: bool = True) -> Json:
+        """Return the content of a node of cases or results; the parts of a tree are joined.
+
+        Cases are left out, if they have parts, without `with_cases`.
+        """
         if content["kind"] not in ("cases", "results") or not has_parts(content):
             return content
         whole = {name: value for name, value in content.items() if name not in OF_PARTS}
         if content["kind"] == "cases":
-            parts = iterate_parts("", content, self.load_cases)
-            cases = [case for part in parts for case in part["cases"]]
+            batches = self.iterate_cases_of(content) if with_cases else ()
+            cases = [case for batch in batches for case in batch]
             return {**whole, "cases": cases, "scheme": hashing.SCHEME}
         cells = [
             {**cell, "case": cell["case"] + part.first}

@@ -125,6 +125,13 @@ def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifferenc
         ({"number": 30}, LONG, "30", "20", "line 1, column 12"),
         ({"number": {"expected": 30, "op": ">="}}, "-5", ">= 30", "-5", "line 1, column 1"),
         ({"jsonEquals": {"a": {"b": [1, 2]}}}, '{"a": {"b": [1, 3]}}', "2", "3", "a.b[1]"),
+        (
+            {"jsonEquals": {"a": ["A Bulb"]}, "ignoreCase": True},
+            '{"a": ["A Lamp"]}',
+            "A Bulb",
+            "A Lamp",
+            "a[0]",
+        ),
         ({"jsonSubset": {"a": {"b": 1}}}, '{"a": {}}', "1", "no such key", "a.b"),
         (
             {"jsonSchema": SCHEMA},

@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from evalstore.cli.main import main
 from evalstore.display import cost_text, likely_price
+from evalstore.operations.cost_text import shared_cost_text
+from evalstore.planning.open_project import open_store
+from evalstore.planning.options import Location
+from evalstore.store.results import read_results
 from tests.cli.test_run import edit
 
 if TYPE_CHECKING:
@@ -61,6 +66,9 @@ def test_a_cost_is_simulated_only_if_all_of_it_is() -> None:
     free, paid = {"cost": 0.0}, {"cost": 0.02}
     assert cost_text(0.01, [scripted]) == "$0.0100 simulated"
     assert cost_text(0.01, [scripted, free]) == "$0.0100 simulated"
+    assert cost_text(0.01, [scripted], brief=True) == "$0.0100 simulated"
+    parts = [{**scripted, "part": "candidate"}, {**scripted, "part": "evaluator"}]
+    assert shared_cost_text(0.02, parts) == "$0.0200 simulated (answers $0.0100, judging $0.0100)"
     assert cost_text(0.03, [scripted, paid]) == "$0.0300"
     assert cost_text(None, [scripted, {"cost": None, "unpriced": 1}]) == (
         "at least $0.0100 (1 call without a price)"
@@ -69,3 +77,17 @@ def test_a_cost_is_simulated_only_if_all_of_it_is() -> None:
     assert likely_price(0.06, None, is_simulated=True) == "about $0.0600 simulated"
     assert likely_price(0.06, 40, brief=True, is_simulated=True) == "about $0.0600 simulated"
     assert likely_price(0.0, None, is_simulated=True) == "about $0"
+
+
+def test_a_judgement_by_a_script_is_marked(workspace: Path, evalstore: Evalstore) -> None:
+    with (workspace / "models/judge.yaml").open("a", encoding="utf-8") as judge:
+        judge.write("costs: [{costPerCall: 0.002}]\n")
+    (workspace / "tests/checked.md").write_text(
+        "# 👤\n\nHi\n\n---\n\n~~~checks\n- contains: W\n~~~\n"
+    )
+    assert main(["run", "--quiet"]) == 1
+    with open_store(Location(workspace)) as store:
+        (run,) = store.find_runs()
+        judgements = [id for each in read_results(store, run) for id in each.evaluations]
+    shown = [evalstore("show", id).stdout for id in judgements]
+    assert ["$0.0020 simulated" in text for text in shown] == [False, True, True]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+import random
 import tempfile
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from evalstore.files import temporary_list
-from evalstore.files.temporary_list import TemporaryList
+from evalstore.files.temporary_list import SortedValues, TemporaryList
 
 
 @pytest.mark.parametrize("most", [0, 1 << 20])
@@ -33,3 +36,49 @@ def test_values_are_read_in_their_order_as_often_as_needed(
     del values, one, other
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_values_that_come_one_by_one_are_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(temporary_list, "_AT_ONCE", 3)
+    values = TemporaryList(iter("abcdefgh"))
+    assert ([*values], values.batches, "c" in values, "x" in values) == (
+        [*"abcdefgh"],
+        3,
+        True,
+        False,
+    )
+    assert [*values.read([2, 0])] == [*"ghabc"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 20, 21, 95])
+def test_values_are_sorted_in_parts(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 20)
+    monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 7)
+    values = [[bool(number % 3), "é\ud800"[: number % 2], number] for number in range(count)]
+    mixed = random.Random(1).sample(values, count)
+    sorter = SortedValues()
+    sorter.add(mixed[:50])
+    sorter.add(mixed[50:])
+    assert [*sorter] == [*sorter] == sorted(values)
+
+
+def test_few_of_the_values_that_are_sorted_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 500)
+    monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 20)
+    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
+
+    def values() -> Iterator[list[str]]:
+        for number in range(10_000):
+            yield [f"{number * 7919 % 10_007:05}" + "x" * 995]
+
+    tracemalloc.start()
+    sorter = SortedValues()
+    sorter.add(values())
+    last, count = [""], 0
+    for value in sorter:
+        assert last < value
+        last, count = value, count + 1
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 10_000
+    assert peak < 3_000_000  # of ten megabytes

@@ -257,6 +257,24 @@ def test_an_edited_system_prompt_is_named_and_not_its_test_file(workspace: Path)
     drive(scenario, size=(200, 60))
 
 
+def test_an_edited_data_file_is_named_and_not_the_test_file_that_uses_it(workspace: Path) -> None:
+    data = workspace / "tests/cities.csv"
+    tree(workspace, {"tests/cities.csv": "city\nOslo\nRome\n"})
+    test = NEW.replace("# 👤", "---\ndataset: cities.csv\n---\n\n# 👤\n\n{{city}}?", 1)
+    (workspace / "tests/cities.md").write_text(test)
+    main(["run", "--quiet"])
+    data.write_text("city\nOslo\nRome\nLima\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        line = " edited      rows of tests/cities.csv "
+        assert screen(pilot).splitlines()[4].startswith(line)
+        await press(pilot, "home")
+        details = pilot.app.screen.query_one("#details", TextView).text
+        assert details.endswith("edited since the last run\nrows of tests/cities.csv")
+
+    drive(scenario, size=(200, 60))
+
+
 def test_the_trend_ends_with_now_unless_results_are_pending(workspace: Path) -> None:
     def shown(width: int) -> list[str]:
         location = Location(workspace)

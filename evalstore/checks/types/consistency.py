@@ -40,7 +40,8 @@ def _all_equal(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     first, *others = _answers(subject)
     for number, other in enumerate(others, start=2):
         if other != first:
-            words = f"answer 1 is {shorten(first)}, answer {number} is {shorten(other)}"
+            was, now = (shorten(subject.quote(subject.answers[at - 1])) for at in (1, number))
+            words = f"answer 1 is {was}, answer {number} is {now}"
             return CheckFinding(0.0, f"expected equal answers: {words}")
     return CheckFinding(1.0)
 

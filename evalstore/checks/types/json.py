@@ -189,7 +189,8 @@ def _compare(check: Mapping[str, Json], subject: CheckInput, *, subset: bool) ->
         value = parse_answer(subject, fenced=check.get("fenced", False))
     except NotJsonError as problem:
         return CheckFinding(0.0, str(problem))
-    comparison = JsonComparison(subject.prepare, subset, check.get("ignoreOrder", False))
+    any_order = check.get("ignoreOrder", False)
+    comparison = JsonComparison(subject.prepare, subset, any_order, subject.quote)
     expected = check["expected"] if check.get("anyOf") else [check["expected"]]
     if any(comparison.agrees(candidate, value) for candidate in expected):
         return CheckFinding(1.0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evalstore.checks.json_values import shown
-from evalstore.display import difference
+from evalstore.display import difference_at, first_difference
 from evalstore.values import Json
 
 _KEY_SHOWN = 60
@@ -25,12 +25,14 @@ class JsonDifference(NamedTuple):
     expected: str
     actual: str
     texts: tuple[str, str] | None = None
-    """Both texts, whole, if two texts differ."""
+    """Both texts, whole and in the case in which they are written, if two texts differ."""
+    at: int = 0
+    """Where the compared texts differ first."""
 
     def __str__(self) -> str:
         place = f"at {self.place}: " if self.place else ""
         if self.texts:
-            return place + difference(*self.texts)
+            return place + difference_at(*self.texts, self.at)
         return f"{place}expected {self.expected}, found {self.actual}"
 
 
@@ -47,6 +49,8 @@ class JsonComparison:
     """Whether additional keys and elements of lists are allowed."""
     any_order: bool = False
     """Whether the order of lists is ignored."""
+    quote: Callable[[str], str] = lambda text: text
+    """Normalizes texts that a difference quotes: as `prepare`, but without changes of case."""
 
     def agrees(self, expected: Json, actual: Json) -> bool:
         """Return whether a value is as expected."""
@@ -76,10 +80,11 @@ class JsonComparison:
             return self._of_lists(expected, actual, place)
         if self.agrees(expected, actual):
             return None
-        texts = None
-        if isinstance(expected, str) and isinstance(actual, str):
-            texts = self.prepare(expected), self.prepare(actual)
-        return JsonDifference(place, shown(expected), shown(actual), texts)
+        values = shown(expected), shown(actual)
+        if not (isinstance(expected, str) and isinstance(actual, str)):
+            return JsonDifference(place, *values)
+        at = first_difference(self.prepare(expected), self.prepare(actual))
+        return JsonDifference(place, *values, (self.quote(expected), self.quote(actual)), at)
 
     def _of_mappings(
         self, expected: dict[str, Json], actual: Json, place: str

@@ -115,7 +115,9 @@ def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if edits is not None and edits <= check["max"]:
         return CheckFinding(1.0)
     most = plural(check["max"], "edit")
-    words = f"expected {any_of(expected)} or at most {most} from it, found {shorten_to_line(text)}"
+    quoted = any_of([subject.quote(candidate) for candidate in check["expected"]])
+    found = shorten_to_line(subject.quoted)
+    words = f"expected {quoted} or at most {most} from it, found {found}"
     return CheckFinding(0.0, words if edits is None else f"{words}, {plural(edits, 'edit')} away")
 
 
@@ -151,7 +153,7 @@ def _bleu(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if not expected:
         return _graded(0.0, "", subject)
     result = _bleu_scorer().sentence_score(subject.text, expected)
-    return _graded(min(result.score / 100, 1.0), expected[0], subject)
+    return _graded(min(result.score / 100, 1.0), subject.quote(check["expected"][0]), subject)
 
 
 def _read_rouge(arguments: CheckArguments) -> dict[str, Json]:

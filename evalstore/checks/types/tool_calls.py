@@ -125,7 +125,8 @@ def nearest_difference(
 
 
 def _comparison(check: Mapping[str, Json], subject: CheckInput) -> JsonComparison:
-    return JsonComparison(subject.prepare, check.get("arguments") == "subset")
+    is_subset = check.get("arguments") == "subset"
+    return JsonComparison(subject.prepare, is_subset, quote=subject.quote)
 
 
 def _partners(

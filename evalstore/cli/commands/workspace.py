@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,6 +17,7 @@ from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
 from evalstore.cli.data_output import print_data
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import OK, USAGE, EvalstoreError, Problem
+from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.options import Kind, SelectionOptions
 
 if TYPE_CHECKING:
@@ -209,21 +210,27 @@ def _print_listing(listing: Listing) -> None:
 def _table(listing: Listing) -> Table:
     """Lay out a list as a table; the columns of models are composed of several fields."""
     cells = _CELLS.get(listing.kind, dict)
-    rows = [cells(row) for row in listing.rows]
     columns = listing.columns
+    if isinstance(listing.rows, TemporaryList):
+        columns = tuple(_VERSIONS.get(name, name) for name in columns)
+        return _lay_out(listing.kind, columns, map(cells, listing.rows))
+    rows = [cells(row) for row in listing.rows]
     if listing.kind == "models":
         has_calls = any(row["$/call"] for row in rows)
         columns = tuple(name for name in _MODEL_COLUMNS if name != "$/call" or has_calls)
     if listing.kind == "labels":
         columns = tuple(name for name in columns if any(row[name] for row in rows))
-    if listing.kind == "cases":
-        columns = tuple(_VERSIONS.get(name, name) for name in columns)
+    return _lay_out(listing.kind, columns, rows)
+
+
+def _lay_out(kind: str, columns: tuple[str, ...], rows: Iterable[dict[str, Any]]) -> Table:
+    cells = ([_cell(row.get(column)) for column in columns] for row in rows)
     return Table(
         columns,
-        [[_cell(row.get(column)) for column in columns] for row in rows],
+        cells if isinstance(rows, Iterator) else [*cells],
         NUMBERS,
-        OPTIONAL.get(listing.kind, ()),
-        _SHORTENED.get(listing.kind, {}),
+        OPTIONAL.get(kind, ()),
+        _SHORTENED.get(kind, {}),
     )
 
 

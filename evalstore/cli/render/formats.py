@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 from evalstore.cli import output, streams
+from evalstore.files.temporary_list import TemporaryList
 from evalstore.operations.exports.cells import csv_cell, markdown_cell
 from evalstore.operations.json_output import to_json
 
@@ -30,14 +32,24 @@ def print_as(format: Format, content: Any, names: Sequence[str]) -> None:
         output.data_line(line)
 
 
-def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
-    """Return the names of all columns and the cells; the members of an object are `name.member`."""
-    flat = [dict(_members("", row)) for row in rows]
-    names = list(dict.fromkeys(name for row in flat for name in row))
+def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], Iterator[list[Any]]]:
+    """Return the names of all columns and the cells; the members of an object are `name.member`.
+
+    The rows are in a temporary file meanwhile.
+    """
+    names: dict[str, None] = {}
+
+    def flat() -> Iterator[dict[str, Any]]:
+        for row in rows:
+            members = dict(_members("", row))
+            names.update(dict.fromkeys(members))
+            yield members
+
+    filed = TemporaryList(flat())
     # An object can be null in some of the rows: it has no column of its own then.
     parents = {name[:place] for name in names for place in _dots(name)}
     header = [name for name in names if name not in parents]
-    return header, [[row.get(name) for name in header] for row in flat]
+    return header, ([row.get(name) for name in header] for row in filed)
 
 
 def _dots(name: str) -> Iterator[int]:
@@ -52,17 +64,17 @@ def _members(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield prefix + name, value
 
 
-def _csv_lines(header: list[str], rows: list[list[Any]]) -> Iterator[str]:
+def _csv_lines(header: list[str], rows: Iterable[list[Any]]) -> Iterator[str]:
     import csv
     import io
 
-    for row in [header, *rows] if header else []:
+    for row in chain([header], rows) if header else []:
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="").writerow(map(csv_cell, row))
         yield output.safe(buffer.getvalue(), lines=True)
 
 
-def _markdown_lines(header: list[str], rows: list[list[Any]]) -> Iterator[str]:
+def _markdown_lines(header: list[str], rows: Iterable[list[Any]]) -> Iterator[str]:
     if not header:
         return
     yield f"| {' | '.join(map(markdown_cell, header))} |"

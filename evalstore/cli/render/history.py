@@ -100,7 +100,7 @@ def _print_edits(diff: Diff) -> None:
     width = None if output.verbose else output.width()
     if diff.edits or diff.participants[0]:
         output.line("Edited:")
-    for subject, edits in by_subject(diff.edits).items():
+    for subject, edits in by_subject(diff.edits, diff.sources).items():
         output.line(f"    {output.safe(subject)}")
         for edit in edits[:_EDITS]:
             print_lines(edit_lines(edit, width=width, indent=8), output.table_width())

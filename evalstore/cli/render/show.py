@@ -19,18 +19,20 @@ from evalstore.cli.render.table import (
     shorten_places,
     shortens_places,
 )
-from evalstore.cli.render.urgent_results import UrgentFirst, cell_of, list_by_urgency
+from evalstore.cli.render.urgent_results import UrgentFirst, cell_of
 from evalstore.clock import iso
+from evalstore.display import simulated
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_yaml, text_of
 from evalstore.operations.show import ShownItem
+from evalstore.operations.shown_cases import CaseBatch
 from evalstore.operations.shown_results import word_of
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.judgements import name_results
 from evalstore.operations.views.styled_text import TextBlock
 from evalstore.runs import restore_run
-from evalstore.values import VERDICTS, Json, Message, Usage, order_counts
+from evalstore.values import VERDICTS, Case, Json, Message, Usage, order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
@@ -133,11 +135,12 @@ def _older_run(result: Json) -> str:
 
 def _suggest_failure(item: ShownItem) -> None:
     """Name the command that explains the most urgent result of a file, if it failed."""
-    results = list_by_urgency(item)
-    failed = results and results[0]["verdict"] in VERDICTS and results[0]["verdict"] != "pass"
-    if not failed or not results[0]["sessions"]:
+    first = next((result for result, _ in UrgentFirst(item)), None)
+    if first is None or first["verdict"] not in VERDICTS or first["verdict"] == "pass":
         return
-    first, run = results[0], results[0].get("run", item.related.get("run"))
+    if not first["sessions"]:
+        return
+    run = first.get("run", item.related.get("run"))
     place = f"{output.short(run) if run else '@work'}:{first['file']}::{first['row']}"
     words = ["evalstore", "show", place, "-m", first["model"]]
     if name := item.prompts.get(first["prompt"]):
@@ -163,6 +166,7 @@ def _print_judgement(item: ShownItem) -> None:
     output.line("session: " + ", ".join(map(output.short, made.sessions)))
     _print_criteria(instructions, item)
     cost = output.money(made.cost.usd) if made.cost else ""
+    cost = simulated(cost) if item.is_simulated and made.cost and made.cost.usd else cost
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 
 
@@ -207,29 +211,38 @@ def _print_question(item: ShownItem) -> None:
 
 def _print_cases(item: ShownItem) -> None:
     """Print the cases of a test file: their results, then messages, instructions and checks."""
-    related, file = item.related, deserialize.restore_case_file(item.content)
+    related = item.related
     _heading("cases", item.id)
     if "file" in related:
         where = f"run {output.short(related['run'])}" if "run" in related else "the workspace"
         output.line(f"{output.safe(related['file'])} in {where}")
     _print_results(item)
     _suggest_failure(item)
-    for case in file.cases:
-        output.line()
-        if case.row:
-            output.line(output.paint(f"row {output.safe(case.row)}", bold=True))
-        number = 1
-        for id, same in groupby(case.tests):
-            last = number + len(list(same)) - 1
-            if len(case.tests) > 1:
-                which = f" {number}" if last == number else f"s {number} to {last}"
-                output.line(output.paint(f"    conversation{which}", bold=True))
-            number = last + 1
-            test = related["tests"].get(id, {})
-            _print_messages(deserialize.restore_messages(test.get("messages", ())), "    ")
-        _print_criteria(related["evaluations"].get(case.evaluation, {}), item, "    ")
-        ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
-        _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
+    batches: Iterable[CaseBatch] = item.cases or ()
+    if not item.cases:
+        cases = deserialize.restore_case_file(item.content).cases
+        batches = [CaseBatch(cases, related["tests"], related["evaluations"])]
+    for batch in batches:
+        for case in batch.cases:
+            _print_case(case, batch, item)
+
+
+def _print_case(case: Case, batch: CaseBatch, item: ShownItem) -> None:
+    output.line()
+    if case.row:
+        output.line(output.paint(f"row {output.safe(case.row)}", bold=True))
+    number = 1
+    for id, same in groupby(case.tests):
+        last = number + len(list(same)) - 1
+        if len(case.tests) > 1:
+            which = f" {number}" if last == number else f"s {number} to {last}"
+            output.line(output.paint(f"    conversation{which}", bold=True))
+        number = last + 1
+        test = batch.tests.get(id, {})
+        _print_messages(deserialize.restore_messages(test.get("messages", ())), "    ")
+    _print_criteria(batch.evaluations.get(case.evaluation or "", {}), item, "    ")
+    ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
+    _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
 
 
 def _print_version(item: ShownItem) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from evalstore.cli import output
-from evalstore.display import widest
+from evalstore.display import Widest
+from evalstore.files.temporary_list import TemporaryList
 from evalstore.operations.views.distinct_labels import shorten_labels
 
 _GAP = 2
@@ -26,7 +28,8 @@ class Table:
     """Rows of cells under a header, and how they are shown."""
 
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Iterable[Sequence[str]]
+    """Those of an iterator are in a temporary file while they are printed."""
     numbers: frozenset[str] = frozenset()
     """The columns whose cells are aligned at their end; they are never cut."""
     optional: Sequence[str] = ()
@@ -48,11 +51,11 @@ class Layout:
 
 def fit(table: Table, width: int | None) -> Layout:
     """Lay out a table in so many columns of the terminal; None: as wide as it needs."""
-    sizes = [
-        widest([name, *(row[number] for row in table.rows)] if table.has_header else cells)
-        for number, name in enumerate(table.header)
-        for cells in [[row[number] for row in table.rows]]
-    ]
+    widths = [Widest() for _ in table.header]
+    for row in chain([table.header] if table.has_header else [], table.rows):
+        for column, cell in zip(widths, row, strict=True):
+            column.add(cell)
+    sizes = [column.columns for column in widths]
     least = [
         min(size, table.shortened.get(name, size))
         for name, size in zip(table.header, sizes, strict=True)
@@ -83,9 +86,10 @@ def fit(table: Table, width: int | None) -> Layout:
 
 def print_table(table: Table) -> None:
     """Print a table in the columns of the terminal, and say what that leaves out."""
-    if not table.rows:
+    safe_rows = (list(map(output.safe, row)) for row in table.rows)
+    rows = TemporaryList(safe_rows) if isinstance(table.rows, Iterator) else list(safe_rows)
+    if not rows:
         return
-    rows = [list(map(output.safe, row)) for row in table.rows]
     safe = replace(table, rows=rows)
     layout = fit(safe, None if output.wide else output.table_width())
     if table.has_header:
@@ -132,11 +136,15 @@ def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
     """Return the rows with shorter cells; cells of a column that begin alike remain distinct."""
     if not layout.is_cut:
         return table.rows
-    columns: list[Sequence[str]] = list(zip(*table.rows, strict=True))
-    for number, size in zip(layout.shown, layout.widths, strict=True):
-        if table.header[number] not in table.numbers:
-            columns[number] = shorten_labels(columns[number], size)
-    return zip(*columns, strict=True)
+    cut = {
+        number: shorten_labels([row[number] for row in table.rows], size)
+        for number, size in zip(layout.shown, layout.widths, strict=True)
+        if table.header[number] not in table.numbers
+    }
+    return (
+        [cut[number][at] if number in cut else cell for number, cell in enumerate(row)]
+        for at, row in enumerate(table.rows)
+    )
 
 
 def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:

@@ -19,23 +19,27 @@ class UrgentFirst:
     def __init__(self, item: ShownItem) -> None:
         self._results: ShownResults | list[ShownResult]
         self._marks = item.marks
+        self._is_file = item.kind == "cases"
         related = item.related.get("results", ())
         if isinstance(related, ShownResults):
             self._results = related
             return
         several = _with_several_prompts(related) if item.several is None else item.several
         self._results = [
-            ShownResult(result, item.kind == "cases" or (result["file"], result["row"]) in several)
-            for result in list_by_urgency(item)
+            ShownResult(result, self._is_file or (result["file"], result["row"]) in several)
+            for result in _list_by_urgency(item)
         ]
 
     def __len__(self) -> int:
         return len(self._results)
 
     def __iter__(self) -> Iterator[ShownResult]:
-        if isinstance(self._results, ShownResults):
-            return self._results.by_urgency(self._broke if self._marks else None)
-        return iter(self._results)
+        if not isinstance(self._results, ShownResults):
+            return iter(self._results)
+        listed = self._results.by_urgency(self._broke if self._marks else None)
+        if self._is_file:
+            return (ShownResult(result, has_several=True) for result, _ in listed)
+        return listed
 
     def _broke(self, result: Json) -> bool:
         return self._marks.get(cell_of(result)) == "broke"
@@ -46,7 +50,7 @@ def cell_of(result: Json) -> tuple[str, str, str | None, str]:
     return result["file"], result["row"], result["prompt"], result["model"]
 
 
-def list_by_urgency(item: ShownItem) -> list[Json]:
+def _list_by_urgency(item: ShownItem) -> list[Json]:
     """Return the documents of the results of an item, the most urgent first."""
     return sorted(
         item.related.get("results", ()),

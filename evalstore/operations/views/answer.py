@@ -16,7 +16,13 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.first_pushes import first_push_of
 from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
-from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
+from evalstore.operations.rendering import (
+    answer_text,
+    check_yaml,
+    joined,
+    references_of,
+    text_of,
+)
 from evalstore.operations.views.answer_files import images_of, text_files_of
 from evalstore.operations.views.call_failures import failure_texts, failures_of_answer
 from evalstore.operations.views.judgements import check_name
@@ -310,7 +316,7 @@ def _read_criteria(
 ) -> dict[str, Criteria]:
     evaluations = list(dict.fromkeys(ids))
     loaded = contents.load("evaluation", evaluations)
-    names = name_references(location, loaded.values())
+    names = name_references(location, references_of(loaded.values()))
     return {id: describe_criteria(loaded[id], names) for id in evaluations if id in loaded}
 
 

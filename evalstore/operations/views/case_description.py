@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore import deserialize
@@ -19,18 +19,29 @@ if TYPE_CHECKING:
 class CaseDescriber:
     """Describes cases of a workspace, and caches the runs of the last test file."""
 
-    def __init__(self, project: Project, cases: Sequence[Case]) -> None:
-        """Read the versions of `cases` at once; raises `StoreError` when one is missing."""
+    def __init__(self, project: Project) -> None:
         self._project = project
-        tests = [id for case in cases for id in case.tests]
-        evaluations = [case.evaluation for case in cases if case.evaluation]
-        self._contents = project.versions.require("test", tests) | project.versions.require(
-            "evaluation", evaluations
-        )
+        self._contents: dict[str, Json] = {}
         self._runs: tuple[str, tuple[RepeatedConversation, ...]] = ("", ())
 
+    def read(self, cases: Iterable[Case]) -> None:
+        """Read the versions of the cases that are described next, and forget those read before.
+
+        Raises `StoreError` when one is missing.
+        """
+        tests, evaluations = list[str](), list[str]()
+        for case in cases:
+            tests += case.tests
+            evaluations += [case.evaluation] if case.evaluation else []
+        versions = self._project.versions
+        self._contents = versions.require("test", tests)
+        self._contents |= versions.require("evaluation", evaluations)
+
     def describe(self, path: str, case: Case) -> dict[str, Json]:
-        """Return the messages, system prompts, instructions and checks of a case of a test file."""
+        """Return the messages, system prompts, instructions and checks of a case of a test file.
+
+        It is one of those that were read last.
+        """
         evaluation = self._contents[case.evaluation] if case.evaluation else {}
         instructions = deserialize.restore_parts(evaluation.get("instructions", ()))
         conversations = [deserialize.restore_test(self._contents[id]).messages for id in case.tests]

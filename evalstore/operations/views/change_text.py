@@ -89,7 +89,10 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
     if change.settled:
         listed.append(f"{change.settled:,} {settled}" if listed else settled)
     parts = ", ".join(listed)
-    return ": ".join(part for part in (parts, reason_text(change, shared)) if part)
+    reason = reason_text(change, shared)
+    if not reason and change.file not in change.sources:
+        reason = ", ".join(change.edited)
+    return ": ".join(part for part in (parts, reason) if part)
 
 
 def prompts_text(names: Sequence[str]) -> str:

@@ -17,9 +17,8 @@ from evalstore.display import as_text
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_DATASET, LARGEST_TEXT, normalise
 from evalstore.files.datasets import read_dataset
-from evalstore.files.datasets.spec import read_spec, resolve_path
-from evalstore.files.yaml12 import split_frontmatter
 from evalstore.planning.open_project import open_workspace
+from evalstore.workspace.data_files import find_data_file
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.index import read_dependencies
 from evalstore.workspace.testfiles.parser import parse_prompt
@@ -79,22 +78,15 @@ def _explains(file: EditableFile, place: EditPlace) -> bool:
 
 def _data_files(workspace: WorkspaceFolder, place: EditPlace) -> Iterator[EditableFile]:
     """Yield the data file of a test file, with the line of the row when it is found."""
-    with suppress(EvalstoreError, FileProblem, OSError, ValueError, KeyError):
-        text = normalise(workspace.read_bytes(place.file, LARGEST_TEXT))
-        document, *_ = split_frontmatter(text)
-        if document is None or "dataset" not in document.value:
-            return
-        spec = read_spec(document.at("dataset"))
-        named = resolve_path(spec, workspace.settings.dataset_roots)
-        base = workspace.root if named != spec.path else (workspace.root / place.file).parent
-        path = (base / named).resolve()
-        name = workspace.name_of(path)
-        line = None
-        if place.row:
-            with suppress(EvalstoreError, FileProblem, OSError):
-                read = partial(workspace.boundary.open, path, LARGEST_DATASET)
-                line = _find_row(read_dataset(spec, read, name), place.row)
-        yield EditableFile(DATA, name, line)
+    data = find_data_file(workspace, place.file)
+    if data is None:
+        return
+    line = None
+    if place.row:
+        with suppress(EvalstoreError, FileProblem, OSError):
+            read = partial(workspace.boundary.open, data.path, LARGEST_DATASET)
+            line = _find_row(read_dataset(data.spec, read, data.name), place.row)
+    yield EditableFile(DATA, data.name, line)
 
 
 def _find_row(rows: Any, label: str) -> int | None:

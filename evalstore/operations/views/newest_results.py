@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.errors import RevisionError
-from evalstore.operations.show import find_file_of_run
+from evalstore.operations.files_of_runs import find_file_of_run
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import follow_file

@@ -36,11 +36,12 @@ def describe_shown(
     `@work` means the current workspace, and `[REV:]FILE::ROW` a case with the explanation of its
     verdict: of the candidate and the system prompt that are named. `FILE` is its case, or if it
     has several the file with each result of the newest run that has it. With `in_file`, the results
-    of a run and of the workspace are in a temporary file.
+    of a run and of the workspace, and the cases of a long file, are in temporary files.
 
     Raises `RevisionError`.
     """
-    if (explained := _explain_case(location, revision, model, prompt)) is not None:
+    explained = _explain_case(location, revision, model, prompt, in_file=in_file)
+    if explained is not None:
         if isinstance(explained, ShownItem):
             return explained
         result = explained.result
@@ -54,11 +55,11 @@ def _show(location: Location, revision: str, *, in_file: bool) -> ShownItem:
         from evalstore.operations import show_workspace  # plans all cases
 
         if colon:
-            return show_workspace.show_workspace_file(location, path)
+            return show_workspace.show_workspace_file(location, path, in_file=in_file)
         return show_workspace.show_workspace(location, in_file=in_file)
     with open_store(location) as store:
         if colon:
-            return show_file(location, store, text, path)
+            return show_file(location, store, text, path, in_file=in_file)
         kind, id = _resolve(location, store, text)
         if kind == "session":
             from evalstore.operations.views.session_details import read_session_details
@@ -85,7 +86,8 @@ def show_to_people(
 
     With `most`, at most so many results of a run, the most urgent ones.
     """
-    if (explained := _explain_case(location, revision, model, prompt)) is not None:
+    explained = _explain_case(location, revision, model, prompt, in_file=True)
+    if explained is not None:
         return explained
     if ":" in revision or revision == WORK:
         return _show(location, revision, in_file=True)
@@ -166,7 +168,7 @@ class ExplainedJudgement(NamedTuple):
 
 
 def _explain_case(
-    location: Location, text: str, model: str | None, prompt: str | None
+    location: Location, text: str, model: str | None, prompt: str | None, *, in_file: bool
 ) -> VerdictExplanation | ShownItem | None:
     """Return the explanation of a case; None for a text that names something else.
 
@@ -185,11 +187,11 @@ def _explain_case(
             if error.newest is None:
                 from evalstore.operations.show_workspace import show_workspace_file
 
-                return show_workspace_file(location, error.file, left)
+                return show_workspace_file(location, error.file, left, in_file=in_file)
             newest = error.newest
             runs = {result: newest.runs[result].id for result in left}
             with open_store(location) as store:
-                return show_file(location, store, newest.run.id, newest.file, runs)
+                return show_file(location, store, newest.run.id, newest.file, runs, in_file=in_file)
     if is_chosen:
         raise EvalstoreError(
             "'--model' and '--prompt' select among the results of a case",

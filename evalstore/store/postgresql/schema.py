@@ -13,6 +13,7 @@ from evalstore.store.table_columns import (
     MIGRATION,
     SESSIONS,
     TABLES,
+    VERSIONS,
     TableColumns,
 )
 
@@ -63,14 +64,17 @@ COMPUTED: dict[str, dict[str, str]] = {
         "usd": f"double precision GENERATED ALWAYS AS {_COST} STORED",
         TRANSACTION: _INSERTED_BY,
     },
+    VERSIONS["test"].name: {TRANSACTION: _INSERTED_BY},
+    VERSIONS["evaluation"].name: {TRANSACTION: _INSERTED_BY},
 }
 """The columns that the database computes, by table, with their definitions."""
 NEWEST = {
     table: [
         f"CREATE INDEX ix_{table}_{column} ON {table} ({column})"
         for column in ("started", TRANSACTION)
+        if column in (*TABLES[table].columns, *columns)
     ]
-    for table in COMPUTED
+    for table, columns in COMPUTED.items()
 }
 """The indexes for the newest rows; SQLite has the order in which rows were stored."""
 GROWTH_MARKS = TableColumns(
@@ -126,12 +130,15 @@ def statements() -> list[str]:
     ]
 
 
-SEARCH_TEXTS, SEARCH_LINKS = "search_texts", "search_links"
+SEARCH_TEXTS, SEARCH_LINKS, SEARCH_MARKS = "search_texts", "search_links", "search_marks"
 SEARCH_COLUMNS = {
     SEARCH_TEXTS: ("number", "id", "part", "kind", "words"),
     SEARCH_LINKS: ("text", "session"),
+    SEARCH_MARKS: ("token", "snapshot", "tables"),
 }
 """The tables of the search index, whose rows are computed from others, with their columns."""
+SEARCH_LOCK = "SELECT pg_advisory_xact_lock(1702061939, hashtext(current_schema()::text))"
+"""Held by whoever makes these tables, or adds texts or a mark to them."""
 WORDS = "array_to_tsvector(string_to_array(words, ' '))"
 """The words of a row, as they are indexed: they are split already, so nothing is parsed."""
 
@@ -139,7 +146,8 @@ WORDS = "array_to_tsvector(string_to_array(words, ' '))"
 def search_statements() -> list[str]:
     """Return the statements that create the tables of the search index.
 
-    A text with many words has several rows. They are in the order in which they were added.
+    A text with many words has several rows. They are in the order in which they were added. A mark
+    says up to which snapshot of the store all texts are in the index.
     """
     return [
         f"CREATE TABLE {SEARCH_TEXTS} ( number bigint GENERATED ALWAYS AS IDENTITY, "
@@ -148,4 +156,6 @@ def search_statements() -> list[str]:
         f"CREATE INDEX ix_{SEARCH_TEXTS}_words ON {SEARCH_TEXTS} USING gin ({WORDS})",
         f"CREATE TABLE {SEARCH_LINKS} ( text bytea NOT NULL, session bytea NOT NULL, "
         "PRIMARY KEY (text, session) )",
+        f"CREATE TABLE {SEARCH_MARKS} ( token uuid NOT NULL, snapshot text NOT NULL, "
+        "tables text NOT NULL, PRIMARY KEY (token) )",
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import safe, widest
@@ -192,6 +192,18 @@ def other_edits(diff: Diff, pairs: Sequence[ListedPair]) -> dict[str, list[Diffe
     return {file: edits for file, edits in diff.edits.items() if file not in listed}
 
 
+def edited_names(diff: Diff, edits: Collection[str]) -> list[str]:
+    """Return what was edited where these test files differ: they, or what they use, each once.
+
+    What other test files use as well is left out: their pairs show it.
+    """
+    others = {
+        name for file in diff.edits.keys() - set(edits) for name in diff.sources.get(file, ())
+    }
+    names = (name for file in edits for name in diff.sources.get(file, (file,)))
+    return [name for name in dict.fromkeys(names) if name not in others]
+
+
 def comparison_lines(
     diff: Diff,
     hint: str,
@@ -202,8 +214,8 @@ def comparison_lines(
 ) -> Iterator[StyledLine]:
     """Yield the numbers of the comparison and its notes; `hint` follows the unchanged pairs.
 
-    `edited` are the test files that were edited and of which no pair is listed. The difference of
-    the rates names candidates, and runs if they are swapped. In a terminal of a small `size` it has
+    `edited` is what was edited in test files of which no pair is listed. The difference of the
+    rates names candidates, and runs if they are swapped. In a terminal of a small `size` it has
     its interval, and not how it was tested.
     """
     is_of_runs = is_swapped and not diff.models
@@ -229,12 +241,14 @@ def _without_test(line: StyledLine) -> StyledLine:
     return line._replace(spans=(*line.spans[:number], cut))
 
 
-def edited_lines(edits: Mapping[str, Sequence[Difference]], hint: str) -> Iterator[StyledLine]:
+def edited_lines(
+    diff: Diff, edits: Mapping[str, Sequence[Difference]], hint: str
+) -> Iterator[StyledLine]:
     """Yield the edits of test files where no pair differs, then the hint."""
     from evalstore.operations.file_edits import by_subject
 
     yield heading("No verdict and no answer differs. Edited:")
-    for subject, differences in by_subject(edits).items():
+    for subject, differences in by_subject(edits, diff.sources).items():
         yield from text_lines(subject, indent=2)
         for edit in differences:
             yield from edit_lines(edit, width=_EDIT_WIDTH, indent=4)

@@ -164,8 +164,9 @@ def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
 def _edited_spans(status: Status, room: int) -> tuple[StyledSpan, ...]:
     if not (status.changes or status.edits):
         return (StyledSpan("no test file since the last run" if status.last_run else ""),)
-    files = edited_files(status.changes)
+    files, used = edited_files(status.changes), used_by_files(status.changes)
     names = [f"{plural(len(files), 'test file')}: {', '.join(files)}"] if files else []
+    names += [", ".join(used)] if used else []
     text = "; ".join([*edited_prompts(status.changes), *names, *map(str, status.edits)])
     return (StyledSpan(clip(text, room)),)
 
@@ -185,7 +186,14 @@ def edited_prompts(changes: Sequence[FileChange]) -> Iterator[str]:
 
 def edited_files(changes: Sequence[FileChange]) -> list[str]:
     """Return the test files that were edited themselves."""
-    return [change.file for change in changes if not change.prompts]
+    return [change.file for change in changes if change.file in change.sources]
+
+
+def used_by_files(changes: Sequence[FileChange]) -> list[str]:
+    """Return what else was edited, such as `rows of tests/data/letters.csv`, each once."""
+    prompts = {prompts_text([name]) for change in changes for name in change.prompts}
+    names = (name for change in changes for name in change.sources if name != change.file)
+    return [name for name in dict.fromkeys(names) if name not in prompts]
 
 
 def _broken_spans(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.display import columns_of, percent
+from evalstore.display import columns_of, money, percent, simulated
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.plot import verdict_strip
 from evalstore.tui.render.run_details import STAR, other_basis, run_before
@@ -32,6 +32,8 @@ _COST = 8
 """The least columns of the cost."""
 _FROM = 18
 """The most columns of who pushed a run."""
+SIMULATED = simulated("").strip()
+"""The title of the costs where all of them are simulated."""
 _CELLS = (
     *("run", "when", "sign", "state", "passed", "change", "of", "cost", "verdicts"),
     *("asked", "judged", "reused", "from", "message"),
@@ -49,7 +51,10 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
     """
     states = [len(run.status) for run in runs if run.status != "complete"]
     counted = max([_OF, len(_state_text(state)), *(len(passed_text(run)) for run in runs)])
-    cost = max([_COST, *(len(run.cost) for run in runs)])
+    is_titled = is_all_simulated(runs)
+    titles = {"cost": SIMULATED} if is_titled else {}
+    costs = [run_cost(run, is_titled=is_titled) for run in runs]
+    cost = max([_COST, *map(len, [*titles.values(), *costs])])
     longest = max((columns_of(run.message) for run in runs), default=_MESSAGE)
     widths = {"change": 7, "message": _MESSAGE, "verdicts": STRIP, "of": counted, "cost": cost}
     writers = [columns_of(run.push.writer) for run in runs if run.push]
@@ -72,7 +77,12 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
         ),
         Column("passed", 6, right=True),
         *(
-            Column(title, widths[title], right=title != "verdicts", since=since[title])
+            Column(
+                titles.get(title, title),
+                widths[title],
+                right=title != "verdicts",
+                since=since[title],
+            )
             for title in ("change", "of", "cost", "verdicts", "asked", "judged", "reused")
         ),
         Column(
@@ -106,6 +116,18 @@ def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[St
 
 def _state_text(state: Dashboard | None) -> str:
     return f"{state.rate.passed:,}/{state.rate.judged:,}" if state and state.rate else ""
+
+
+def is_all_simulated(runs: Sequence[RunLine]) -> bool:
+    """Return whether no run has cost anything but simulated costs, and some have such."""
+    free = money(0)
+    is_any = any(run.is_simulated for run in runs)
+    return is_any and all(run.is_simulated or run.cost == free for run in runs)
+
+
+def run_cost(run: RunLine, *, is_titled: bool) -> str:
+    """Return the cost of a run; that it is simulated is left out where the title says so."""
+    return run.cost.removesuffix(simulated("")) if is_titled else run.cost
 
 
 def passed_text(run: RunLine) -> str:

@@ -19,7 +19,7 @@ from evalstore.operations.views.styled_text import (
     text_lines,
 )
 from evalstore.operations.views.verdict_order import verdict_counts
-from evalstore.tui.render.dashboard import edited_files, edited_prompts, rate_series
+from evalstore.tui.render.dashboard import edited_files, edited_prompts, rate_series, used_by_files
 from evalstore.tui.render.plot import series_line
 from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import when
@@ -72,7 +72,7 @@ def workspace_lines(
     if changes:
         yield BLANK
         yield heading("edited since the last run")
-        edited = [*edited_prompts(changes), *edited_files(changes)]
+        edited = [*edited_prompts(changes), *used_by_files(changes), *edited_files(changes)]
         for text in edited[:_LISTED]:
             yield from text_lines(text, indent=2)
         if len(edited) > _LISTED:

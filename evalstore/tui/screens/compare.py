@@ -15,6 +15,7 @@ from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
     edited_lines,
+    edited_names,
     has_unlisted,
     list_pairs,
     other_edits,
@@ -196,14 +197,14 @@ class ComparePage(DatedPage):
         self.set_title("compare", within, title_of_sides(diff), filtered, files)
         rates = self.query_one("#rates", TextView)
         edits = other_edits(diff, self._pairs)
-        edited = edits if self._pairs else ()
+        edited = edited_names(diff, edits) if self._pairs else ()
         has_hint = has_unlisted(diff) and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
         rates.show(comparison_lines(diff, hint, edited, self.size, is_swapped=self._is_swapped))
         grid = self.query_one("#pairs", Grid)
         fit_list(grid, len(self._pairs))
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
-        _show_panels(self, edits, has_pairs=bool(self._pairs))
+        _show_panels(self, diff, edits)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether the action is available; without a pair, few are."""
@@ -333,11 +334,10 @@ _LAST_RUNS = (
 )
 
 
-def _show_panels(
-    page: ComparePage, edits: Mapping[str, Sequence[Difference]], *, has_pairs: bool
-) -> None:
+def _show_panels(page: ComparePage, diff: Diff, edits: Mapping[str, Sequence[Difference]]) -> None:
     """Show the pairs with their answers, or the edits alone, or that nothing differs."""
     page.show_panels()
+    has_pairs = bool(page._pairs)
     text = f"{_EMPTY}\n{_LAST_RUNS}" if page.is_with_workspace else _EMPTY
     page.set_empty("" if has_pairs or edits else page.with_keys(text))
     page.query_one("#panels").display = has_pairs or bool(edits)
@@ -346,7 +346,7 @@ def _show_panels(
     was_alone = view.has_class("-alone")
     view.set_class(not has_pairs, "-alone")
     if not has_pairs:
-        view.show(edited_lines(edits, page.with_keys(_LIST_UNCHANGED)) if edits else ())
+        view.show(edited_lines(diff, edits, page.with_keys(_LIST_UNCHANGED)) if edits else ())
         focus = view if edits else None
         page.call_after_refresh(page.set_focus, focus)  # also when it comes only now
     elif was_alone or page.focused is None:

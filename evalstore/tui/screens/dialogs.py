@@ -16,6 +16,7 @@ from evalstore.tui.render.reading import problem_text
 from evalstore.tui.screens.base import HELP_KEYS, Page
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.text_view import TextView
+from evalstore.tui.widgets.typed_line import TypedLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,7 +119,7 @@ class PromptDialog(ModalScreen[str | None]):
         """Lay out the question, the line, and what the keys do."""
         with Vertical():
             yield Static(Content(safe(self._title)), classes="title", markup=False)
-            yield Input(
+            yield TypedLine(
                 self._text, placeholder=self._placeholder, select_on_focus=False, compact=True
             )
             yield Static(classes="problem", markup=False)

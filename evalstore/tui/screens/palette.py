@@ -35,9 +35,10 @@ from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.case_listing import CasePlace
 from evalstore.tui.state.command_match import match_name
+from evalstore.tui.widgets.typed_line import TypedLine
 
 if TYPE_CHECKING:
-    from textual.app import App
+    from textual.app import App, ComposeResult
     from textual.command import Command as ListedCommand
     from textual.screen import Screen
 
@@ -266,6 +267,10 @@ def open_palette(app: App[None]) -> None:
         app.push_screen(Palette())
 
 
+class _PaletteLine(CommandInput, TypedLine):
+    """The line of the palette."""
+
+
 class Palette(CommandPalette):
     """The palette; it searches again what was typed when more commands have been read."""
 
@@ -285,6 +290,14 @@ class Palette(CommandPalette):
         & CommandList > .option-list--option-disabled { color: $faint; }
     }
     """
+
+    def compose(self) -> ComposeResult:
+        """Lay out the palette, with a line that keeps the order of keys."""
+        for widget in super().compose():
+            if isinstance(widget, CommandInput):
+                yield _PaletteLine(placeholder=widget.placeholder, select_on_focus=False)
+            else:
+                yield widget
 
     def on_mount(self) -> None:
         """Search what was typed before the palette was ready."""

@@ -21,8 +21,10 @@ from evalstore.tui.render.plot import verdict_strip
 from evalstore.tui.render.run_columns import (
     STRIP,
     change_cell,
+    is_all_simulated,
     passed_text,
     run_columns,
+    run_cost,
     state_cells,
 )
 from evalstore.tui.render.run_details import (
@@ -125,6 +127,8 @@ class RunsPage(ActionsPage):
     def __init__(self) -> None:
         super().__init__()
         self._runs: list[RunLine] = []
+        self._is_simulated = False
+        """Whether all costs of the runs are simulated."""
         self.dashboard = DashboardReader(self, self.show_state)
         self._differences = DifferenceReader(self, self._show_differences)
         self.files = FileReader(self, self._show_files)
@@ -159,7 +163,7 @@ class RunsPage(ActionsPage):
         """Show runs; the first line is the workspace."""
         grid = self.query_one("#runs", Grid)
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
-        self._runs = runs
+        self._runs, self._is_simulated = runs, is_all_simulated(runs)
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
         fit_list(grid, len(runs) + 1)
         grid.show(
@@ -231,7 +235,7 @@ class RunsPage(ActionsPage):
             StyledCell("-" if rate is None else f"{100 * rate:.1f}%", "faint" * (rate is None)),
             change_cell(self._runs, row - 1, self._differences.find),
             StyledCell(passed_text(run)),
-            StyledCell(run.cost),
+            StyledCell(run_cost(run, is_titled=self._is_simulated)),
             StyledCell(verdict_counts(run.verdicts, signs=False), parts=strip),
             StyledCell(f"{run.asked:,}"),
             StyledCell(f"{run.judged:,}"),

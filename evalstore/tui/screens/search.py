@@ -27,6 +27,7 @@ from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import TextView
+from evalstore.tui.widgets.typed_line import TypedLine
 
 if TYPE_CHECKING:
     from textual import events
@@ -92,7 +93,7 @@ its system prompt where its case has several.
         """Lay out the words above the texts that have them, and the highlighted text."""
         yield self.title_line()
         yield self.problem_line()
-        yield Input(self._typed, placeholder="words", id="words", compact=True)
+        yield TypedLine(self._typed, placeholder="words", id="words", compact=True)
         yield self.empty_state()
         with Container(id="panels"):
             yield Grid(id="hits")

@@ -293,9 +293,15 @@ def _end_of(version: Version) -> str | None:
 
 
 def _counts(versions: Sequence[Version]) -> str:
-    """Return how many versions are listed, and how many edits of other rows beside them."""
+    """Return how many versions of the test are listed, and in how many lines if it is not clear.
+
+    A line may be about a changed candidate or a removed case, or a version may have come back.
+    """
     others = sum(map(_is_of_others, versions))
-    count = plural(len(versions) - others, "version")
+    different = {tuple(sorted(version.parts.items())) for version in versions if version.parts}
+    count = plural(len(different), "version")
+    if len(versions) - others != len(different):
+        return f"{count} in {plural(len(versions), 'line')}"
     return f"{count}, {plural(others, 'edit')} of other rows" if others else count
 
 

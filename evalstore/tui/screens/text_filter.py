@@ -15,6 +15,7 @@ from evalstore.tui.state.case_query import FIELDS, read_query
 from evalstore.tui.state.text_matches import LookedUp, StoreLookup
 from evalstore.tui.state.wanted_cases import wanted_by
 from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.typed_line import TypedLine
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -84,7 +85,7 @@ class TextFilter:
         """Return the line in which the filter is typed."""
         fields = " ".join(f"{name}:…" for name in FIELDS)
         hint = f"words {fields} -not (f1 explains all)"
-        return Input(placeholder=hint, id="filter", select_on_focus=False, compact=True)
+        return TypedLine(placeholder=hint, id="filter", select_on_focus=False, compact=True)
 
     @property
     def _line(self) -> Input:

@@ -49,6 +49,10 @@ def test_all_equal(settings: dict[str, Any], answers: list[str], verdict: str) -
 def test_all_equal_says_which_answer_differs() -> None:
     words = "expected equal answers: answer 1 is 'a', answer 3 is 'b'"
     assert judged({"allEqual": None}, "a", "a", "b") == ("fail", words)
+    words = "expected equal answers: answer 1 is 'A', answer 2 is 'B'"
+    assert judged({"allEqual": None, "ignoreCase": True}, "A", " B ")[1] == words.replace(
+        "B", " B "
+    )
 
 
 def test_all_turns_of_one_conversation_are_compared() -> None:

@@ -246,6 +246,22 @@ def test_no_element_stands_for_two_in_any_order(expected: Json, answer: str, res
     assert verdict(check, answer) == result
 
 
+@pytest.mark.parametrize("rule", [{"ignoreCase": True}, {"normalize": ["trim", "casefold"]}])
+def test_the_feedback_shows_texts_in_the_case_in_which_they_are_written(rule: Json) -> None:
+    answer = '{"City": "In OSLO"}'
+    assert feedback({"jsonEquals": {"City": "In oslo"}, **rule}, answer) == ""
+    words = "at City: expected 'IN Rome', found 'In OSLO'"
+    assert feedback({"jsonEquals": {"City": "IN Rome"}, **rule}, answer) == words
+
+
+def test_a_long_text_is_shown_where_it_differs_but_for_its_case() -> None:
+    expected, found = f"{'WORD ' * 40}Oslo", f"{'word ' * 40}Rome"
+    shown = feedback({"jsonEquals": [expected], "ignoreCase": True}, json.dumps([found]))
+    assert shown.startswith("at [0]: expected '…")
+    assert "WORD Oslo'" in shown
+    assert "word Rome'" in shown
+
+
 def test_the_feedback_names_the_element_that_is_missing() -> None:
     words = "at a: expected the element 1, in this order, found [1, 3]"
     assert feedback({"jsonSubset": {"a": [3, 1]}}, '{"a": [1, 3]}') == words

@@ -108,6 +108,8 @@ def test_edits_are_counted_to_the_nearest_text(answer: str, most: int, expected:
 def test_too_many_edits_are_reported() -> None:
     words = "expected 'a' or at most 1 edit from it, found 'bcd', 3 edits away"
     assert judged({"levenshtein": "a", "max": 1}, "bcd") == ("fail", words)
+    check = {"levenshtein": "A", "max": 1, "ignoreCase": True}
+    assert judged(check, "BCD") == ("fail", words.replace("'a'", "'A'").replace("bcd", "BCD"))
 
 
 def test_edits_need_a_bound() -> None:

@@ -82,6 +82,8 @@ def test_arguments_are_compared_as_json(
 def test_texts_in_arguments_are_prepared() -> None:
     check = {"toolCalls": [a(city="Oslo")], "ignoreCase": True}
     assert outcome(check, ToolCall("a", {"city": "OSLO"})).verdict == "pass"
+    words = outcome(check, ToolCall("a", {"city": "ROME"})).feedback
+    assert words.endswith("in the arguments, at city: expected 'Oslo', found 'ROME'")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import psycopg
@@ -57,6 +58,33 @@ def admin(postgresql_server: PostgreSQLServer) -> Iterator[Admin]:
             return cursor.fetchall() if cursor.description else []
 
         yield execute
+
+
+USES = "GRANT USAGE ON SCHEMA {schema} TO {role}"
+READS = "GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}"
+_names = count()
+As = Callable[..., DatabaseAddress]
+"""Returns the address of the store for a new role, after some statements."""
+
+
+@pytest.fixture
+def as_role(address: DatabaseAddress, admin: Admin) -> Iterator[As]:
+    """Return what makes roles, which are removed with what they own."""
+    made: list[str] = []
+
+    def make(*statements: str) -> DatabaseAddress:
+        role = f"role_{next(_names)}"
+        made.append(role)
+        admin(f"CREATE ROLE {role} LOGIN")
+        for statement in statements:
+            admin(statement.format(role=role, schema=address.schema))
+        url = f"postgresql://{role}@/postgres?host={address.options['host']}"
+        return read_address(f"{url}&schema={address.schema}")
+
+    yield make
+    for role in made:
+        admin(f"DROP OWNED BY {role} CASCADE")
+        admin(f"DROP ROLE {role}")
 
 
 Back = Callable[[], None]

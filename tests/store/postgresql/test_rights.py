@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,35 +20,8 @@ from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql import connection as connections
 from tests.postgresql_server import PostgreSQLServer
-from tests.store.postgresql.conftest import Admin
+from tests.store.postgresql.conftest import READS, USES, Admin, As
 from tests.store.sessions import a_run, a_test, fill
-
-_names = count()
-As = Callable[..., DatabaseAddress]
-"""Returns the address of the store for a new role, after some statements."""
-
-
-@pytest.fixture
-def as_role(address: DatabaseAddress, admin: Admin) -> Iterator[As]:
-    made: list[str] = []
-
-    def make(*statements: str) -> DatabaseAddress:
-        role = f"role_{next(_names)}"
-        made.append(role)
-        admin(f"CREATE ROLE {role} LOGIN")
-        for statement in statements:
-            admin(statement.format(role=role, schema=address.schema))
-        url = f"postgresql://{role}@/postgres?host={address.options['host']}"
-        return read_address(f"{url}&schema={address.schema}")
-
-    yield make
-    for role in made:
-        admin(f"DROP OWNED BY {role} CASCADE")
-        admin(f"DROP ROLE {role}")
-
-
-USES = "GRANT USAGE ON SCHEMA {schema} TO {role}"
-READS = "GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}"
 
 
 def test_a_role_that_may_not_create_a_schema(as_role: As) -> None:

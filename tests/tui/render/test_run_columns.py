@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evalstore.operations.views.cases import RunLine
-from evalstore.tui.render.run_columns import run_columns
+from evalstore.tui.render.run_columns import is_all_simulated, run_columns, run_cost
 from evalstore.tui.widgets.grid_columns import fit_columns
 
 ALL = "run when state passed change of cost verdicts"
@@ -37,3 +39,20 @@ def test_columns(width: int, runs: list[RunLine], titles: str) -> None:
     columns = fit_columns(run_columns(runs), width, 0, 0).columns
     assert sum(column.width + 2 for column in columns) <= width
     assert " ".join(column.title for column in columns if column.title) == titles
+
+
+def test_only_the_costs_of_scripted_models_are_marked_among_others() -> None:
+    scripted, free, paid = (
+        replace(line(), cost=cost, is_simulated=is_simulated)
+        for cost, is_simulated in (("$0.01 simulated", True), ("$0", False), ("$0.02", False))
+    )
+    for runs, expected in (
+        ([scripted, free], ["$0.01", "$0"]),
+        ([scripted, paid], ["$0.01 simulated", "$0.02"]),
+        ([free, paid], ["$0", "$0.02"]),
+        ([free], ["$0"]),
+    ):
+        is_titled = is_all_simulated(runs)
+        assert [run_cost(run, is_titled=is_titled) for run in runs] == expected
+        titles = [column.title for column in run_columns(runs)]
+        assert ("simulated" in titles, "cost" in titles) == (is_titled, not is_titled)

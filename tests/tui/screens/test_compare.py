@@ -394,6 +394,33 @@ def test_edits_that_change_no_verdict_are_shown(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_what_was_edited_is_named_where_no_verdict_changed(workspace: Path) -> None:
+    tree(
+        workspace,
+        {
+            "prompts/brief.md": "Be brief.\n",
+            "tests/named.md": GREETING.replace("tags:", "systemPrompts: [brief]\ntags:"),
+            "tests/letters.md": "---\ndataset: letters.csv\n---\n\n# 👤\n\n{{letter}}?\n\n---\n\n"
+            "The answer must be a {{letter}}.\n",
+            "tests/letters.csv": "letter,kind\nA,a\nB,b\n",
+        },
+    )
+    main(["run", "--quiet"])
+    (workspace / "prompts/brief.md").write_text("Be short.\n")
+    (workspace / "tests/letters.csv").write_text("letter,kind\nB,b\n")
+    edit(workspace / "tests/greeting.md", "contains: hello", "contains: arm")
+    edit(workspace / "tests/weather.md", "The answer must", "Each answer must")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        text = " ".join(screen(pilot).split())
+        assert "also edited: system prompt brief, tests/weather.md" in text
+        assert "named.md" not in text.partition("also edited")[2].partition("gone")[0]
+
+    drive(scenario, size=(200, 40))
+
+
 def test_edits_of_files_without_a_changed_verdict_are_named(workspace: Path) -> None:
     edit(workspace / "tests/weather.md", "The answer must", "Each answer must")
     edit(workspace / "tests/greeting.md", "contains: hello", "contains: arm")

@@ -195,6 +195,25 @@ def test_the_page_shows_the_difference_and_opens_the_run(workspace: Path) -> Non
     drive(scenario, revision="@")
 
 
+def test_the_title_counts_versions_and_lines_apart(workspace: Path) -> None:
+    test, settings = workspace / "tests/weather.md", workspace / "evalstore.yaml"
+    titles = []
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "v")
+        titles.append(screen(pilot).splitlines()[0].split(" › ")[1])
+
+    edit(test, "How is {{city}}?", "How is {{city}} today?")
+    main(["run", "--quiet"])
+    edit(settings, "scripted/two]", "{id: scripted/two, temperature: 1}]")  # of the candidate
+    main(["run", "--quiet"])
+    drive(scenario, revision="@")
+    edit(test, "How is {{city}} today?", "How is {{city}}?")  # the first version again
+    main(["run", "--quiet"])
+    drive(scenario, revision="@")
+    assert titles == ["2 versions in 3 lines", "2 versions in 4 lines"]
+
+
 def test_a_long_edited_line_stays_right_of_its_sign_and_its_indent(workspace: Path) -> None:
     words = "a very long word " * 4
     edit(workspace / "tests/weather.md", "must be warm.", f"must be warm.\n\n    - {words}")

@@ -1,0 +1,212 @@
+"""An edit of what a test file uses is named, and not the test file: its data, files, schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalstore.cli.main import main
+from evalstore.operations.log import log
+from evalstore.operations.status import status
+from evalstore.planning.options import Location, SelectionOptions
+from tests.builders import tree
+from tests.cli.conftest import JUDGE, ONE, SETTINGS, Evalstore
+from tests.cli.long_files import ROWS, treat_as_long
+from tests.cli.test_run import edit
+
+DATA = "city,land\nOslo,Norway\nRome,Italy\nLima,Peru\n"
+TEST = """\
+---
+dataset: data/cities.csv
+---
+
+# 👤
+
+Where is {{city}}? `{{_file:map.txt}}`
+
+---
+
+The answer must name {{land}}.
+"""
+WORKSPACE = {
+    "evalstore.yaml": SETTINGS,
+    "models/one.yaml": ONE,
+    "models/judge.yaml": JUDGE,
+    "tests/cities.md": TEST,
+    "tests/data/cities.csv": DATA,
+    "tests/map.txt": "A map.\n",
+}
+FILE, OF_ROWS = "tests/cities.md", "rows of tests/data/cities.csv"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with a test of a data file, after its run."""
+    folder = tree(tmp_path / "w", WORKSPACE)
+    monkeypatch.chdir(folder)
+    main(["run", "--quiet"])
+    return folder
+
+
+def logged(workspace: Path) -> list[str]:
+    """The edits of the newest run."""
+    return [str(each) for each in log(Location(workspace)).entries[0].edits]
+
+
+def sources(workspace: Path) -> list[tuple[str, ...]]:
+    """What was edited since the last run, for each changed test file."""
+    return [change.sources for change in status(Location(workspace), SelectionOptions()).changes]
+
+
+@pytest.mark.parametrize(
+    ("edited", "expected"),
+    [
+        ({"tests/data/cities.csv": DATA.replace("Oslo,", "Bergen,")}, [OF_ROWS]),
+        ({"tests/data/cities.csv": DATA.replace("Norway", "Sweden")}, [OF_ROWS]),
+        ({"tests/data/cities.csv": f"{DATA}Nice,France\n"}, [OF_ROWS]),
+        ({"tests/data/cities.csv": DATA.replace("Rome,Italy\n", "")}, [OF_ROWS]),
+        ({"tests/map.txt": "Another map.\n"}, ["file map.txt"]),
+        ({FILE: TEST.replace("Where is", "Tell me where is")}, [FILE]),
+        (
+            {
+                FILE: TEST.replace("must name", "must say"),
+                "tests/data/cities.csv": DATA.replace("Oslo,", "Bergen,"),
+            },
+            [FILE, OF_ROWS],
+        ),
+        # Whether the test file was edited as well cannot be told without a row that is the same.
+        (
+            {"tests/data/cities.csv": "city,land\nNice,France\nBergen,Norway\n"},
+            [FILE, OF_ROWS],
+        ),
+    ],
+)
+def test_what_was_edited_is_named(
+    workspace: Path, edited: dict[str, str], expected: list[str]
+) -> None:
+    tree(workspace, edited)
+    assert sources(workspace) == [tuple(expected)]
+    main(["run", "--quiet"])
+    assert logged(workspace) == [f"{name} changed" for name in expected[::-1]]
+
+
+def test_an_edit_of_the_replacements_beside_data_is_one_of_the_test_file(workspace: Path) -> None:
+    written = TEST.replace("---\n", "---\nreplacements: {how: [please]}\n", 1)
+    written = written.replace("Where is", "{{how}} where is")
+    tree(workspace, {FILE: written})
+    main(["run", "--quiet"])
+    edit(workspace / FILE, "[please]", "[please, now]")
+    assert sources(workspace) == [(FILE, OF_ROWS)]
+
+
+def test_status_and_diff_name_the_data_file(workspace: Path, evalstore: Evalstore) -> None:
+    edit(workspace / "tests/data/cities.csv", "Oslo,", "Bergen,")
+    changed = f"    M.  {FILE}  1 case new, 1 case removed: {OF_ROWS}"
+    assert changed in evalstore("status").stdout.splitlines()
+    lines = evalstore("diff").stdout.splitlines()
+    assert lines[:4] == [
+        "Edited:",
+        f"    {OF_ROWS}",
+        "        row city=Bergen is new",
+        "        row city=Oslo is gone",
+    ]
+    assert f"    {FILE}" not in lines
+    edit(workspace / FILE, "must name", "must say")
+    assert f"    {FILE}" in evalstore("diff").stdout.splitlines()
+
+
+SCHEMA = "id: place\ntype: object\nproperties: {land: {type: string}}\nrequired: [land]\n"
+TOOL = "name: find\ndescription: Finds.\nparameters: {type: object, properties: {}}\n"
+PROMPT = "---\ntags: [_evaluator]\n---\n\nSay yes or no.\n\n# 👤\n\n{{_actualResponse}}\n"
+SCRIPT = "id: scripted/{}\nprovider: scripted\nresponses: [{{answer: '{}'}}]\n"
+CHECK = '~~~checks\n- judge: {prompt: strict, choices: ["yes", "no"], pass: ["yes"]}\n~~~\n'
+
+
+@pytest.mark.parametrize(
+    ("written", "edited", "expected"),
+    [
+        ("structuredResponseSchema: place\n", ("schemas/place.yaml", "string", "number"), "schema"),
+        ("availableTools: [find]\n", ("tools/find.yaml", "Finds.", "Finds a place."), "tool"),
+        ("", ("prompts/strict.md", "Say yes", "Answer yes"), "evaluator prompt"),
+    ],
+)
+def test_a_schema_a_tool_or_an_evaluator_prompt_is_named(
+    workspace: Path, written: str, edited: tuple[str, str, str], expected: str
+) -> None:
+    body = TEST.partition("# 👤")[2].partition("---")[0]
+    files = {
+        "schemas/place.yaml": SCHEMA,
+        "tools/find.yaml": TOOL,
+        "prompts/strict.md": PROMPT,
+        FILE: f"---\ndataset: data/cities.csv\n{written}---\n\n# 👤{body}---\n\n{CHECK}",
+    }
+    tree(workspace, files)
+    main(["run", "--quiet"])
+    path, *texts = edited
+    edit(workspace / path, *texts)
+    name = f"{expected} {Path(path).stem}"
+    assert sources(workspace) == [(name,)]
+    main(["run", "--quiet"])
+    assert logged(workspace) == [f"{name} changed"]
+    edit(workspace / path, *texts[::-1])
+    main(["run", "--quiet"])
+    assert logged(workspace) == [f"{name} changed"]
+    entries = log(Location(workspace)).entries[1:2]
+    assert [str(each) for entry in entries for each in entry.edits] == [f"{name} changed"]
+
+
+def test_a_schema_that_has_no_name_any_more_is_that_of_its_test_file(workspace: Path) -> None:
+    body = TEST.partition("# 👤")[2]
+    head = "---\ndataset: data/cities.csv\nstructuredResponseSchema: place\n---\n\n# 👤"
+    tree(workspace, {"schemas/place.yaml": SCHEMA, FILE: f"{head}{body}"})
+    for old, new in (("string", "number"), ("number", "boolean"), ("boolean", "integer")):
+        main(["run", "--quiet"])
+        edit(workspace / "schemas/place.yaml", old, new)
+    edits = [[str(each) for each in entry.edits] for entry in log(Location(workspace)).entries]
+    assert edits[:2] == [[f"schema of {FILE} changed"]] * 2
+
+
+def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    body = TEST.partition("# 👤")[2].partition("---")[0]
+    head = "---\ndataset: data/cities.csv\nstructuredResponseSchema: place\n---\n\n# 👤"
+    files = {
+        "schemas/place.yaml": SCHEMA,
+        "prompts/strict.md": PROMPT,
+        "models/one.yaml": SCRIPT.format("one", '{"land": "Norway"}'),
+        "models/judge.yaml": SCRIPT.format("judge", "yes"),
+    }
+    tree(workspace, {**files, FILE: f"{head}{body}---\n\n{CHECK}"})
+    assert evalstore("run").exit_code == 0
+    edit(workspace / "schemas/place.yaml", "string", "number")
+    edit(workspace / "prompts/strict.md", "Say yes", "Answer yes")
+    lines = evalstore("diff").stdout.splitlines()
+    start = lines.index("Edited:")
+    assert lines[start + 1 : start + 6] == [
+        f"    {FILE}",
+        "        schema place changed: properties.land.type: string -> number",
+        "    evaluator prompt strict",
+        "        message 1 line 1: Say yes or no. -> Answer yes or no.",
+        "Changed (3):",
+    ]
+    edit(workspace / FILE, "Where is", "Tell me where is")
+    assert "        check 1 changed: schema" in evalstore("diff").stdout.splitlines()
+
+
+def test_the_data_file_of_a_long_test_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    treat_as_long(monkeypatch)
+    test = TEST.replace("data/cities.csv", "data.jsonl").replace("city", "country")
+    written = {FILE: test.replace("{{land}}", "{{capital}}"), "tests/data.jsonl": ROWS}
+    folder = tree(tmp_path / "w", {**WORKSPACE, **written})
+    monkeypatch.chdir(folder)
+    main(["run", "--quiet", "--yes"])
+    edit(folder / "tests/data.jsonl", '"land 70"', '"another land"')
+    assert sources(folder) == [("rows of tests/data.jsonl",)]
+    main(["run", "--quiet"])
+    assert logged(folder) == ["rows of tests/data.jsonl changed"]
+    edit(folder / FILE, "Where is", "Tell me where is")
+    assert sources(folder) == [(FILE,)]
