@@ -127,7 +127,7 @@ def _is_painted(shown: Screen[Any]) -> bool:
 def _will_search(shown: Screen[Any]) -> bool:
     """Whether a search or a reading begins when nothing more is typed."""
     if isinstance(shown, RunsPage):
-        return shown.dashboard.is_due
+        return shown.dashboard.is_due or shown.files.is_due
     if isinstance(shown, ComparePage):
         return shown.history.is_due
     if isinstance(shown, SearchPage):
@@ -231,6 +231,7 @@ def drive(
             mock.patch("evalstore.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._REST", 0),
             mock.patch("evalstore.tui.screens.history_reader._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.tui.screens.file_reader._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.case_reader._PAUSE_SECONDS", _MOMENT),
         ):
             await opened(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _LISTED = 8
 """The most results that are named of those that broke, and of those that were fixed."""
+_FILES = 200
+"""The most files with new failures that are named."""
 _TAKEN = "\0"
 """Ends the former path of a file where another file is now; no path contains it."""
 
@@ -41,6 +44,8 @@ class RunDifferences(NamedTuple):
     """Those that only the earlier run has."""
     names: tuple[tuple[str, str], ...] = ()
     """The first of those that broke, or were fixed: which of the two, and the case."""
+    new_failures: tuple[tuple[str, int], ...] = ()
+    """Files with how many of their results broke, or fail and are new; those with most first."""
 
     @property
     def is_hidden(self) -> bool:
@@ -81,6 +86,7 @@ def _differ(location: Location, store: Store, folder: str, pair: RunPair) -> Run
         was_leaves = _follow(store, history, was_leaves, now_leaves, now.results)
     counts = dict.fromkeys(("broke", "fixed", "changed", "new", "gone"), 0)
     flips: dict[str, list[Result]] = {"broke": [], "fixed": []}
+    failing: Counter[str] = Counter()
     several: set[str] = set()
     for batch in file_batches(was_leaves | now_leaves):
         comparison = compare(
@@ -89,6 +95,8 @@ def _differ(location: Location, store: Store, folder: str, pair: RunPair) -> Run
         for name, listed in flips.items():
             pairs = getattr(comparison, name)[: _LISTED - len(listed)]
             listed += [pair.either for pair in pairs]
+        news = (pair.now for pair in (*comparison.broke, *comparison.new))
+        failing.update(now.file for now in news if now and now.verdict not in (None, "pass"))
         for name in ("broke", "fixed", "new", "gone"):
             counts[name] += len(getattr(comparison, name))
         counts["changed"] += sum(
@@ -96,7 +104,11 @@ def _differ(location: Location, store: Store, folder: str, pair: RunPair) -> Run
             for each in comparison.changed
             if each.was and each.now and each.was.verdict != each.now.verdict
         )
-    return RunDifferences(**counts, names=tuple(_name(location, flips, several)))
+    return RunDifferences(
+        **counts,
+        names=tuple(_name(location, flips, several)),
+        new_failures=tuple(failing.most_common(_FILES)),
+    )
 
 
 def _name(

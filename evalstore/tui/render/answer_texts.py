@@ -30,7 +30,7 @@ class AnswerTexts:
     verdict: Sequence[StyledLine]
     """The case and the judgements on it."""
     written: Sequence[StyledLine] = ()
-    """The conversation, and how it is judged."""
+    """The conversation, and how it is judged, below an empty line."""
     laid_out: Sequence[StyledLine] = ()
     """The same with answers that are Markdown or JSON rendered."""
     closing: Sequence[StyledLine] = ()
@@ -44,6 +44,11 @@ class AnswerTexts:
     def lines(self) -> list[StyledLine]:
         """Return the whole page as it is written."""
         return self._page(self.written)
+
+    @property
+    def beside(self) -> list[StyledLine]:
+        """Return all but the conversation, and how it is judged: what stands beside these."""
+        return self._page(())
 
     @property
     def rendered(self) -> list[StyledLine]:

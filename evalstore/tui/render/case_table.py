@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import columns_of, plural
 from evalstore.operations.attempts import failed_text
+from evalstore.operations.views.distinct_labels import one_line
 from evalstore.operations.views.styled_text import StyledSpan
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.plot import spark_spans, spark_words
 from evalstore.tui.render.reading import READING
-from evalstore.tui.render.verdicts import result_cell, short_names
+from evalstore.tui.render.verdicts import result_cell, short_names, verdict_cell
 from evalstore.tui.state.case_groups import CaseGroup
 from evalstore.tui.state.case_names import row_label, stem
-from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
+from evalstore.tui.widgets.column_names import ShortenedNames
+from evalstore.tui.widgets.grid_columns import GAP, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
@@ -28,18 +30,13 @@ if TYPE_CHECKING:
     from evalstore.tui.widgets.title_line import TitlePart
 
 _LONGEST = 14
-"""Characters of a candidate's name that is shown whole beside its pass rate, and of a short name
-with the rate for which there is always room."""
-_NAME = 15
+"""Characters of a candidate's name that is shown whole beside its pass rate."""
+_FILE, _ROW = 17, 15
 """Columns of a file and of a row that there must be room for beside the last verdicts."""
-_BRIEF = 16
-"""The most columns of the title of the last verdicts in a narrow table."""
-_LEAST = MARGIN + 2 * GAP
-"""The width of the table without names, candidates and last verdicts."""
 _LAST_VERDICTS = 9
-"""The least width of the last verdicts."""
-_DENSE, _SPARSE = 11, 8
-"""The least width of the column of a candidate, and that of one that has few of the cases."""
+"""The width of the last verdicts."""
+_VERDICT, _MARKED = 6, 11
+"""The least width of the column of a candidate, and that of one with signs behind verdicts."""
 _NAMED = 18
 """The width up to which the column of a candidate grows for its name."""
 
@@ -106,28 +103,24 @@ def case_columns(
     verdicts are those on the `picked` candidate. `answered` are the candidates with results in the
     listed cases, by number; None: all.
     """
-    levels = _heads(cases.models, rates)
-    latest = _history_heads(cases, picked, len(levels[0])) if with_history and levels else ()
+    short = [one_line(name) for name in short_names(cases.models)]
+    levels = _heads(cases.models, short, rates)
+    names = ShortenedNames(lambda _group: short)
     models = [
         replace(
-            _model_column(cases, filtered, model, heads),
+            _model_column(cases, filtered, number, heads),
+            head_names=names,
             is_empty=answered is not None and number not in answered,
         )
-        for number, (model, heads) in enumerate(zip(cases.models, levels, strict=True))
+        for number, heads in enumerate(levels)
     ]
-    if latest:  # the candidate above the last verdicts is left out before figures are
-        models = [
-            replace(model, heads=tuple(head for head in model.heads for _ in range(2)))
-            for model in models
-        ]
     row_width = max(filtered.names.row_width, filtered.names.stem_width * by_file)
-    unnamed = (
-        filtered.names.unnamed_files & {only_file} if only_file else filtered.names.unnamed_files
-    )
-    names = min(_NAME, filtered.names.file_width) + min(_NAME, row_width)
-    least = sum(model.least + GAP for model in models if not model.is_empty)
-    width = max([_LAST_VERDICTS, *map(columns_of, latest[1:2])])
-    history = names + _LEAST + width + least if with_history else NEVER
+    unnamed = filtered.names.unnamed_files
+    if only_file:
+        unnamed &= {only_file}
+    beside = [min(_ROW, row_width), *(model.least for model in models if not model.is_empty)]
+    beside += [] if by_file else [min(_FILE, filtered.names.file_width)]
+    history = sum(width + GAP for width in (*beside, _LAST_VERDICTS)) if with_history else NEVER
     return [
         Column(
             "file",
@@ -147,66 +140,77 @@ def case_columns(
             heads=("case",) if by_file and unnamed else (),
         ),
         *models,
-        Column("last runs", width, since=history, is_saved=False, heads=latest),
+        Column(
+            "last runs",
+            _LAST_VERDICTS,
+            since=history,
+            is_saved=False,
+            heads=_history_heads(short, picked, levels),
+            head_names=names,
+        ),
     ]
 
 
-def _history_heads(cases: Cases, picked: int, levels: int) -> tuple[str, ...]:
-    """Return the texts above the last verdicts: with and without the candidate, for each level.
-
-    There are none with a single candidate.
-    """
-    if len(cases.models) < 2 or picked >= len(cases.models):
+def _history_heads(
+    short: Sequence[str], picked: int, levels: Sequence[Sequence[str]]
+) -> tuple[str, ...]:
+    """Return the texts above the last verdicts, which name the candidate if there are several."""
+    if len(short) < 2 or picked >= len(short):
         return ()
-    name = short_names(cases.models)[picked]
-    brief = f"last: {name}"
-    return (f"last runs: {name}", brief if columns_of(brief) <= _BRIEF else "last runs") * levels
+    *some, _ = zip(*levels, strict=True)
+    gaps = ["\n" if any("\n" in head for head in level) else ": " for level in some]
+    return tuple(f"last runs{gap}{short[picked]}" for gap in (*gaps, "\n"))
 
 
 def _model_column(
-    cases: Cases, filtered: FilteredCases, model: str, heads: Sequence[str]
+    cases: Cases, filtered: FilteredCases, number: int, heads: Sequence[str]
 ) -> Column:
-    """Return the column of a candidate; one that has few of the cases may become narrower."""
-    is_sparse = model in filtered.sparse_models and len(cases.models) > 1
+    """Return the column of a candidate; narrow, it has room for its verdicts and its pass rate."""
+    model = cases.models[number]
+    verdict = max([_VERDICT, *(columns_of(verdict_cell(it).text) for it in filtered.words[number])])
     # With room for the sign of a person, and for a number of attempts:
-    signs = 3 * (model in cases.labelled) + 4 * (model in cases.mixed_models)
-    marked = 11 + signs if signs else 0
-    rated = [columns_of(text) for text in heads[:-2]]
-    least = max([_SPARSE if is_sparse else _DENSE, *(n for n in rated[-1:] if n <= _LONGEST)])
-    width = max([least, marked, min(_NAMED, len(model)), *rated])
+    marked = verdict + 3 * (model in cases.labelled) + 4 * (model in cases.mixed_models)
+    _, *figures = heads[-1].split("\n")
+    least = max([verdict, min(marked, _MARKED), *map(columns_of, figures)])
+    width = max(least, marked, min(_NAMED, len(model)))
     return Column(model, width, picks=True, least=least, heads=tuple(heads))
 
 
-def _heads(models: Sequence[str], rates: Sequence[Rate]) -> list[list[str]]:
-    """Return the texts above each candidate: with its rate and interval, its rate, its name alone.
+def _heads(models: Sequence[str], short: Sequence[str], rates: Sequence[Rate]) -> list[list[str]]:
+    """Return the texts above each candidate, its name with its rate and interval.
 
-    All candidates have as many, those with the whole names before those with short ones.
+    Both are in one line where there is room for it, else in two. All candidates have as many texts,
+    those with the whole names before those with the `short` ones.
     """
     known = rates if len(rates) == len(models) else ()
     most = max((rate.judged for rate in known), default=0)
-    texts_of_all = [_figures(rate, is_partial=rate.judged < most) for rate in known]
-    figures = [*zip(*texts_of_all, strict=True), [""] * len(models)]
-    whole, short = list(models), short_names(models)
-    are_short = all(len(model) <= _LONGEST for model in models)
+    figures = [_figures(rate, is_partial=rate.judged < most) for rate in known]
+    whole = [one_line(model) for model in models]
+    if not any(map(any, figures)):
+        return [[*texts] for texts in zip(whole, short, short, strict=True)]
+    full, brief = zip(*figures, strict=True)
+    listed = [whole, short] if all(len(model) <= _LONGEST for model in models) else [short]
+    forms = [(gap, names, full) for gap in (" ", "\n") for names in listed]
     levels = [
-        [f"{name} {figure}".rstrip() for name, figure in zip(names, texts, strict=True)]
-        for texts in figures
-        for names in ((whole, short) if are_short or not any(texts) else (short,))
+        [f"{name}{gap}{text}".rstrip() for name, text in zip(names, texts, strict=True)]
+        for gap, names, texts in [*forms, ("\n", short, brief)]
     ]
-    return [list(texts) for texts in zip(*levels, strict=True)]
+    return [[*texts] for texts in zip(*levels, strict=True)]
 
 
 def _figures(rate: Rate, *, is_partial: bool) -> tuple[str, str]:
-    """Return a pass rate with its interval and without, in percent; empty without a verdict.
+    """Return a pass rate with its interval in percent, and the same in short.
 
-    That of a candidate with fewer verdicts than another has their number, or `~` without room.
+    That of a candidate with fewer verdicts than another has their number, in short a `~`. Both are
+    empty without a verdict.
     """
     if rate.rate is None or rate.interval is None:
         return "", ""
     low, high = rate.interval
-    share, of = f"{100 * rate.rate:.0f}%", f" of {rate.judged:,}" if is_partial else ""
-    sign = "~" if is_partial else ""
-    return f"{share}{of} {100 * low:.0f}-{100 * high:.0f}", f"{sign}{share}"
+    share, interval = f"{100 * rate.rate:.0f}%", f"{100 * low:.0f}-{100 * high:.0f}"
+    if is_partial:
+        return f"{share} of {rate.judged:,} {interval}", f"~{share} {interval}"
+    return (f"{share} {interval}",) * 2
 
 
 def case_cells(

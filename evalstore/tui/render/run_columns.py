@@ -1,4 +1,4 @@
-"""The columns of the list of runs, and which of them there is room for."""
+"""The columns of the list of runs, which of them there is room for, and some of their cells."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from evalstore.display import columns_of, money, percent, simulated
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.plot import verdict_strip
+from evalstore.tui.render.run_details import STAR, other_basis, run_before
 from evalstore.tui.widgets.grid_columns import GAP, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from evalstore.operations.views.cases import RunLine
     from evalstore.operations.views.dashboard import Dashboard
+    from evalstore.operations.views.run_differences import RunDifferences, RunPair
 
 STRIP = 10
 """Cells of the strip of verdicts."""
@@ -37,6 +39,7 @@ _CELLS = (
     *("asked", "judged", "reused", "from", "message"),
 )
 """The cells of a line."""
+_SAME = StyledCell("=", "faint", "0.0")
 
 
 def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list[Column]:
@@ -130,3 +133,27 @@ def run_cost(run: RunLine, *, is_titled: bool) -> str:
 def passed_text(run: RunLine) -> str:
     """Return how many of the judged cases passed: `7/8`."""
     return f"{run.verdicts['pass']:,}/{run.counted:,}"
+
+
+def change_cell(
+    runs: Sequence[RunLine], number: int, find: Callable[[RunPair], RunDifferences | None]
+) -> StyledCell:
+    """Return the difference of the rate in points, or that the run is partial.
+
+    With a star it does not show all that differs; with other cases or candidates it has no
+    colour. `find` returns the differences of a run from one before it.
+    """
+    run = runs[number]
+    if run.is_partial:
+        return StyledCell("partial", "faint")
+    before = run_before(runs, number)
+    if run.rate is None or before is None or before.rate is None:
+        return StyledCell("")
+    points = round(100 * (run.rate - before.rate), 1)
+    differences = find((run.id, before.id))
+    if other_basis(run, before):
+        return StyledCell(f"{points:+.1f}{STAR}", "faint")
+    star = STAR if differences and differences.is_hidden else ""
+    if not points:
+        return _SAME if differences and not star else StyledCell(f"0.0{star}", "faint")
+    return StyledCell(f"{points:+.1f}{star}", "pass" if points > 0 else "fail")

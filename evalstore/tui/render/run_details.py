@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.run_differences import RunDifferences, RunPair
 
 _TREND = 90
-"""The width of the trend."""
+"""The greatest width of the trend."""
 STOPPED = {
     "interrupted": ("■", "It was stopped before its end"),
     "over budget": ("$", "It was stopped at the cost or time limit"),
@@ -97,6 +97,7 @@ def run_lines(
     number: int,
     find: Callable[[RunPair], RunDifferences | None],
     with_keys: Callable[[str], str],
+    width: int = _TREND,
 ) -> Iterator[StyledLine]:
     """Yield what a run did; `find` returns the differences of a run from one before it."""
     run = runs[number]
@@ -119,7 +120,7 @@ def run_lines(
     yield from _selection_lines(run)
     yield BLANK
     title = "earlier pass rates" if run.is_partial else "pass rate"
-    yield series_line(rate_series(runs[number:], title), _TREND)
+    yield series_line(rate_series(runs[number:], title), min(_TREND, width))
 
 
 def _origin_lines(run: RunLine) -> Iterator[StyledLine]:

@@ -30,8 +30,8 @@ _WIDE = 110
 """The width from which on the trend stands beside the details."""
 _PLOT = 34
 """The least width of a plot that stands beside another."""
-_MOST = 10
-"""The height of a plot at most."""
+_MOST, _LEAST = 10, 6
+"""The height of a plot at most, and that of plots below each other at least."""
 _TITLES = (
     *("passed", "95% interval", "of", "cases", "sessions"),
     *("latency", "answers", "per 100", "judging", "flaky"),
@@ -221,7 +221,7 @@ def _ends(values: Sequence[float | None], text: Callable[[float | None], str]) -
 
 
 def _trend_lines(series: Sequence[Series], width: int, height: int) -> Iterator[StyledLine]:
-    """Yield plots: side by side when there is room, else the first one above lines of bars."""
+    """Yield plots: side by side or below each other, or the first one above lines of bars."""
     if all(len(each.values) < 2 for each in series):
         yield from text_lines("no trend: no earlier run of all cases has this group", "faint")
         return
@@ -232,6 +232,12 @@ def _trend_lines(series: Sequence[Series], width: int, height: int) -> Iterator[
             for each_series in series
         ]
         yield from _side_by_side(blocks, each)
+        return
+    each_height = (height + 1) // len(series) - 1
+    if len(series) > 1 and each_height >= _LEAST:
+        for number, each_series in enumerate(series):
+            yield from (BLANK,) * bool(number)
+            yield from series_lines(each_series, width, min(_MOST, each_height))
         return
     others = series[1:] if height >= len(series) + 3 else series
     if others is not series:

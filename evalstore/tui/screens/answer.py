@@ -6,27 +6,27 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.display import safe
-from evalstore.operations.views.styled_text import StyledLine, text_lines
 from evalstore.results import Result
 from evalstore.tui.render.answer import attempt_of
 from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts, head_lines
+from evalstore.tui.render.answer_title import answer_title
 from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.render.text_file import render_text_files
-from evalstore.tui.render.verdicts import short_names
 from evalstore.tui.screens.answer_explanation import add_explanation
+from evalstore.tui.screens.answer_sides import AnswerSides
 from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.state.shown_answer import read_shown_answer
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
-from evalstore.tui.widgets.text_view import TextView
+from evalstore.tui.widgets.text_view import TextView, indented_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from textual.app import ComposeResult
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from evalstore.operations.views.newer_results import NewerRun
     from evalstore.tui.render.export import Exported
     from evalstore.tui.state.navigation import CaseNavigator, Position
-    from evalstore.tui.widgets.title_line import TitlePart
 
 _MISSING_NOW = "{page.run} gets it, and shows the price first."
 _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
@@ -72,14 +71,15 @@ _BINDINGS: list[BindingType] = [
 ]
 _HELP = """\
 What a candidate was asked and answered, and the verdict on it: of each check and of each judge,
-with what it said; then tokens, price and time. A case can have several answers and candidates.
-{session.attempt} and {session.last_attempt} show the next and the previous answer of the candidate,
+with what it said; then tokens, price and time. In a wide terminal the conversation is at the left
+and the verdicts are at the right. A case can have several answers and candidates. {session.attempt}
+and {session.last_attempt} show the next and the previous answer of the candidate,
 {session.candidate} the next candidate, {session.next} the next of the cases that were listed.
 {session.beside} puts another candidate's answer beside this one, with the words marked that differ,
 and {page.back} removes it. An answer that is Markdown is rendered, and the beginnings of text files
-stand below the message;
-{session.markdown} shows all as it is written, and so does what you copy and save. When one of the
-newest 20 runs has a newer result, a line below the title says so, and {case.newest} shows it."""
+stand below the message; {session.markdown} shows all as it is written, and so does what you copy
+and save. When one of the newest 20 runs has a newer result, a line below the title says so, and
+{case.newest} shows it."""
 
 
 class AnswerPage(DatedPage):
@@ -92,11 +92,10 @@ class AnswerPage(DatedPage):
     HELP = _HELP
     NEWER = "{case.newest} shows it"
     DEFAULT_CSS = """
-    AnswerPage #texts { height: 1fr; layout: vertical; }
-    AnswerPage.-wide #texts { layout: horizontal; }
-    AnswerPage #texts > TextView { width: 1fr; }
+    AnswerPage.-wide > #panels { layout: horizontal; }
+    AnswerPage > #panels > TextView { width: 1fr; }
     AnswerPage #other { display: none; }
-    AnswerPage.-wide #other { margin-left: 1; }
+    AnswerPage.-wide #other, AnswerPage.-broad #other { margin-left: 1; }
     AnswerPage.-short #other { border-top: solid $faint; }
     AnswerPage.-short #other:focus { border-top: heavy $text-primary; }
     """
@@ -106,6 +105,7 @@ class AnswerPage(DatedPage):
     def __init__(self, navigator: CaseNavigator) -> None:
         super().__init__()
         self.navigator = navigator
+        self._sides = AnswerSides(self, navigator)
         self._is_rendered = True
         self._texts: AnswerTexts | None = None
 
@@ -114,7 +114,7 @@ class AnswerPage(DatedPage):
         yield self.title_line()
         yield self.newer_line()
         yield self.problem_line()
-        with Container(id="texts"):
+        with Container(id="panels"):
             yield TextView(id="text")
             yield TextView(id="other")
         yield KeyFooter()
@@ -187,9 +187,8 @@ class AnswerPage(DatedPage):
         position = self.navigator.position
         self._show_title(reading=is_noted)
         if not stay:
-            place = head_lines(position, self.result)
             self._texts = None
-            self._show_sides([*place, *text_lines("reading …", "faint")], ())
+            self._sides.show_place([*head_lines(position, self.result)])
         self.fetch(_reading_of(self), lambda texts: self._show(position, texts, stay=stay))
 
     def _show(self, position: Position, texts: AnswerTexts, *, stay: bool) -> None:
@@ -212,37 +211,23 @@ class AnswerPage(DatedPage):
         self._show_texts(stay=True)
 
     def _show_texts(self, *, stay: bool) -> None:
-        texts = self._texts
-        if texts:
-            lines = texts.rendered if self._is_rendered else texts.lines
-            self._show_sides(lines, texts.other, stay=stay, written=texts.lines)
+        if self._texts:
+            self._sides.show(self._texts, is_rendered=self._is_rendered, stay=stay)
 
-    def _show_sides(
-        self,
-        lines: Sequence[StyledLine],
-        others: Sequence[StyledLine],
-        *,
-        stay: bool = False,
-        written: Sequence[StyledLine] | None = None,
-    ) -> None:
-        text, other = self.query_one("#text", TextView), self.query_one("#other", TextView)
-        text.show(lines, stay=stay, written=written)
-        other.display = self.navigator.other is not None
-        other.show(others, stay=stay)
-        if other.has_focus and not other.display:
-            text.focus()
-        for view in (text, other):
-            view.set_class(other.display, "panel")
-        self.show_panels()
+    @on(events.Resize)
+    @on(events.ScreenResume)
+    def fit_texts(self) -> None:
+        """Show the texts in as many columns as there is room for."""
+        if not self._sides.is_fitting:
+            self._show_texts(stay=True)
 
     @property
     def panel_titles(self) -> Mapping[str, str]:
-        """Return the names of the candidates side by side."""
-        other = self.navigator.other
-        return {"text": safe(self.model), "other": safe(other)} if other else {}
+        """Return the names of the texts side by side."""
+        return self._sides.titles
 
     def _show_title(self, *, reading: bool = False) -> None:
-        self.set_title(*_title_parts(self.navigator, "reading …" if reading else ""))
+        self.set_title(*answer_title(self.navigator, "reading …" if reading else ""))
 
     def show_problem(self, problem: EvalstoreError) -> None:
         """Say what went wrong, and that nothing is read any more."""
@@ -297,9 +282,10 @@ class AnswerPage(DatedPage):
     @property
     def exported(self) -> Exported:
         """Return the answer; with another one beside it both texts."""
-        text = self.query_one("#text", TextView).indented_text
         if self.navigator.other or self._texts is None:
-            return f"{text}\n\n{self.query_one('#other', TextView).indented_text}".rstrip()
+            sides = (self.query_one(id, TextView).indented_text for id in ("#text", "#other"))
+            return "\n\n".join(sides).rstrip()
+        text = indented_text(self._texts.lines)
         position = self.navigator.position
         markdown = as_markdown(position.case, self.result, position.attempt, self._texts.view)
         return ExportedAnswer(text, markdown)
@@ -355,34 +341,3 @@ def _show_newer_cases(page: AnswerPage, cases: Cases) -> None:
         page.read()
     elif cases.run:  # the case has another name there
         page.browser.show_cases(cases.run)
-
-
-def _place_texts(navigator: CaseNavigator) -> TitlePart:
-    """Return which of the listed cases this is, with and without which of its system prompts."""
-    (number, count), (prompt, prompts) = navigator.case_number, navigator.prompt_number
-    case = f"case {number:,} of {count:,}" if count > 1 else ""
-    numbered = f"prompt {prompt} of {prompts}" if prompts > 1 else ""
-    return ", ".join(filter(None, (case, numbered))), case
-
-
-def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[TitlePart, ...]:
-    """Return the parts of the title; with an answer beside another one their candidates first."""
-    case, run = navigator.case, navigator.cases.run
-    place = _place_texts(navigator)
-    models = navigator.cases.models
-    short = dict(zip(models, short_names(models), strict=True))
-    beside = ""
-    if navigator.other:
-        beside = " beside ".join(short_names([navigator.model, navigator.other]))
-    owner = f"run {run[:8]}" if run else "workspace"
-    return (
-        "" if beside else owner,
-        place,
-        progress,
-        beside,
-        (owner, "") if beside else "",
-        case.file,
-        case.row,
-        case.prompt,
-        "" if beside else (navigator.model, short[navigator.model]),
-    )

@@ -177,7 +177,7 @@ class Page(MessageScreen):
         & > .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
         & > .problem { display: none; }
         & > .empty { height: 1fr; content-align: center middle; color: $faint; display: none; }
-        &.-short .detail, &.-tiny .detail, & .gone { display: none; }
+        &.-short .detail, &.-tiny .detail { display: none; }
         & > .small { layer: over; width: 100%; height: 100%; display: none; }
         & > .small { background: $surface; color: $text-warning; }
         &.-tiny > .small, &.-slim > .small { display: block; }

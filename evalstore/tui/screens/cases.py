@@ -16,7 +16,7 @@ from evalstore.tui.screens.case_figures import CaseFigures
 from evalstore.tui.screens.case_reader import CaseReader
 from evalstore.tui.screens.choice import compare_in_run, compare_with_previous
 from evalstore.tui.screens.newer import DatedPage
-from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.screens.text_filter import FoundWords, TextFilter
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
 from evalstore.tui.state.case_listing import CaseListing, CasePlace
@@ -42,13 +42,13 @@ _TABLE = """\
 A line for each case of a test file, or for each of its system prompts if it has several; a column
 for each candidate with the verdict on its answer. The title counts cases, lines where there are
 more of them, and the verdicts of all lines; those 'of' a candidate that the filter names are its
-verdicts alone. The line at the top has the pass rate of each candidate in the listed cases, in
-percent, where there is room for all of them with its 95 % interval; 'of 8' or ~ marks one with
-fewer verdicts than another. 'last runs' has the last eight verdicts on the candidate in the
-selected column, which its title names where there is room, the oldest first (✓ pass, ✗ fail), of
-files with up to 3,000 cases. Below the table, or at its right in a wide terminal, is the case under
-the cursor: the last message of the user, the answer of the candidate in the selected column, the
-verdicts on it with their feedback, then those on the other candidates.
+verdicts alone. At the top is the pass rate of each candidate in the listed cases, in percent with
+its 95 % interval; 'of 8' or ~ marks one with fewer verdicts than another. 'last runs' has the last
+eight verdicts on the candidate that its title names, of the selected column, the oldest first
+(✓ pass, ✗ fail), of files with up to 3,000 cases. A narrow table leaves it out first, when names
+would be shorter than 15 characters. Below the table, or at its right in a wide terminal, is the
+case under the cursor: the last message of the user, the answer of the candidate in the selected
+column, the verdicts on it with their feedback, then those on the other candidates.
 {panel.next} moves the focus between both.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.
@@ -104,7 +104,6 @@ class CasesPage(DatedPage):
     BINDINGS: ClassVar[list[BindingType]] = _BINDINGS
     FOOTER = _FOOTER
     TITLE = "Cases"
-    HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
     PANELS: ClassVar[Mapping[str, str]] = {"cases": "Cases", "feedback": "Answer"}
     WAY = "{list.open} on a line of the runs"
     HELP = _HELP

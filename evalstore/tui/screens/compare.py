@@ -28,7 +28,7 @@ from evalstore.tui.render.pair import pair_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.history_reader import HistoryReader
 from evalstore.tui.screens.newer import DatedPage
-from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -82,7 +82,6 @@ class ComparePage(DatedPage):
     ]
     FOOTER = _FOOTER
     TITLE = "Comparison"
-    HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
     PANELS: ClassVar[Mapping[str, str]] = {"pairs": "Cases", "pair": "Answers"}
     WAY = "{history.compare} on the runs, {cases.compare_models} on the cases"
     HELP = _HELP

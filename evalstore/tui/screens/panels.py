@@ -13,22 +13,26 @@ from evalstore.tui.screens.base import Page
 if TYPE_CHECKING:
     from evalstore.tui.widgets.grid import Grid
 
-TWO_COLUMNS = [(0, "-slim"), (20, "-narrow"), (100, "-wide"), (150, "-broad")]
-"""The widths of pages whose container `panels` puts two panels side by side when it is `-broad`."""
-_FRAME_LINES = 2
-"""Lines of a list that are not rows: its title, and those of the columns."""
+
+BROAD = 150
+"""The width from which on panels stand side by side."""
 
 
 def fit_list(grid: Grid, count: int) -> None:
     """Give the lines that a list of so many rows does not need to the panel below it."""
-    grid.styles.max_height = count + _FRAME_LINES
+    grid.fit_height(count + 1)  # with the title of the list
 
 
 class PanelPage(Page):
-    """A page that may have panels; in a terminal of few lines they have no titles."""
+    """A page that may have panels; in a terminal of few lines they have no titles.
+
+    Those in a container `panels` stand side by side where the page is `-broad`, else below each
+    other.
+    """
 
     PANELS: ClassVar[Mapping[str, str]] = {}
     """The titles of the panels by the ids of their widgets."""
+    HORIZONTAL_BREAKPOINTS = [*Page.HORIZONTAL_BREAKPOINTS, (BROAD, "-broad")]  # noqa: RUF012
     DEFAULT_CSS = """
     PanelPage {
         & > #panels { height: 1fr; layout: vertical; }

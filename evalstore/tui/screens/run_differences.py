@@ -39,6 +39,10 @@ class DifferenceReader:
                 self._page.call_later(self._read)
         return self._known.get(pair)
 
+    def is_known(self, pair: RunPair) -> bool:
+        """Return whether the differences of a pair have been read, or cannot be."""
+        return pair in self._known
+
     def _read(self) -> None:
         source, pairs = self._page.source, [*self._wanted][:_AT_ONCE]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 
 from evalstore.display import plural
 from evalstore.operations.views.styled_text import (
@@ -15,9 +16,11 @@ from evalstore.operations.views.styled_text import (
     text_lines,
 )
 from evalstore.operations.views.verdict_order import verdict_counts
+from evalstore.tui.render.file_strips import file_lines
 from evalstore.tui.render.plot import verdict_strip
 from evalstore.tui.render.run_columns import (
     STRIP,
+    change_cell,
     is_all_simulated,
     passed_text,
     run_columns,
@@ -25,9 +28,7 @@ from evalstore.tui.render.run_columns import (
     state_cells,
 )
 from evalstore.tui.render.run_details import (
-    STAR,
     STOPPED,
-    other_basis,
     run_before,
     run_lines,
     workspace_lines,
@@ -36,24 +37,26 @@ from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.choice import NO_EARLIER_RUN
 from evalstore.tui.screens.dashboard import DashboardReader
+from evalstore.tui.screens.file_reader import FileReader
 from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.screens.run_differences import DifferenceReader
 from evalstore.tui.state.case_query import BROKE
+from evalstore.tui.widgets.fitted_view import FittedView
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_lines import StyledCell
-from evalstore.tui.widgets.text_view import TextView
+from evalstore.tui.widgets.text_view import wrap_line
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.operations.views.cases import RunLine
+    from evalstore.operations.views.file_verdicts import RunFiles
 
 _FIRST = 20
 """Runs that are compared with those before them at once, the others when they are drawn."""
 _PARTIAL = "~"
 """The sign of a run of a selection."""
-_SAME = StyledCell("=", "faint", "0.0")
 _NO_RUNS = "there are no runs yet: {page.run} makes one"
 _ON_MARK = "the cursor is on the marked line: move it to another one, or mark that with {list.mark}"
 _NEVER = """\
@@ -74,7 +77,9 @@ not complete has its state (■ interrupted, $ over budget, ! incomplete): {list
 cases, too, and {page.run} continues it. ~ is a partial run, of some cases. 'change' compares the
 share, in points, with the previous run of all cases: = if no verdict differs. With * the points do
 not tell all: some verdicts broke and others were fixed, or that run had other cases or candidates.
-Below is what the run under the cursor did, and what * means there.
+Below, or at the right in a wide terminal, is what the run under the cursor did, what * means there,
+and a strip of its verdicts for each test file: first those with new failures, then those with most
+failures.
 {history.broken} shows what broke in the run under the cursor; on the line of the workspace, what
 broke in the last ten runs and was not fixed since.
 
@@ -109,8 +114,6 @@ class RunsPage(ActionsPage):
     PANELS: ClassVar[Mapping[str, str]] = {"runs": "Runs", "details": "Details"}
     DEFAULT_CSS = """
     RunsPage {
-        & > #runs { height: 5fr; }
-        & > #details { height: 4fr; }
         & > #dashboard { height: 4; }
         &.-short > #dashboard { height: 1; }
         &.-tiny > #dashboard { display: none; }
@@ -126,14 +129,16 @@ class RunsPage(ActionsPage):
         """Whether all costs of the runs are simulated."""
         self.dashboard = DashboardReader(self, self.show_state)
         self._differences = DifferenceReader(self, self._show_differences)
+        self.files = FileReader(self, self._show_files)
 
     def compose(self) -> ComposeResult:
         """Lay out the state of the workspace, the list, and what the highlighted run did."""
         yield self.title_line()
         yield self.problem_line()
         yield self.dashboard.view()
-        yield Grid(id="runs", marks=True)
-        yield TextView(id="details").add_class("detail")
+        with Container(id="panels"):
+            yield Grid(id="runs", marks=True)
+            yield FittedView(id="details").add_class("detail")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -169,7 +174,7 @@ class RunsPage(ActionsPage):
             grid.focus()
         self.dashboard.follow(runs)
         for number in range(min(len(runs), _FIRST)):
-            self._change(number)
+            change_cell(runs, number, self._differences.find)
 
     @on(Grid.Marked, "#runs")
     def _show_title(self) -> None:
@@ -180,27 +185,33 @@ class RunsPage(ActionsPage):
         )
 
     def on_screen_suspend(self) -> None:
-        """Stop reading the state of the workspace while another screen is shown."""
+        """Stop reading the state of the workspace and of runs while another screen is shown."""
         self.dashboard.suspend()
+        self.files.suspend()
 
     def on_screen_resume(self) -> None:
         """Read the state of the workspace again; Textual calls the base class's method, too."""
         self.dashboard.resume()
         self.refresh_ages()
+        self._show_files()
 
     def show_state(self) -> None:
         """Show the state of the workspace in its line and in its details, too."""
         grid = self.query_one("#runs", Grid)
         grid.set_columns(run_columns(self._runs, self.dashboard.state))
         if not grid.cursor:
-            self.query_one("#details", TextView).show(self._describe_workspace(), stay=True)
+            self._show_details(stay=True)
 
     def _show_differences(self) -> None:
         """Draw what differs from the runs before, in the list and below it."""
         grid = self.query_one("#runs", Grid)
         grid.refresh()
-        if grid.cursor:
-            self.query_one("#details", TextView).show(self._describe(grid.cursor - 1))
+        self._show_files()
+
+    def _show_files(self) -> None:
+        """Draw what was read of the highlighted run."""
+        if self.query_one("#runs", Grid).cursor:
+            self._show_details(stay=True)
 
     def refresh_ages(self) -> None:
         """Draw the list again: how long ago the runs were is worked out as it is drawn."""
@@ -220,7 +231,7 @@ class RunsPage(ActionsPage):
             StyledCell(_sign(run), "pending"),
             StyledCell("" if run.status == "complete" else run.status, "pending"),
             StyledCell("-" if rate is None else f"{100 * rate:.1f}%", "faint" * (rate is None)),
-            self._change(row - 1),
+            change_cell(self._runs, row - 1, self._differences.find),
             StyledCell(passed_text(run)),
             StyledCell(run_cost(run, is_titled=self._is_simulated)),
             StyledCell(verdict_counts(run.verdicts, signs=False), parts=strip),
@@ -231,42 +242,38 @@ class RunsPage(ActionsPage):
             StyledCell(run.note, "faint"),
         )
 
-    def _change(self, number: int) -> StyledCell:
-        """Return the difference of the rate in points, or that the run is partial.
-
-        With a star it does not show all that differs; with other cases or candidates it has no
-        colour.
-        """
-        run = self._runs[number]
-        if run.is_partial:
-            return StyledCell("partial", "faint")
-        before = run_before(self._runs, number)
-        if run.rate is None or before is None or before.rate is None:
-            return StyledCell("")
-        points = round(100 * (run.rate - before.rate), 1)
-        differences = self._differences.find((run.id, before.id))
-        if other_basis(run, before):
-            return StyledCell(f"{points:+.1f}{STAR}", "faint")
-        star = STAR if differences and differences.is_hidden else ""
-        if not points:
-            return _SAME if differences and not star else StyledCell(f"0.0{star}", "faint")
-        return StyledCell(f"{points:+.1f}{star}", "pass" if points > 0 else "fail")
-
     @on(Grid.Moved, "#runs")
-    def follow_cursor(self, message: Grid.Moved) -> None:
+    def follow_cursor(self) -> None:
         """Show the details of the highlighted run."""
-        self.query_one("#details", TextView).show(
-            self._describe(message.row - 1) if message.row else self._describe_workspace()
-        )
+        self.files.suspend()
+        self._show_details()
+
+    def _show_details(self, *, stay: bool = False) -> None:
+        self.query_one("#details", FittedView).fit(self._describe_highlighted, stay=stay)
+
+    def _describe_highlighted(self, width: int, height: int) -> list[StyledLine]:
+        number = self.query_one("#runs", Grid).cursor - 1
+        if not 0 <= number < len(self._runs):
+            return self._describe_workspace()
+        find = self._differences.find
+        lines = [*run_lines(self._runs, number, find, self.with_keys, width)]
+        left = height - sum(1 for line in lines for _ in wrap_line(line, width))
+        return [*lines, *file_lines(self._find_files(number), width, left)]
+
+    def _find_files(self, number: int) -> RunFiles | None:
+        """Return the verdicts of a run by file, which are read once its differences are known."""
+        run, before = self._runs[number], run_before(self._runs, number)
+        if before is None or run.is_partial:
+            return self.files.find(run.id, None)
+        pair = run.id, before.id
+        differences = self._differences.find(pair)
+        return self.files.find(run.id, differences) if self._differences.is_known(pair) else None
 
     def _describe_workspace(self) -> list[StyledLine]:
         state = self.dashboard.state
         if self._runs or (state and state.problem):
             return list(workspace_lines(state, self._runs, self.with_keys))
         return [heading("the workspace"), *text_lines(self.with_keys(_NEVER))]
-
-    def _describe(self, number: int) -> Iterator[StyledLine]:
-        return run_lines(self._runs, number, self._differences.find, self.with_keys)
 
     @property
     def copy_text(self) -> tuple[str, str]:

@@ -22,7 +22,6 @@ from evalstore.tui.render.search import (
     list_by_file,
 )
 from evalstore.tui.screens.actions import ActionsPage
-from evalstore.tui.screens.panels import TWO_COLUMNS
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -62,7 +61,6 @@ class SearchPage(ActionsPage):
         FooterHint("", "page.save"),
     )
     TITLE = "Search"
-    HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
     PANELS: ClassVar[Mapping[str, str]] = {"hits": "Texts", "hit": "Text"}
     WAY = "{page.search} on the runs, the cases, an answer and other screens"
     HELP = """\

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 
 from evalstore.display import short
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
@@ -82,20 +83,14 @@ class StatsPage(ActionsPage):
     WAY = "{history.stats} on a run, {cases.stats} on the cases"
     HELP = """\
 Pass rates with their 95 % intervals, costs and times of a run, or of the workspace, by candidate,
-by system prompt, by tag and by file. Below is the line under the cursor in detail, with its pass
-rate, its cost and its latency in the runs of all cases until this one. {list.open} shows the cases
-of the line.
+by system prompt, by tag and by file. Below, or at the right in a wide terminal, is the line under
+the cursor in detail, with its pass rate, its cost and its latency in the runs of all cases until
+this one. {list.open} shows the cases of the line.
 
 Costs are those of all answers and judgements of these results when they were made, also in earlier
 runs: what the run itself paid, which is less when it reused some, is in the list of runs."""
     PANELS: ClassVar[Mapping[str, str]] = {"groups": "Results", "facts": "Details"}
-    DEFAULT_CSS = """
-    StatsPage {
-        & > #tables { height: 1; background: $panel; }
-        & > #groups { height: 1fr; }
-        & > #facts { height: 1fr; }
-    }
-    """
+    DEFAULT_CSS = "StatsPage > #tables { height: 1; background: $panel; }"
 
     export_name = "statistics"
 
@@ -119,8 +114,9 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
         yield self.problem_line()
         yield FittedView(id="tables", is_fixed=True)
         yield self.empty_state()
-        yield Grid(id="groups")
-        yield FittedView(id="facts").add_class("detail")
+        with Container(id="panels"):
+            yield Grid(id="groups")
+            yield FittedView(id="facts").add_class("detail")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -195,9 +191,9 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
         columns = group_columns(_NAMES[stats.by[0]], self._rows)
         fit_list(grid, len(self._rows))
         grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
-        nothing = not total.rate.judged
-        self.set_empty(self.with_keys(_NOTHING) if nothing and not total.sessions else "")
-        grid.display = not (nothing and not total.sessions)
+        is_empty = not (total.rate.judged or total.sessions)
+        self.set_empty(self.with_keys(_NOTHING) if is_empty else "")
+        self.query_one("#panels").display = not is_empty
 
     def _tabs(self, width: int) -> StyledLine:
         """Return the names of the tables, brief ones where there is no room for all of them."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
+from textual.containers import Container
 
 from evalstore.display import plural, safe, widest
 from evalstore.errors import EvalstoreError, Problem, WorkspaceError
@@ -25,6 +26,7 @@ from evalstore.tui.render.pending_lines import (
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import short_names
 from evalstore.tui.screens.actions import CaseActionsPage
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.widgets.column_names import case_names, only_file
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -67,10 +69,14 @@ class StatusPage(CaseActionsPage):
     HELP = """\
 Each question that a run would ask and each judgement that it would make, with the reason and the
 price; or what is wrong with the files. A narrow table leaves out 'by', the evaluator, first, then
-'what' and 'why'; below it are all of them, for the line under the cursor."""
+'what' and 'why'; below it, or at its right in a wide terminal, are all of them, for the line under
+the cursor."""
     PANELS: ClassVar[Mapping[str, str]] = {"items": "Items", "details": "Details"}
     DEFAULT_CSS = """
-    StatusPage > TextView { height: 35%; min-height: 8; }
+    StatusPage {
+        & > #panels > #items { height: 2fr; }
+        &.-broad > #panels > #items { height: 1fr; }
+    }
     """
     export_name = "status"
 
@@ -88,8 +94,9 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
         yield self.title_line()
         yield self.problem_line()
         yield self.empty_state()
-        yield Grid(id="items")
-        yield TextView(id="details").add_class("detail")
+        with Container(id="panels"):
+            yield Grid(id="items")
+            yield TextView(id="details").add_class("detail")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -135,8 +142,8 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
             self.set_title("pending work", summary, self._file, (reused, ""))
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
         grid = self.query_one(Grid)
-        grid.display = bool(self._lines)
-        self.query_one("#details", TextView).set_class(not self._lines, "gone")
+        self.query_one("#panels").display = bool(self._lines)
+        fit_list(grid, len(self._lines))
         texts = [self._texts(line) for line in self._lines.samples()]
         columns = _columns(texts, has_one_file=bool(self._file))
         place = 1 if cursor is None else cursor

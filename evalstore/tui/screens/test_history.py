@@ -17,15 +17,17 @@ from evalstore.operations.views.styled_text import (
     heading,
     text_lines,
 )
+from evalstore.tui.render.case_table import spark_cell
 from evalstore.tui.render.pair import history_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import short_names, verdict_cell, when
 from evalstore.tui.screens.actions import ActionsPage
-from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
+from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.state.case_listing import CasePlace
+from evalstore.tui.widgets.column_names import ShortenedNames
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.grid_columns import GAP, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import TextView
 from evalstore.values import URGENCY
@@ -37,6 +39,12 @@ if TYPE_CHECKING:
     from evalstore.operations.views.verdict_history import RecentVerdicts
     from evalstore.reports.word_diff import ChangedLine
 
+_SPARK = 9
+"""The width of the last verdicts."""
+_WITH_AGE = 60
+"""The width of the list from which on it says how long ago a run was."""
+_MOST_CELLS = 3_000
+"""Results of a file of which the last verdicts are read for all versions that can be seen."""
 _MOST_HANG = 16
 """Blanks at most in front of the further rows of a line."""
 _COLOURS = {"-": "old", "+": "new"}
@@ -54,13 +62,13 @@ class TestHistoryPage(ActionsPage):
         Binding("z", "widen", "Full-width difference", id="versions.widen"),
     ]
     TITLE = "Versions"
-    HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
     PANELS: ClassVar[Mapping[str, str]] = {"versions": "Versions", "edits": "Edits"}
     WAY = "{cases.versions} on a case, {session.versions} on an answer"
     HELP = """\
 The runs at which a test changed, the newest first, each with the newest verdicts on that version;
 below, or at the right in a wide terminal, are the edits, the run of each verdict if it is a later
-one, and the verdicts of the last eight runs, the oldest first. With several system prompts,
+one, and the verdicts of the last eight runs, the oldest first. These are in the column 'last runs',
+too, for the candidate in the selected column, where there is room. With several system prompts,
 `fail 1/3` says that it failed with one of three, which are named in the edits. {list.open} shows
 the case in that run, with the candidate in the selected column; {list.left} and {list.right} select
 another."""
@@ -81,6 +89,8 @@ another."""
         self._model = model
         self._versions: list[Version] = []
         self._candidates: list[str] = []
+        self._history: dict[str | None, RecentVerdicts] = {}
+        """The last verdicts up to a version, by its last run, once they have been read."""
 
     def compose(self) -> ComposeResult:
         """Lay out the list above the difference."""
@@ -122,7 +132,7 @@ another."""
         """Show versions, with the cursor at the version of a run if it is there."""
         from evalstore.operations.views.test_history import merge_candidates
 
-        self._versions = versions
+        self._versions, self._history = versions, {}
         self._candidates = merge_candidates(versions)
         self.set_title("versions", _counts(versions), self.file, self.row)
         self.set_empty("" if versions else self.with_keys(_EMPTY))
@@ -140,12 +150,38 @@ another."""
             for name in short_names(self._candidates)
         ]
         edits = max(12, widest(", ".join(version.edits) for version in self._versions))
+        needed = sum(width + GAP for width in (9, 14, 12, *(it.least for it in verdicts), _SPARK))
+        picked = short_names(self._candidates)[self._picked :][: len(verdicts) > 1]
+        several = any(len(words) > 1 for words in map(self._last_words, self._versions))
         return [
             Column("run", 9),
-            Column("when", 14, since=60),
+            Column("when", 14, since=_WITH_AGE),
             Column("edited", 12, grows=True, most=edits),
             *verdicts,
+            Column(
+                "last runs",
+                _SPARK,
+                since=max(_WITH_AGE, needed) if several else NEVER,
+                is_saved=False,
+                heads=tuple(f"last runs{gap}{name}" for name in picked for gap in (": ", "\n")),
+                head_names=ShortenedNames(lambda _group: self._candidates),
+            ),
         ]
+
+    @property
+    def _picked(self) -> int:
+        return self.query_one(Grid).picked
+
+    def _last_words(self, version: Version) -> Sequence[str]:
+        """Return the last verdicts on the selected candidate up to a version, the oldest first.
+
+        With several system prompts there are none: the edits have those with each.
+        """
+        model = "".join(self._candidates[self._picked :][:1])
+        if len(version.prompts.get(model, ())) > 1:
+            return ()
+        known = self._history.get(_end_of(version), {})
+        return known.get((self.file, version.row, 0, model), ())
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         version = self._versions[row]
@@ -157,6 +193,7 @@ another."""
                 _worst_cell(version.verdicts[name]) if name in version.verdicts else StyledCell("")
                 for name in self._candidates
             ),
+            spark_cell(self._last_words(version)),
         )
 
     # --- what was edited
@@ -170,18 +207,48 @@ another."""
         now = versions[number]
         was = versions[number + 1] if number + 1 < len(versions) else None
 
-        def work() -> list[StyledLine]:
+        self._show_history()
+
+        def work() -> tuple[RecentVerdicts, list[StyledLine]]:
             from evalstore.operations.views.test_history import edits_between
 
-            read = self.source.history([self.file], now.last_run or now.run)
+            read = self.source.history([self.file], _end_of(now))
             history = _last_verdicts(read, now, self._candidates)
-            return list(_version_lines(now, was, edits_between(was, now), history))
+            return read, list(_version_lines(now, was, edits_between(was, now), history))
 
-        self.fetch(work, lambda lines: self._show_edits(now, lines), group="edits")
+        self.fetch(work, lambda read: self._show_edits(now, *read), group="edits")
 
-    def _show_edits(self, version: Version, lines: Sequence[StyledLine]) -> None:
+    def _show_edits(
+        self, version: Version, history: RecentVerdicts, lines: Sequence[StyledLine]
+    ) -> None:
         if version is self.highlighted:
             self.query_one(TextView).show(lines)
+            self._keep_history(version, history)
+
+    def _keep_history(self, version: Version, history: RecentVerdicts) -> None:
+        """Show the last verdicts up to a version, then read those of the next that can be seen."""
+        self._history[_end_of(version)] = history
+        self._show_history()
+        self._read_seen()
+
+    @on(Grid.Resized, "#versions")
+    def _read_seen(self) -> None:
+        """Read the last verdicts up to the versions that can be seen, unless the file is large."""
+        known = next(iter(self._history.values()), None)
+        if known is None or len(known) > _MOST_CELLS:
+            return
+        seen = self._versions[self.query_one(Grid).seen_rows]
+        unread = next((it for it in seen if _end_of(it) not in self._history), None)
+        if unread is not None:
+            end = _end_of(unread)
+            self.fetch(
+                lambda: self.source.history([self.file], end),
+                lambda read: self._keep_history(unread, read),
+                group="last runs",
+            )
+
+    def _show_history(self) -> None:
+        self.query_one(Grid).set_columns(self._columns())
 
     # --- keys
 
@@ -218,6 +285,11 @@ another."""
             self.action_widen()
         else:
             super().action_back()
+
+
+def _end_of(version: Version) -> str | None:
+    """Return the last run that has a version; None for the workspace."""
+    return version.last_run or version.run
 
 
 def _counts(versions: Sequence[Version]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe
@@ -32,8 +32,6 @@ _Verdicts = tuple[str | None, ...]
 """The verdict on each candidate; None: it was not asked."""
 NO_MATCH = "No case matches the filter."
 _VERDICTS = [word for word in SIGNS if word in URGENCY]
-_FEW = 4
-"""A candidate that has less than one in so many cases has few of them."""
 _SUGGESTED = 8
 """Tags, candidates or files that are listed when a filter names one that there is not."""
 _KINDS = {"model": "candidate", "prompt": "system prompt"}
@@ -59,8 +57,8 @@ class FilteredCases:
         self._kinds = list(numbers)
         self._all_kinds = Counter(self._kind_of_row)
         """How many rows are of each kind."""
-        self.sparse_models = _sparse_models(cases, self._kinds, self._all_kinds)
-        """The candidates that have only few of the cases, such as that of recorded answers."""
+        self.words = _words_of_candidates(cases, self._kinds)
+        """The verdicts that occur, for each candidate."""
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
         self.names = CaseNames(cases.rows, self._files)
         self._texts = TextMatches(cases.rows, self._files)
@@ -305,15 +303,9 @@ def _worst(words: _Verdicts) -> int:
     return min((URGENCY.index(word) for word in words if word is not None), default=9)
 
 
-def _sparse_models(
-    cases: Cases, kinds: Sequence[_Verdicts], counts: Mapping[int, int]
-) -> frozenset[str]:
-    """Return the candidates with results in few of the rows; `counts` is by kind of row."""
-    result_counts = Counter[int]()
-    for kind, count in counts.items():
-        for number, word in enumerate(kinds[kind]):
-            result_counts[number] += count * (word is not None)
-    few = len(cases.rows) / _FEW
-    return frozenset(
-        model for number, model in enumerate(cases.models) if result_counts[number] < few
-    )
+def _words_of_candidates(cases: Cases, kinds: Sequence[_Verdicts]) -> list[frozenset[str]]:
+    """Return the verdicts that each candidate has in some row."""
+    return [
+        frozenset(filter(None, (words[number] for words in kinds)))
+        for number in range(len(cases.models))
+    ]

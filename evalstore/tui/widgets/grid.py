@@ -197,7 +197,8 @@ class Grid(RoomyView, can_focus=True):
     def _measure(self) -> None:
         width = self.scrollable_content_region.width
         self._visible = fit_columns(self._columns, width, self._picked, self._visible.first)
-        self.virtual_size = Size(width, self._count + 1)
+        self.make_room(self._visible.head_lines)
+        self.virtual_size = Size(width, self._count + self._head_lines)
 
     def watch_show_vertical_scrollbar(self) -> None:
         """Fit the text again: the scrollbar takes room from it."""
@@ -211,14 +212,13 @@ class Grid(RoomyView, can_focus=True):
             self.post_message(self.Resized(self, self.cursor))
 
     def render_line(self, y: int) -> Strip:
-        """Draw a line: the header stays at the top."""
+        """Draw a line: the titles stay at the top."""
         width = self.scrollable_content_region.width
-        row = y - 1 + self.scroll_offset.y
-        if y == 0:
-            titles = dict(zip(self._visible.shown, self._visible.columns, strict=True))
+        row = y - self._head_lines + self.scroll_offset.y
+        if y < self._head_lines:
+            numbers = range(len(self._columns))
             cells: Sequence[StyledCell] = [
-                StyledCell(titles[number].title if number in titles else "")
-                for number in range(len(self._columns))
+                StyledCell(self._visible.title(number, y)) for number in numbers
             ]
             style = LineStyle(self.get_component_rich_style("grid--header"), None)
         elif row >= self._count:
@@ -304,9 +304,9 @@ class Grid(RoomyView, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse is; open the row if it is selected, or shown nowhere."""
         offset = event.get_content_offset(self)
-        if offset is None or offset.y == 0:
+        if offset is None or offset.y < self._head_lines:
             return
-        row = offset.y - 1 + self.scroll_offset.y
+        row = offset.y - self._head_lines + self.scroll_offset.y
         if row < self._count:
             is_title = is_heading(self._cells(row), self._columns)
             opens = self.opens_by(event, is_selected=row == self.cursor, is_heading=is_title)

@@ -45,10 +45,13 @@ class Column:
     names: ShortenedNames | None = None
     """What is in it, when it is names: one that is too long keeps what distinguishes it."""
     heads: tuple[str, ...] = ()
-    """Texts for the line at the top in place of the title, the one that says most first.
+    """Texts of one line or two for the top in place of the title, the one that says most first.
 
-    The same number of them is shown above all columns: the first for which there is room.
+    The same number of them is shown above all columns: the first for which there is room, else the
+    last, of which the first line is then cut.
     """
+    head_names: ShortenedNames | None = None
+    """What is in the first lines of heads: one that is too long keeps what distinguishes it."""
 
 
 class VisibleColumns(NamedTuple):
@@ -60,6 +63,18 @@ class VisibleColumns(NamedTuple):
     """These, as wide as they are drawn; `‹` and `›` say that there are more at that side."""
     first: int
     """The first that can be seen of those that can be picked."""
+
+    @property
+    def head_lines(self) -> int:
+        """Return how many lines the titles take."""
+        return 2 if any("\n" in column.title for column in self.columns) else 1
+
+    def title(self, number: int, line: int) -> str:
+        """Return a line of the title of a column; empty if the column cannot be seen."""
+        if number not in self.shown:
+            return ""
+        lines = self.columns[self.shown.index(number)].title.split("\n")
+        return lines[line] if line < len(lines) else ""
 
 
 def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) -> VisibleColumns:
@@ -90,19 +105,17 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     marks = dict.fromkeys(seen, 2 * both * (len(seen) < len(picks)))
     level, room = _widen_for_heads(room, shown, made, marks)
     _share(room, [n for n in shown if n not in names], columns, made, width)
-    made |= {n: replace(made[n], title=_head(made[n], level)) for n in shown}
-    if seen and first:
-        made[seen[0]] = replace(made[seen[0]], title=f"‹ {made[seen[0]].title}")
-    if seen and first + fits < len(picks):
-        title = made[seen[-1]].title[: max(0, made[seen[-1]].width - 2)]
-        made[seen[-1]] = replace(made[seen[-1]], title=f"{title} ›")
+    for n in shown:
+        left = "‹ " if first and n == seen[0] else ""
+        right = " ›" if first + fits < len(picks) and n == seen[-1] else ""
+        made[n] = replace(made[n], title=_cut_head(made[n], level, left, right))
     return VisibleColumns(tuple(shown), tuple(made[n] for n in shown), first)
 
 
 def full_width(columns: Sequence[Column]) -> int:
     """Return the width in which nothing of the columns is cut; that of some has no limit."""
     widths = [
-        max(_wide(column, NEVER), max(map(columns_of, column.heads), default=0))
+        max(_wide(column, NEVER), max(map(_columns_of_head, column.heads), default=0))
         for column in columns
         if column.since < NEVER and not column.is_empty
     ]
@@ -149,7 +162,7 @@ def _widen_for_heads(
     levels = max((len(made[n].heads) for n in headed), default=1)
     for level in range(levels):
         missing = {
-            n: max(0, columns_of(_head(made[n], level)) + reserved.get(n, 0) - made[n].width)
+            n: max(0, _columns_of_head(_head(made[n], level), reserved.get(n, 0)) - made[n].width)
             for n in headed
         }
         if sum(missing.values()) <= room:
@@ -161,6 +174,23 @@ def _widen_for_heads(
 def _head(column: Column, level: int) -> str:
     """Return the text for the top; a column with fewer of them is headed by its last one."""
     return column.heads[min(level, len(column.heads) - 1)] if column.heads else column.title
+
+
+def _columns_of_head(head: str, reserved: int = 0) -> int:
+    """Return the width of a head; `reserved` is for signs in its first line."""
+    first, *others = map(columns_of, head.split("\n"))
+    return max([first + reserved, *others])
+
+
+def _cut_head(column: Column, level: int, left: str, right: str) -> str:
+    """Return the head of a column, with its first line cut to the width between two signs."""
+    first, *others = _head(column, level).split("\n")
+    room = max(0, column.width - len(left) - len(right))
+    if column.head_names and columns_of(first) > room:
+        first = column.head_names.shorten(first, room)
+    elif right:
+        first = first[:room]
+    return "\n".join([f"{left}{first}{right}", *others])
 
 
 def _narrow(column: Column) -> int:

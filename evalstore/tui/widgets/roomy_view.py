@@ -1,4 +1,4 @@
-"""A list that is as wide as its columns need, where it stands beside something else."""
+"""A list no higher than its rows, and as wide as its columns need where something is beside it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,26 @@ class RoomyView(ClickedView):
 
     _wanted: Sequence[Column] = ()
     """The columns that it has been laid out for."""
+    _head_lines = 1
+    """The lines of the titles."""
+    _most_rows: int | None = None
+    """How high it becomes at most, without the titles."""
 
     @property
     def _height(self) -> int:
         """Return the number of rows that can be seen below the titles."""
-        return max(1, self.scrollable_content_region.height - 1)
+        return max(1, self.scrollable_content_region.height - self._head_lines)
+
+    def fit_height(self, rows: int) -> None:
+        """Be at most so many lines high, and the titles."""
+        self._most_rows = rows
+        self.make_room(self._head_lines)
+
+    def make_room(self, lines: int) -> None:
+        """Draw titles of so many lines from now on."""
+        self._head_lines = lines
+        if self._most_rows is not None:
+            self.styles.max_height = self._most_rows + lines
 
     def need_width(self, columns: Sequence[Column]) -> None:
         """Lay the page out again when other columns need another width, if it follows them."""

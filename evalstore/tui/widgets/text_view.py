@@ -144,7 +144,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def indented_text(self) -> str:
         """Return the same with each line as far to the right as it is shown."""
-        return "\n".join((" " * line.indent + line.text).rstrip() for line in self._written)
+        return indented_text(self._written)
 
     @property
     def text_width(self) -> int:
@@ -198,6 +198,11 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
             for span in self._wrapped[number]
         ]
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+
+
+def indented_text(lines: Iterable[StyledLine]) -> str:
+    """Return lines as one text, each as far to the right as it is shown."""
+    return "\n".join((" " * line.indent + line.text).rstrip() for line in lines)
 
 
 def find_same_line(

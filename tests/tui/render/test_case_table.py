@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.operations.views.cases import Cases
+from evalstore.operations.views.cases import CaseRow, Cases
 from evalstore.reports.statistics import Rate
 from evalstore.tui.render.case_table import case_columns
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.widgets.grid_columns import fit_columns
+from tests.reports.test_comparison import result as a_result
 
 MODELS = ("acme/careful", "acme/of-a-long-name", "recorded")
 RATES = (Rate(8, 10, 0.8, 0.5, 0.94), Rate(5, 10, 0.5, 0.24, 0.76), Rate(10, 10, 1.0, 0.2, 1.0))
@@ -28,8 +29,8 @@ def heads(
     ("width", "expected"),
     [
         (140, ["careful 80% 50-94", "of-a-long-name 50% 24-76", "recorded 100% 20-100"]),
-        (75, ["careful 80%", "of-a-long-name 50%", "recorded 100%"]),
-        (68, ["careful", "of-a-long-name", "recorded"]),
+        (75, ["careful\n80% 50-94", "of-a-long-name\n50% 24-76", "recorded\n100% 20-100"]),
+        (60, ["careful\n80% 50-94", "of-a-long…\n50% 24-76", "recorded\n100% 20-100"]),
     ],
 )
 def test_all_candidates_are_headed_alike(width: int, expected: list[str]) -> None:
@@ -50,7 +51,8 @@ def test_a_candidate_with_fewer_verdicts_than_another_is_marked_as_partial() -> 
     rates = (Rate(22, 48, 0.46, 0.3, 0.6), Rate(7, 8, 0.88, 0.35, 0.99))
     models = ("a/careful", "a/hasty")
     assert heads(120, rates, models) == ["a/careful 46% 30-60", "a/hasty 88% of 8 35-99"]
-    assert heads(60, rates, models) == ["a/careful 46%", "a/hasty ~88%"]
+    assert heads(52, rates, models) == ["a/careful\n46% 30-60", "a/hasty\n88% of 8 35-99"]
+    assert heads(44, rates, models) == ["careful\n46% 30-60", "hasty\n~88% 35-99"]
 
 
 def test_the_last_verdicts_name_their_candidate_where_there_is_room() -> None:
@@ -63,7 +65,7 @@ def test_the_last_verdicts_name_their_candidate_where_there_is_room() -> None:
     assert found == {
         (0, 140): ("last runs: careful", True),
         (1, 140): ("last runs: of-a-long-name", True),
-        (0, 104): ("last: careful", True),
+        (0, 104): ("last runs\ncareful", False),
     }
 
 
@@ -74,5 +76,36 @@ def test_short_names_of_candidates_are_shown_whole() -> None:
 
 def test_the_texts_above_all_that_is_seen_have_the_same_parts() -> None:
     for width in range(40, 150):
-        shown = [head.strip("‹› ") for head in heads(width)]
+        shown = [head.replace("‹ ", "").replace(" ›", "") for head in heads(width)]
         assert len({len(head.split()) for head in shown}) == 1, (width, shown)
+
+
+NAMED = ("claude-3-5-sonnet-20241022", "gpt-4.1-mini-2025-04-14", "recorded")
+
+
+@pytest.mark.parametrize("models", [MODELS, NAMED])
+@pytest.mark.parametrize("width", range(40, 260, 5))
+def test_a_rate_and_its_interval_are_never_left_out(width: int, models: tuple[str, ...]) -> None:
+    shown = [head.replace(" ›", "").split() for head in heads(width, models=models)]
+    rates = {"80%": "50-94", "50%": "24-76", "100%": "20-100"}
+    assert all(rates[rate] == interval for *_, rate, interval in shown), shown
+
+
+def test_long_names_above_columns_can_be_told_apart() -> None:
+    models = ("claude-3-5-sonnet-20241022", "claude-3-5-haiku-20241022")
+    one, other = (head.split("\n")[0] for head in heads(44, models=models))
+    assert "sonnet"[:3] in one
+    assert "haiku"[:3] in other
+
+
+ROWS = ("bike=cargo bike", "bike=tandem", "language=English, time=morning")
+
+
+@pytest.mark.parametrize("width", range(82, 260, 3))
+def test_three_candidates_leave_room_for_the_last_verdicts_and_name_theirs(width: int) -> None:
+    results = tuple(a_result(model=model, verdict="fail") for model in MODELS)
+    rows = [CaseRow("tests/availability.md", row, "", (), results) for row in ROWS]
+    cases = Cases(None, MODELS, rows)
+    columns = case_columns(cases, FilteredCases(cases), RATES, with_history=True)
+    title = fit_columns(columns, width, 0, 0).columns[-1].title
+    assert title in ("last runs: careful", "last runs\ncareful")

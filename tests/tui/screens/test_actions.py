@@ -179,7 +179,7 @@ def test_a_run_keeps_its_verdict_and_shows_later_labels(workspace: Path) -> None
         text = screen(pilot)
         assert "✗ fail ✎✓" in text
         columns = pilot.app.screen.query_one("#cases", Grid)._columns
-        assert [column.width for column in columns if column.picks] == [21, 22]
+        assert [column.width for column in columns if column.picks] == [12, 12]
         assert re.search(r"✓ pass  by Ada \(a person\)  \(added after this run", text)
         assert words(pilot) == ["fail", "pass"]
         await press(pilot, "enter")

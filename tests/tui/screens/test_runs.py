@@ -50,7 +50,8 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
             assert header.split()[:3] == ["run", "when", "state"]
             assert "$  over budget  " in stopped
             assert "complete" not in complete
-            assert ("as far as nothing goes" in stopped) == (width > 80)
+            assert "as far as noth" in stopped
+            assert ("as far as nothing goes" in stopped) == (width == 100)
         await resized(pilot, 40, 12)
         assert "  $   50.0%" in screen(pilot)
         await resized(pilot, 80, 24)
@@ -333,8 +334,8 @@ def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_siz
         for size, run, counts, line in (
             ((200, 60), named, words, f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
             ((100, 30), named, words, f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
-            ((40, 12), "run @", signs, "  …/weather.md    city=Oslo  ✗ fail"),
-            ((30, 8), "run @", signs, "  …/weather.md     ✗ fail"),
+            ((40, 12), "run @", signs, "  tests/weather.md   city=Oslo  ✗ fail"),
+            ((30, 8), "run @", signs, "  tests/weather.md   ✗ fail"),
         ):
             await resized(pilot, *size)
             shown = [line.text.rstrip() for line in painted_lines(pilot.app)]
@@ -608,4 +609,71 @@ def test_a_run_without_a_message_says_what_was_edited(workspace: Path) -> None:
         await press(pilot, "down", "down")
         assert "edits: tests/weather.md changed" in screen(pilot)
 
-    drive(scenario, size=(160, 40))
+    drive(scenario, size=(140, 40))
+
+
+def test_the_details_of_a_run_have_a_strip_for_each_file_the_new_failures_first(
+    workspace: Path,
+) -> None:
+    words = {"a": "Oslo", "b": "Rome", "c": "Lima"}
+    check = "# 👤\n\nHow is {}?\n\n---\n\n```checks\n- contains: {}\n```\n"
+    tree(workspace, {f"tests/{name}.md": check.format(city, "arm") for name, city in words.items()})
+    main(["run", "--quiet"])
+    (workspace / "tests/c.md").write_text(check.format("Lima", "none says this"))
+    main(["run", "--quiet"])
+
+    def strips(pilot: Pilot[None]) -> list[list[str]]:
+        text = pilot.app.screen.query_one("#details", TextView).text
+        return [line.split() for line in text.partition("verdicts by file\n")[2].splitlines()]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, RunsPage)
+        assert not strips(pilot), "the workspace has none"
+        await press(pilot, "down")
+        (first, *others), runs = strips(pilot), page._runs
+        assert first[0] == "tests/c.md"
+        assert first[-3:] == ["2", "new", "failures"]
+        assert {words[0] for words in others} == {
+            *("tests/weather.md", "tests/greeting.md", "tests/a.md", "tests/b.md")
+        }
+        passed = sum(int(words[2].split("/")[0]) for words in (first, *others))
+        assert passed == runs[0].verdicts["pass"]
+        await press(pilot, "down")
+        assert "new failure" not in str(strips(pilot)), "nothing failed that is new"
+        assert len(strips(pilot)) == 5
+
+    drive(scenario, size=(110, 50))
+
+
+def test_files_are_read_when_the_cursor_stays_and_not_below_another_screen(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    main(["run", "--quiet"])
+    monkeypatch.setattr(
+        "evalstore.operations.views.file_verdicts.read_file_verdicts",
+        lambda _location, run, *_rest: read.append(run),
+    )
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, RunsPage)
+        assert read == []
+        page.files.find(page._runs[0].id, None)
+        assert page.files.is_due
+        page.files.suspend()
+        await press(pilot, "down")
+        assert read == [page._runs[0].id]
+        await pilot.press("down")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, CasesPage)
+        assert read == [page._runs[0].id]
+        await press(pilot, "escape")
+        assert read == [page._runs[0].id, page._runs[1].id]
+        await resized(pilot, 40, 12)
+        await press(pilot, "up")
+        assert len(read) == 2, "what was read is kept"
+
+    drive(scenario)

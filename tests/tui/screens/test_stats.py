@@ -166,12 +166,19 @@ def test_a_trend_beside_the_details_has_an_axis(workspace: Path) -> None:
         await press(pilot, "down", "S", "3")
         lines = screen(pilot).splitlines()
         top = next(number for number, line in enumerate(lines) if "100% ┤" in line)
-        axis = [re.search(r"\d*%? ?[┤│]", line) for line in lines[top:]]
-        signs = [match[0].strip() for match in axis if match]
+        axes = [re.search(r"\S* ?[┤│]", line) for line in lines[top:]]
+        end = axes.index(None)
+        signs = [match[0].strip() for match in axes[:end] if match]
         assert (signs[0], signs[-1]) == ("100% ┤", "0% ┤")
-        below = lines[top + len(signs) :]
+        below = lines[top + end :]
         assert below[0].split()[-6:] == ["0.0%", "pass", "rate,", "2", "runs", "100.0%"]
-        assert below[1].split()[-7:-3] == ["cost", "$0.0600", "██", "$0.0600"]
+        assert "$0.0600 ┤" in below[2], "the plot of the cost is below"
+        assert any(line.split()[-3:] == ["$0.0600", "cost", "$0.0600"] for line in below)
+        await resized(pilot, 120, 20)
+        assert any(
+            line.split()[-7:-3] == ["cost", "$0.0600", "██", "$0.0600"]
+            for line in screen(pilot).splitlines()
+        ), "it is a line of bars"
 
     drive(scenario, size=(120, 36))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -308,3 +309,28 @@ def test_what_a_file_says_is_text(workspace: Path, size: tuple[int, int]) -> Non
         await press(pilot, "z", "down", "enter")
 
     drive(scenario, size=size)
+
+
+@pytest.mark.parametrize("width", [80, 120, 149, 150, 160, 200])
+def test_the_last_verdicts_up_to_each_version_are_signs_in_a_column(
+    workspace: Path, width: int
+) -> None:
+    edit(workspace / "tests/greeting.md", "contains: hello", "contains: arm")
+    main(["run", "--quiet"])
+    edit(workspace / "tests/greeting.md", "contains: arm", "contains: nobody says this")
+    main(["run", "--quiet"])
+
+    def column(pilot: Pilot[None]) -> list[str]:
+        grid = pilot.app.screen.query_one(Grid)
+        return [grid._cells(row)[-1].drawn for row in range(grid.row_count)]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "v")
+        assert column(pilot) == ["✗✓✗", "✗✓", "✗"]
+        shown = screen(pilot)
+        assert re.search(r"workspace|########  .*✗✓✗", shown)
+        assert re.search(r"last runs: one|last runs.*\n +one\b", shown)
+        await press(pilot, "right")
+        assert re.search(r"last runs: two|last runs.*\n +two\b", screen(pilot))
+
+    drive(scenario, size=(width, 36), revision="@")

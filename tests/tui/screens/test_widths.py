@@ -49,6 +49,48 @@ def test_a_list_takes_the_width_it_needs_and_leaves_enough_for_what_is_beside_it
     drive(scenario, size=(200, 60), revision="@")
 
 
+@pytest.mark.parametrize("width", [40, 46])
+def test_pass_rates_have_a_line_of_their_own_below_which_rows_are_found(
+    workspace: Path, width: int
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        grid = pilot.app.screen.query_one(Grid)
+        names, rates, *rows = screen(pilot).splitlines()[2:]
+        assert (names.split()[:2], rates.split()[:2]) == (["file", "row"], ["33%", "6-79"])
+        last = next(n for n, line in enumerate(rows) if "Rome" in line)
+        await pilot.click(Grid, offset=(5, last + 3))  # the title of the panel is above
+        assert grid.cursor == last == grid.row_count - 1
+        await pilot.click(Grid, offset=(5, 2))
+        assert grid.cursor == last, "the titles are no row"
+
+    drive(scenario, size=(width, 24), revision="@")
+
+
+@pytest.mark.parametrize(
+    ("keys", "left", "right"),
+    [
+        ((), "#runs", "#details"),
+        (("w",), "#items", "#details"),
+        (("S",), "#groups", "#facts"),
+        (("enter",), "#cases", "#feedback"),
+    ],
+)
+def test_a_wide_terminal_has_what_is_read_at_the_right_of_the_list(
+    workspace: Path, keys: tuple[str, ...], left: str, right: str
+) -> None:
+    tree(workspace, {"tests/new.md": "# 👤\n\nOslo?\n\n---\n\nIt must be warm.\n"})
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, *keys)
+        for width, height, is_broad in ((80, 24, False), (149, 40, False), (150, 40, True)):
+            await resized(pilot, width, height)
+            list_at, text_at = (pilot.app.screen.query_one(id).region for id in (left, right))
+            assert (text_at.x > list_at.x) == is_broad == (text_at.y == list_at.y)
+            assert text_at.y + text_at.height == height - 1, "above the footer"
+
+    drive(scenario)
+
+
 FEEDBACK = "It is cold and whoever says otherwise has never been there in winter; " * 12
 
 

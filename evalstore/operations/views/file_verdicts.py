@@ -1,0 +1,97 @@
+"""Counts the verdicts of a run by test file; of most results only the text is looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from heapq import nsmallest
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.operations.views.verdict_order import FAILING
+from evalstore.planning.open_project import open_store
+from evalstore.store.path_trees import read_tree
+from evalstore.store.result_counts import count_in_text, iterate_texts
+from evalstore.store.results import iterate_entries
+from evalstore.values import RESULT_WORDS
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.store import Store
+
+_LISTED = 200
+"""Files that are listed at most."""
+
+
+class FileVerdicts(NamedTuple):
+    """The verdicts of a run on the cases of a test file."""
+
+    file: str
+    verdicts: Mapping[str, int]
+    """How many results have each verdict or are pending, in the order in which these are shown."""
+    new_failures: int = 0
+
+
+class RunFiles(NamedTuple):
+    """The test files of a run: those with new failures first, then those with most failures."""
+
+    files: tuple[FileVerdicts, ...] = ()
+    more: int = 0
+    """How many files are not listed."""
+
+
+class _FileCounts(NamedTuple):
+    """What is counted of a file; None counts results without a verdict."""
+
+    file: str
+    words: Counter[str | None]
+    new_failures: int
+
+    @property
+    def failures(self) -> int:
+        """Return how many results have a verdict that somebody has to look at."""
+        return sum(self.words[word] for word in FAILING)
+
+
+def read_file_verdicts(
+    location: Location,
+    run: str,
+    new_failures: Mapping[str, int],
+    go_on: Callable[[], bool] = lambda: True,
+) -> RunFiles | None:
+    """Return the verdicts of a run by file; None once `go_on` returns False.
+
+    `new_failures` counts, by file, the results that did not fail in the run before.
+    """
+    with open_store(location) as store:
+        stored = store.load_run(run)
+        entries = read_tree(stored.results, store.load_nodes)
+        counts: dict[str, Counter[str | None]] = {path: Counter() for path in entries}
+        for path, node, text in iterate_texts(store, sorted(entries.items())):
+            if not go_on():
+                return None
+            for (_, verdict), count in count_in_text(node, text).items():
+                counts[path][verdict] += count
+        listed = nsmallest(
+            _LISTED,
+            (_FileCounts(path, words, new_failures.get(path, 0)) for path, words in counts.items()),
+            key=lambda each: (-each.new_failures, -each.failures, each.file),
+        )
+        pending, without = (
+            stored.verdicts.get("pending", 0),
+            sum(it[None] for it in counts.values()),
+        )
+        files = []
+        for path, words, news in listed:
+            if words[None] and pending == without:
+                words["pending"] = words[None]
+            elif words[None] and pending:  # others are answers that nothing judges
+                words = _count_results(store, path, entries[path])
+            ordered = {word: words[word] for word in RESULT_WORDS if words[word]}
+            files.append(FileVerdicts(path, ordered, news))
+    return RunFiles(tuple(files), len(counts) - len(files))
+
+
+def _count_results(store: Store, path: str, leaf: str) -> Counter[str | None]:
+    """Return the counts of the results of a file, among them those that are pending."""
+    batches = iterate_entries(store, {path: leaf})
+    return Counter(result.word for batch in batches for result, _ in batch)
