@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _MEDIAN, _MOST, _MIB = 50, 100, 250
 """The targets: milliseconds from a key to a paint, median and 95th percentile; memory."""
+_MIB_OF_MILLION = 400
+"""The same with a million rows."""
 _FRAME_MILLISECONDS = 300
 _KEYS = (
     ("move", "cursor"),
@@ -40,20 +42,30 @@ def browser(setting: Setting) -> Iterator[Figure]:
     yield from _figures(title, floor, *_browse(setting, setting.large))
 
 
-def _browse(setting: Setting, root: Path | None) -> tuple[dict[str, float], Cost]:
+def browse_million(setting: Setting, root: Path, title: str, store: str) -> Iterator[Figure]:
+    """A workspace with very many stored answers, whose search index is not made yet."""
+    times, cost = _browse(setting, root, store)
+    yield from _figures(title, {}, times, cost, most=_MIB_OF_MILLION)
+
+
+def _browse(setting: Setting, root: Path | None, store: str = "") -> tuple[dict[str, float], Cost]:
     report = setting.folder / "browsing.json"
     place, now = str(root or "-"), str(time.perf_counter())
-    cost = run([sys.executable, "-m", "benches.browsing", place, now], report)
+    cost = run([sys.executable, "-m", "benches.browsing", place, now, store], report)
     return json.loads(report.read_text(encoding="utf-8")), cost
 
 
 def _figures(
-    of: str, floor: dict[str, float], times: dict[str, float], cost: Cost
+    of: str,
+    floor: dict[str, float],
+    times: dict[str, float],
+    cost: Cost,
+    most: int = _MIB,
 ) -> Iterator[Figure]:
-    def line(title: str, value: float, **bounds: float) -> Figure:
+    def line(title: str, value: float, **bounds: float | None) -> Figure:
         return figure("browser", f"{of}: {title}", value, "ms", **bounds)
 
-    yield line("start to the first frame", times["frame"], floor=floor["frame"])
+    yield line("start to the first frame", times["frame"], floor=floor.get("frame"))
     yield line("start to the runs", times["history"])
     yield line("runs read to their frame", times["runs read"], most=_FRAME_MILLISECONDS)
     yield line("opening a run to its table", times["table"])
@@ -62,8 +74,10 @@ def _figures(
         if name in times:
             yield line(title, times[name], most=_MEDIAN)
             yield line(f"{title}, 95 of 100", times[f"{name} 95"], most=_MOST)
-    yield line("cursor, beside the floor", times["move"], floor=floor["key"])
+    yield line("cursor, beside the floor", times["move"], floor=floor.get("key"))
     yield line("another order", times["sort"])
     yield line("the index of the search, anew", times["index"])
+    yield line("the longest pause meanwhile", times["index pause"])
     yield line("what was typed is found in answers", times["search"])
-    yield figure("browser", f"{of}: memory", cost.memory / KIB**2, "MiB", most=_MIB)
+    yield line("the longest pause while it is looked for", times["search pause"])
+    yield figure("browser", f"{of}: memory", cost.memory / KIB**2, "MiB", most=most)

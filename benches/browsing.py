@@ -1,4 +1,4 @@
-"""`python -m benches.browsing ROOT STARTED`: drives the browser on a workspace and measures it.
+"""`python -m benches.browsing ROOT STARTED [STORE]`: drives the browser and measures it.
 
 It runs in a process of its own, so that its memory can be measured, and prints one JSON
 document. STARTED is the value of `time.perf_counter` when the process was started. With `-` as
@@ -14,8 +14,8 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
@@ -29,6 +29,7 @@ _SIZE = (120, 40)
 _KEYS = 60
 _SECONDS = 120.0
 """The timeout of every wait."""
+_LOOK_SECONDS = 0.005
 _TYPED = "question number 77 verdict:pass file:cap"
 
 
@@ -119,7 +120,7 @@ async def empty(started: float) -> dict[str, float]:
     return {"frame": 1000 * (painted.first - started), **_percentiles("key", times)}
 
 
-async def browse(root: Path, started: float) -> dict[str, float]:
+async def browse(root: Path, started: float, store: str | None = None) -> dict[str, float]:
     """What the browser takes, by the name of the figure."""
     from evalstore.planning.options import Location
     from evalstore.tui.app import Browser
@@ -142,7 +143,7 @@ async def browse(root: Path, started: float) -> dict[str, float]:
             finally:
                 read["cases"] = time.perf_counter()
 
-    app = Browser(Timed(Location(root)))
+    app = Browser(Timed(Location(root, store=store)))
     painted = Painted(app)
     session = _Session(app, painted, read)
     with painted.watching():
@@ -244,9 +245,11 @@ class _Session:
         painted, page, typed = self._painted, self._page, self._typed
         await painted.press("slash", lambda: typed.display)
         begun = time.perf_counter()
-        # No name contains it, so texts are searched.
-        await painted.press("§", lambda: page.filter.query.words == ("§",), "§")
-        self.figures["index"] = 1000 * (await _idle(painted, page) - begun)
+        async with _pauses() as index_pauses:
+            # No name contains it, so texts are searched.
+            await painted.press("§", lambda: page.filter.query.words == ("§",), "§")
+            self.figures["index"] = 1000 * (await _idle(painted, page) - begun)
+        self.figures["index pause"] = max(index_pauses)
         await painted.press("backspace", lambda: not typed.value)
         times = []
         for text in _TYPED:
@@ -260,8 +263,26 @@ class _Session:
             times.append(await painted.press(key, holds, text))
         self.figures |= _percentiles("filter", times)
         begun = time.perf_counter()
-        self.figures["search"] = 1000 * (await _idle(painted, page) - begun)
+        async with _pauses() as search_pauses:
+            self.figures["search"] = 1000 * (await _idle(painted, page) - begun)
+        self.figures["search pause"] = max(search_pauses)
         self.figures["matches"] = self._grid().row_count
+
+
+@asynccontextmanager
+async def _pauses() -> AsyncIterator[list[float]]:
+    """Collect the milliseconds for which a key would have had to wait."""
+    pauses = [0.0]
+
+    async def look() -> None:
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(_LOOK_SECONDS)
+            pauses.append(1000 * (time.perf_counter() - before - _LOOK_SECONDS))
+
+    task = asyncio.create_task(look())
+    yield pauses
+    task.cancel()
 
 
 async def _idle(painted: Painted, page: Any) -> float:
@@ -272,7 +293,7 @@ async def _idle(painted: Painted, page: Any) -> float:
     return painted.at
 
 
-def main(root: str, started: str) -> None:
+def main(root: str, started: str, store: str = "") -> None:
     """Measure, and print the figures."""
     if root == "-":
         print(json.dumps(asyncio.run(empty(float(started)))))
@@ -280,7 +301,7 @@ def main(root: str, started: str) -> None:
     from evalstore.__main__ import _GARBAGE
 
     gc.set_threshold(*_GARBAGE)
-    print(json.dumps(asyncio.run(browse(Path(root), float(started)))))
+    print(json.dumps(asyncio.run(browse(Path(root), float(started), store or None))))
 
 
 if __name__ == "__main__":

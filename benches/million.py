@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benches import rows, workspaces
+from benches.browser import browse_million
 from benches.measure import KIB, Cost, program, run
 from benches.table import Figure, figure
 from tests.postgresql_server import PostgreSQLServer, running_server, why_not
@@ -109,9 +110,15 @@ def _measure(setting: Setting, server: PostgreSQLServer | None) -> Iterator[Figu
     yield from measure("log", "log", most=_REPORT)
     yield from measure("log of the file", "log", "tests/capitals.md", most=_HISTORY)
     yield from measure("show of the run", "show", "@", most=_HISTORY)
+    if server is None:  # else the index is in the store
+        yield from browse_million(setting, root, title, url)
+        for path in (root / ".evalstore").glob("search.db*"):
+            path.unlink()
     search = ("grep", "Paris 5000 atlas")  # one answer of those that fail
     yield from measure("grep, the first one", *search, most=_FIRST_SEARCH)
     yield from measure("grep", *search, most=_SEARCH)
+    if server is not None:
+        yield from browse_million(setting, root, title, url)
     rows.make_rows(root, count, changed=1, edition=1)
     rows.write_settings(root, attempts)
     yield from measure("check, one row edited", "check")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         check,
         import_tests,
         init,
+        to_json,
     )
     from evalstore.errors import (
         EvalstoreError,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         WorkspaceError,
     )
     from evalstore.operations.diff_result import Diff
-    from evalstore.operations.json_output import to_json
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
     from evalstore.planning.plan_item import PlanItem
@@ -71,14 +71,13 @@ __all__ = [
 _MODULES = {
     "evalstore.api": (
         *("Answer", "JudgedText", "Judgement", "Run", "Workspace"),
-        *("check", "import_tests", "init"),
+        *("check", "import_tests", "init", "to_json"),
     ),
     "evalstore.errors": (
         *("EvalstoreError", "NothingSelectedError", "Problem", "RevisionError", "StoreError"),
         "WorkspaceError",
     ),
     "evalstore.operations.diff_result": ("Diff",),
-    "evalstore.operations.json_output": ("to_json",),
     "evalstore.operations.run_report": ("RunReport",),
     "evalstore.operations.status_report": ("Status",),
     "evalstore.planning.plan_item": ("PlanItem",),

@@ -5,6 +5,7 @@ Nothing here prints, asks on a terminal or needs one, and what can go wrong is a
 """
 
 from evalstore.api.answers import Answer, JudgedText, Judgement
+from evalstore.api.documents import to_json
 from evalstore.api.progress import Progress
 from evalstore.api.setup import import_tests, init
 from evalstore.api.text_check import check
@@ -23,4 +24,5 @@ __all__ = [
     "check",
     "import_tests",
     "init",
+    "to_json",
 ]

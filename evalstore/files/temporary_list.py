@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 import weakref
 import zlib
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 _IN_MEMORY = 8 << 20
 """The compressed bytes that stay in memory."""
 _AT_ONCE = 1_000
-"""The values that are compressed together, where they come one by one."""
+"""The most values that are compressed together."""
 _SORTED_AT_ONCE = 20_000
 """The values that are sorted in memory,"""
 _MERGED_AT_ONCE = 200
@@ -25,58 +27,87 @@ _MERGED_AT_ONCE = 200
 
 
 class TemporaryList(Collection[Any]):
-    """A list of values of JSON, which is read in its order; the file goes with the list.
+    """A list of values of JSON, which is read in its order or by number.
 
-    It has no name where the system allows that, so that a program that is killed leaves none.
+    It may be read by several threads. The file goes with the list; it has no name where the system
+    allows that, so that a program that is killed leaves none.
     """
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         """`values` are read once, and few of them are in memory meanwhile."""
         self._count = 0
         self._file = cast("IO[bytes]", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115
-        self._sizes: list[int] = []
-        """The bytes of each batch."""
-        self._starts: list[int] = []
-        self._end = 0
+        self._starts: list[int] = [0]
+        """Where the bytes of each batch start, and where the last one ends."""
+        self._firsts: list[int] = []
+        """The number of the first value of each batch."""
+        self._lock = threading.Lock()
+        self._read: tuple[int, list[Any]] = -1, []
+        """The batch that was read last by number of a value."""
         weakref.finalize(self, self._file.close)
         left = iter(values)
         while batch := list(islice(left, _AT_ONCE)):
             self.extend(batch)
 
     def extend(self, values: Sequence[Any]) -> None:
-        """Add a batch of values; a tuple becomes a list."""
-        if not values:
-            return
-        data = zlib.compress(json.dumps(values).encode("ascii"), level=1)
-        self._file.seek(self._end)
-        self._file.write(data)
-        self._starts.append(self._end)
-        self._sizes.append(len(data))
-        self._end += len(data)
-        self._count += len(values)
+        """Add values; a tuple becomes a list."""
+        for start in range(0, len(values), _AT_ONCE):
+            some = values[start : start + _AT_ONCE]
+            data = zlib.compress(json.dumps(some).encode("ascii"), level=1)
+            with self._lock:
+                self._file.seek(self._starts[-1])
+                self._file.write(data)
+            self._starts.append(self._starts[-1] + len(data))
+            self._firsts.append(self._count)
+            self._count += len(some)
 
     @property
     def batches(self) -> int:
-        """Return how many batches were added."""
-        return len(self._sizes)
+        """Return how many batches the values are in."""
+        return len(self._firsts)
 
     def read(self, batches: Iterable[int]) -> Iterator[Any]:
         """Yield the values of the batches with these numbers."""
         for number in batches:
-            self._file.seek(self._starts[number])
-            yield from json.loads(zlib.decompress(self._file.read(self._sizes[number])))
+            yield from self._load(number)
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Any]:
-        number = 0
+        return self.iterate()
+
+    def iterate(self, start: int = 0) -> Iterator[Any]:
+        """Yield the values from a number on."""
+        number = self._batch_of(start)
         while number < self.batches:  # some may be added meanwhile
-            yield from self.read([number])
+            values = self._load(number)
+            yield from values[max(0, start - self._firsts[number]) :]
             number += 1
 
     def __contains__(self, value: object) -> bool:
         return any(own == value for own in self)
+
+    def __getitem__(self, number: int) -> Any:
+        if not 0 <= number < self._count:
+            raise IndexError(number)
+        batch = self._batch_of(number)
+        read, values = self._read
+        if read != batch:
+            values = self._load(batch)
+            self._read = batch, values
+        return values[number - self._firsts[batch]]
+
+    def _batch_of(self, number: int) -> int:
+        return max(0, bisect_right(self._firsts, number) - 1)
+
+    def _load(self, number: int) -> list[Any]:
+        start, end = self._starts[number : number + 2]
+        with self._lock:
+            self._file.seek(start)
+            data = self._file.read(end - start)
+        values: list[Any] = json.loads(zlib.decompress(data))
+        return values
 
 
 class SortedValues:

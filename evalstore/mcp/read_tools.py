@@ -5,10 +5,10 @@ They call no model, run no code of the workspace, and have no argument that allo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.errors import EvalstoreError
 from evalstore.mcp.arguments import (
@@ -29,11 +29,15 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.values import Json
 
 if TYPE_CHECKING:
+    from evalstore.reports.comparison import Pair
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
 
+T = TypeVar("T")
 Document = dict[str, Json]
+MOST_FOUND = 10_000
+"""Texts that a search lists, on all its pages."""
 _CHANGES = ("broke", "fixed", "changed", "new", "gone")
 
 
@@ -42,23 +46,27 @@ def status(location: Location, arguments: StatusArguments) -> Document:
     from evalstore.operations.status import status as operation
 
     report = operation(location, arguments.options, whole=True)
-    start = arguments.offset
-    listed = islice(report.items, start, start + arguments.limit)
-    items = (_with_prompt(to_json(item), report.prompts) for item in listed)
-    page = page_of(items, start, len(report.items), arguments.max_text)
     document = {
         **to_json(replace(report, items=[])),
         "price": price_text(report),
         "refused": report.refused,
     }
-    return _with_page(document, "items", page, arguments)
+    return _page(
+        document,
+        "items",
+        report.items,
+        arguments,
+        lambda item: _with_prompt(to_json(item), report.prompts),
+    )
 
 
 def check(location: Location, arguments: FileCheckArguments) -> Document:
     """Return a page of the problems of the files."""
     from evalstore.operations.check import check as operation
 
-    return _page(to_json(operation(location, tuple(arguments.paths))), "problems", arguments)
+    report = operation(location, tuple(arguments.paths))
+    document = to_json(replace(report, problems=[]))
+    return _page(document, "problems", report.problems, arguments)
 
 
 def list_runs(location: Location, arguments: PageArguments) -> Document:
@@ -75,7 +83,10 @@ def list_failed_calls(location: Location, arguments: PageArguments) -> Document:
     """Return a page of the failed calls, newest first, each with a hint."""
     from evalstore.operations.failures import log_failures
 
-    return _page(to_json(log_failures(location)), "failures", arguments)
+    failures = log_failures(location, limit=arguments.offset + arguments.limit)
+    listed = map(to_json, failures.entries[arguments.offset :])
+    page = page_of(listed, arguments.offset, failures.total, arguments.max_text)
+    return _with_page({"total": failures.total}, "failures", page, arguments)
 
 
 def list_results(location: Location, arguments: ResultsArguments) -> Document:
@@ -185,16 +196,16 @@ def diff(location: Location, arguments: DiffArguments) -> Document:
             selection=SelectionOptions(paths=selection.paths, models=models),
             answers=arguments.answers,
         )
-    document = to_json(compared)
-    pairs = {name: document.pop(name) for name in _CHANGES}
-    document["counts"] = {name: len(listed) for name, listed in pairs.items()}
+    document = compared.document(has_pairs=False)
+    document["counts"] = {name: len(getattr(compared, name)) for name in _CHANGES}
     document["counts"]["sameAnswer"] = document.pop("sameAnswer")
-    document["changes"] = [
-        {"change": name, **_with_prompt(pair, compared.prompts)}
-        for name in arguments.changes
-        for pair in pairs[name]
-    ]
-    return _page(document, "changes", arguments)
+    pairs = [(name, pair) for name in arguments.changes for pair in getattr(compared, name)]
+
+    def describe(change: tuple[str, Pair]) -> Document:
+        name, pair = change
+        return {"change": name, **_with_prompt(compared.pair_document(pair), compared.prompts)}
+
+    return _page(document, "changes", pairs, arguments, describe)
 
 
 def stats(location: Location, arguments: StatsArguments) -> Document:
@@ -206,18 +217,17 @@ def stats(location: Location, arguments: StatsArguments) -> Document:
 
 
 def search(location: Location, arguments: SearchArguments) -> Document:
-    """Return a page of the stored texts that contain words."""
-    from evalstore.operations.grep import iterate_hits
+    """Return a page of the stored texts that contain words; of very many, of the newest."""
+    from evalstore.operations.grep import Searcher
 
     kinds = () if arguments.within is None else (arguments.within,)
-    total, start = 0, arguments.offset
-    hits: list[Json] = []
-    for number, hit in enumerate(iterate_hits(location, arguments.pattern, kinds)):
-        total += 1
-        if start <= number < start + arguments.limit:
-            hits.append(to_json(hit))
-    page = page_of(hits, start, total, arguments.max_text)
-    return _with_page({"hits": hits}, "hits", page, arguments)
+    found = Searcher(location).find(arguments.pattern, MOST_FOUND, within=kinds)
+    assert found is not None
+    if found.problem:
+        raise found.problem
+    hits = [text.hit for text in found.texts]
+    more = {"leftOut": found.total - len(hits)} if found.total > len(hits) else {}
+    return _page(more, "hits", hits, arguments)
 
 
 def _with_prompt(item: Document, prompts: Mapping[str, Mapping[str | None, str]]) -> Document:
@@ -225,10 +235,16 @@ def _with_prompt(item: Document, prompts: Mapping[str, Mapping[str | None, str]]
     return {**item, "promptName": prompts.get(item["file"], {}).get(item["prompt"])}
 
 
-def _page(document: Document, name: str, arguments: PageArguments) -> Document:
-    """Return a document with the page of a list that the arguments name."""
-    listed, start = document[name], arguments.offset
-    items = islice(listed, start, start + arguments.limit)
+def _page(
+    document: Document,
+    name: str,
+    listed: Sequence[T],
+    arguments: PageArguments,
+    describe: Callable[[T], Json] = to_json,
+) -> Document:
+    """Return a document with the page of a list that the arguments name; only it becomes JSON."""
+    start = arguments.offset
+    items = map(describe, islice(listed, start, start + arguments.limit))
     page = page_of(items, start, len(listed), arguments.max_text)
     return _with_page(document, name, page, arguments)
 

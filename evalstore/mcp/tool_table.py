@@ -132,7 +132,8 @@ READ_TOOLS = (
     ReadTool(
         "search",
         "Search stored texts",
-        "The stored answers, feedback and tests that contain all words of a pattern.",
+        "The stored answers, feedback and tests that contain all words of a pattern. Of more than "
+        "10,000 the newest ones, answers first; 'leftOut' counts the others.",
         SearchArguments,
         read_tools.search,
     ),

@@ -218,17 +218,15 @@ class Diff:
         """Return the first equal results of two candidates; none of two runs."""
         return self.comparison.unchanged[:_MOST_EQUAL] if self.models else []
 
-    def document(self) -> Json:
-        """Return the comparison as JSON."""
+    def document(self, *, has_pairs: bool = True) -> Json:
+        """Return the comparison as JSON; it can be had without the pairs, which may be many."""
         was, now = self.rates
+        listed = ("broke", "fixed", "changed", "new", "gone") if has_pairs else ()
         return {
             "from": self.was,
             "to": self.now,
             **_names_json(self),
-            **{
-                name: [self._pair(pair) for pair in getattr(self, name)]
-                for name in ("broke", "fixed", "changed", "new", "gone")
-            },
+            **{name: [self.pair_document(pair) for pair in getattr(self, name)] for name in listed},
             "sameAnswer": len(self.same_answer),
             "unchanged": self.comparison.unchanged_count,
             "causes": {change: self.causes_of(change) for change in ("new", "gone")},
@@ -244,7 +242,8 @@ class Diff:
             },
         }
 
-    def _pair(self, pair: Pair) -> Json:
+    def pair_document(self, pair: Pair) -> Json:
+        """Return a pair as JSON."""
         shown = pair.either
         attempts, name = self.attempts_of(pair), self.prompt_names.get(shown.prompt)
         sessions, feedback = self.shown_sessions(pair), self.feedback_on(pair)

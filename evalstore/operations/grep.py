@@ -8,7 +8,7 @@ PostgreSQL has it in its own tables: whoever searches first adds what is new, fo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
@@ -45,8 +45,6 @@ _PLACED_AT_ONCE = 50_000
 _KEPT_PLACES = 10_000
 _AROUND = 60
 """Characters of context on each side."""
-_ORDER: tuple[Kind, ...] = ("answers", "feedback", "tests", "instructions")
-"""The kinds of text in the order in which they are listed when there are too many."""
 
 
 class Searcher:
@@ -70,30 +68,42 @@ class Searcher:
         """The names of the system prompts of these texts."""
 
     def search(
-        self, words: Sequence[str], report: Report, within: Sequence[In] = ()
-    ) -> frozenset[str] | None:
+        self, words: Sequence[str], report: Report, *, in_answers: bool = False
+    ) -> Set[str] | None:
         """Return the sessions whose answer, feedback, test or instructions contain all these words.
 
-        With `within` a text of these kinds must. None when `report` ended the search; the index
+        With `in_answers` the answer alone must. None when `report` ended the search; the index
         keeps what was added until then.
         """
-        return self._use(report, lambda _store, index: _find_sessions(index, words, within))
 
-    def find(self, pattern: str, limit: int, report: Report) -> FoundTexts | None:
+        def find(_store: Store, index: SearchIndex) -> Set[str] | None:
+            return index.find_sessions(words, lambda: report(0, 0), in_answers=in_answers)
+
+        return self._use(report, find)
+
+    def find(
+        self,
+        pattern: str,
+        limit: int,
+        report: Report = lambda _done, _all: True,
+        within: Sequence[In] = (),
+    ) -> FoundTexts | None:
         """Return texts that contain all words of a pattern, as `grep` does.
 
-        At most `limit` texts are listed, answers before others. None when `report` ended the
-        search.
+        At most `limit` texts are listed, answers before others, and those before older ones. None
+        when `report` ended the search.
         """
+        kinds = [kind for kind in KINDS if not within or _IN[kind] in within]
         words = split_words(pattern)
         if not has_words(words):
             return FoundTexts((), 0, _no_word(pattern))
 
         def find(store: Store, index: SearchIndex) -> FoundTexts | None:
-            documents = index.find_documents(words, KINDS)
-            ordered = (it for kind in _ORDER for it in reversed(documents) if it[0] == kind)
-            listed = list_documents(index, [*islice(ordered, limit)])
-            placed = self._place(store, listed, lambda: report(0, 0))
+            newest = index.find_newest(words, kinds, limit, lambda: report(0, 0))
+            if newest is None:
+                return None
+            documents, total = newest
+            placed = self._place(store, list_documents(index, documents), lambda: report(0, 0))
             if placed is None:
                 return None
             names = self._name_prompts(place for _, _, place in placed)
@@ -101,7 +111,7 @@ class Searcher:
                 FoundText(hit, place.run, ", ".join(names[id] for id in place.prompts))
                 for hit, place in _hits(store, words, placed)
             )
-            return FoundTexts(texts, len(documents))
+            return FoundTexts(texts, total)
 
         return self._use(report, find)
 
@@ -161,17 +171,6 @@ class Searcher:
             self._has_warned = True
             self._location.warn(_lacks(index))
         return True
-
-
-def _find_sessions(
-    index: SearchIndex, words: Sequence[str], within: Sequence[In]
-) -> frozenset[str]:
-    """Return the sessions with all words; `within` is of which kinds their texts must be."""
-    if not within:
-        return index.find_sessions(words)
-    kinds = [kind for kind in KINDS if _IN[kind] in within]
-    listed = list_documents(index, index.find_documents(words, kinds))
-    return frozenset(session for _, _, place in listed for session in place.sessions)
 
 
 def open_index(location: Location, store: Store) -> SearchIndex:

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 
 def compute_status(
-    location: Location, selection: SelectionOptions, *, whole: bool = True, in_file: bool = False
+    location: Location, selection: SelectionOptions, *, whole: bool = True
 ) -> Status:
     """Return what a run would do and what changed, and cache it for the next `status`.
 
-    Without `whole`, the list of items is missing. With `in_file`, it is in a temporary file.
+    Without `whole`, the list of items is missing. That of very many cells is in a temporary file.
     """
     began = time.time_ns()
     workspace = open_workspace(location)
@@ -50,7 +50,7 @@ def compute_status(
         require_sound(project, selection, hint=GO_ON)
         settled = find_unchanged_parts(project, selection)
         scope = resolve_scope(project, selection, settled=settled)
-        items = (FiledItems if in_file else ListedItems) if whole else NoItems
+        items = FiledItems if whole else NoItems
         status, has_code = describe_scope(project, scope, selection, items)
         runs_code = has_code or any(model.application for model in project.reading.models.values())
         memory.keep(status, project.reading.references.looked, runs_code=runs_code)
@@ -67,12 +67,17 @@ def _remember(project: Project) -> None:
 
 
 def describe_scope(
-    project: Project, scope: Scope, selection: SelectionOptions, items: Callable[[], ItemList]
+    project: Project,
+    scope: Scope,
+    selection: SelectionOptions,
+    items: Callable[[], ItemList],
+    note: Callable[[Plan], None] = lambda _plan: None,
 ) -> tuple[Status, bool]:
     """Return the status of a scope, and whether a check of it runs a Python file.
 
     `items` makes what keeps the items of the plan. Very many cells are planned batch by batch,
-    unless the plan of a batch depends on later ones; else the items are in memory.
+    unless the plan of a batch depends on later ones; else a list of items is in memory. `note` is
+    called with each plan; those of batches come before that of all cells if all are planned then.
     """
     cells = scope.cells
     if isinstance(cells, StreamedCells) and len(cells) > FEW:
@@ -84,19 +89,12 @@ def describe_scope(
                 yield plan_cells(project, scope, batch, earlier=earlier)
 
         try:
-            return _add_up(project, scope, selection, plan_batches, items())
+            return _add_up(project, scope, selection, plan_batches, items(), note)
         except WholePlanError:
             pass
     plan = plan_scope(project, scope)
-    kept = NoItems() if items is NoItems else ListedItems()
-    return _add_up(project, scope, selection, lambda: [plan], kept)
-
-
-def describe_plan(
-    project: Project, scope: Scope, plan: Plan, selection: SelectionOptions
-) -> Status:
-    """Describe a plan, with the changes since the last run and its cost."""
-    return _add_up(project, scope, selection, lambda: [plan], ListedItems())[0]
+    kept = ListedItems() if items is FiledItems else items()
+    return _add_up(project, scope, selection, lambda: [plan], kept, note)
 
 
 def _add_up(
@@ -105,11 +103,13 @@ def _add_up(
     selection: SelectionOptions,
     make_plans: Callable[[], Iterable[Plan]],
     items: ItemList,
+    note: Callable[[Plan], None],
 ) -> tuple[Status, bool]:
     """Return the status of the plans of a scope, and whether a check runs a Python file."""
     warn_of_edited_scripts(project, selection)
     sums = StatusSums(project, selection, scope.settled, items)
     for plan in make_plans():
+        note(plan)
         sums.add(plan)
     plans, last, remotes = sums.plans, sums.last, sums.remotes
     changes, labels = sums.changes(), sums.count_labels()

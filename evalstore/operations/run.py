@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.clock import Clock
 from evalstore.errors import OK, StoreError
 from evalstore.git import read_user_name
 from evalstore.operations.abandoned_runs import record_abandoned
 from evalstore.operations.baseline import Baseline, find_baseline
-from evalstore.operations.equal_parts import known_parts
+from evalstore.operations.equal_parts import find_unchanged_parts, known_parts
 from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.json_output import fields_to_json
-from evalstore.operations.plan_status import describe_plan, describe_scope
+from evalstore.operations.plan_status import describe_scope
 from evalstore.operations.regressions import find_regressions
 from evalstore.operations.remote_answers import find_unread_remotes, unread_text
 from evalstore.operations.run_plans import Plans
@@ -34,20 +34,23 @@ from evalstore.operations.scripted_answers import note_scripts, warn_of_edited_s
 from evalstore.operations.shared_run import RunOrigin, removed_if_unbegun, share_run
 from evalstore.operations.simulated_costs import is_all_scripted
 from evalstore.operations.verdict_changes import find_verdict_changes
+from evalstore.operations.work_reasons import WorkReasons
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.plan_items import FiledItems
-from evalstore.planning.planner import plan_scope, require_sound, resolve_scope
+from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.settled_parts import SettledParts, find_settled, long_files
 from evalstore.planning.settled_recorder import SettledRecorder, measure_extent
 from evalstore.store.results import find_decisive, read_lines
+from evalstore.workspace.digest_set import ValueSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_sums import SumsRecorder
     from evalstore.operations.status_report import Status
+    from evalstore.operations.work_reasons import KindReasons
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.planner import Scope
@@ -70,28 +73,54 @@ def offer_run(
     selection: SelectionOptions,
     options: RunOptions,
     only: Callable[[Cell], bool] | None = None,
-) -> tuple[Status, ApprovedPlan]:
+) -> OfferedRun:
     """Return what `run` would do, and the plan to pass to it when the user agrees.
 
-    With `only`, just for the selected cells for which it is true.
+    With `only`, just for the selected cells for which it is true. The status has no items.
     """
-    with _open_scope(location, selection, options) as (project, scope):
+    reasons, todo = [WorkReasons()], ValueSet()
+
+    def count_reasons() -> WorkReasons:
+        reasons.append(WorkReasons())
+        return reasons[-1]
+
+    with _open_scope(location, selection, options, only) as (project, scope):
         if only is not None:
             scope, selection = narrow(scope, selection, only)
-        plan = plan_scope(project, scope)
-        status = describe_plan(project, scope, plan, selection)
-        return status, ApprovedPlan(status.ask, status.judge, status.cost, frozenset(plan.todo()))
+        status, _ = describe_scope(
+            project, scope, selection, count_reasons, lambda plan: todo.update(plan.todo())
+        )
+        agreed = ApprovedPlan(status.ask, status.judge, status.cost, todo)
+        return OfferedRun(status, reasons[-1].kinds, agreed)
+
+
+class OfferedRun(NamedTuple):
+    """What a run would do."""
+
+    status: Status
+    reasons: Mapping[str, KindReasons]
+    """What would be done and why, by kind."""
+    agreed: ApprovedPlan
+    """The plan to pass to `run` when the user agrees."""
 
 
 @contextmanager
 def _open_scope(
-    location: Location, selection: SelectionOptions, options: RunOptions
+    location: Location,
+    selection: SelectionOptions,
+    options: RunOptions,
+    only: Callable[[Cell], bool] | None = None,
 ) -> Iterator[tuple[Project, Scope]]:
     """Open a project with the cells that a run would plan."""
     with open_project(location, create=True) as project:
         require_sound(project, selection, hint=GO_ON)
         find_baseline(location, project, options, lambda _text: None)
-        yield project, resolve_scope(project, selection, judge_only=options.judge_only)
+        is_whole = only is None and not options.judge_only
+        settled = find_unchanged_parts(project, selection) if is_whole else SettledParts()
+        yield (
+            project,
+            resolve_scope(project, selection, judge_only=options.judge_only, settled=settled),
+        )
 
 
 def run(

@@ -15,7 +15,7 @@ from evalstore.planning.reasons import Explainer
 from evalstore.workspace.digest_set import IdSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
     from evalstore.planning.plan import Plan
     from evalstore.planning.planner import Scope
@@ -101,7 +101,7 @@ class Plans:
         self._is_done = is_empty
         return survey
 
-    def todo(self) -> Iterator[object]:
+    def todo(self) -> Iterator[Hashable]:
         """Yield all items of the plans."""
         for plan in self._once():
             yield from plan.todo()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -133,7 +133,7 @@ def get_leave(
 def keep_to(
     agreed: ApprovedPlan,
     survey: PlanTotals,
-    todo: Iterable[object],
+    todo: Iterable[Hashable],
     price: Callable[[], float | None],
 ) -> None:
     """Raise `EvalstoreError` when the plan or its price differs from the approved plan.

@@ -12,15 +12,13 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
 
 
-def status(
-    location: Location, selection: SelectionOptions, *, whole: bool = True, in_file: bool = False
-) -> Status:
+def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
     """Return what a run would do and what changed, without calling a model.
 
-    Without `whole`, the list of items may be missing. With `in_file`, it is in a temporary file.
+    Without `whole`, the list of items may be missing.
     """
     if selection == SelectionOptions() and (remembered := recall(location, whole=whole)):
         return remembered
     from evalstore.operations.plan_status import compute_status
 
-    return compute_status(location, selection, whole=whole, in_file=in_file)
+    return compute_status(location, selection, whole=whole)

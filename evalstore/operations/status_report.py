@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.operations.json_output import FILES, PATHS, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Sequence
 
     from evalstore.errors import Problem
     from evalstore.planning.code_trust import Untrusted
@@ -127,7 +127,7 @@ class RemoteJudgements(NamedTuple):
     """USD that making them would cost; None when a price is not known."""
 
 
-def _items_to_json(items: Collection[PlanItem]) -> Json:
+def _items_to_json(items: Sequence[PlanItem]) -> Json:
     """Return a list of items; an iterator if they are in a file."""
     return to_json(items) if isinstance(items, list) else map(to_json, items)
 
@@ -141,8 +141,9 @@ class Status:
         *("cost", "last_run", "changes", "edits", "broke", "fixed"),
         *("items", "remotes", "remote_judgements", "unread_remotes"),
     )
-    items: Collection[PlanItem] = field(metadata={"json_as": _items_to_json})
-    """The items of the plan; may be missing when only the numbers were requested."""
+    items: Sequence[PlanItem] = field(metadata={"json_as": _items_to_json})
+    """The items of the plan; may be missing when only the numbers were requested. Of very many
+    they are in a temporary file, and are read from it whenever they are iterated over."""
     ask: int
     record: int
     """The number of answers that are recorded in files and not stored yet."""

@@ -2,45 +2,94 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-from typing import TYPE_CHECKING
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import groupby, takewhile
+from typing import TYPE_CHECKING, overload
 
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.change_text import AllEqual
 from evalstore.planning.plan_items import FiledItems
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.plan_items import ItemFile
 
 
-class SummedItems:
+class SummedItems(Sequence["PlanItem"]):
     """The items of a kind with the counts of equal ones added up, and their totals.
 
-    Those in a file are read for each iteration: equal ones are of one cell, and stand together.
+    Those in a file are read when they are asked for: equal ones are of one cell, and stand
+    together.
     """
 
-    def __init__(self, items: Collection[PlanItem], kind: str) -> None:
-        self._kind = kind
-        self._items = items
-        if not isinstance(items, FiledItems):
-            self._items = summed(item for item in items if item.kind == kind)
-        self.count = self.total = self.by_checks = 0
+    def __init__(self, items: Sequence[PlanItem], kind: str) -> None:
+        self.kind = kind
+        self._listed: list[PlanItem] = []
+        self._file: ItemFile | None = None
+        if isinstance(items, FiledItems):
+            self._file = items.of_kind(kind)
+        else:
+            self._listed = summed(item for item in items if item.kind == kind)
+        self._starts = array("L")
+        """For each of those in a file the number of the first one of its cell there."""
+        self.total = self.by_checks = 0
+        self.files: dict[str, None] = {}
+        self.models: dict[str, None] = {}
+        """The names of the candidates and the evaluators."""
         shared = AllEqual()
-        for item in self:
-            self.count += 1
+        for start, item in self._place():
             self.total += item.count
             self.by_checks += item.count if item.evaluator == "checks" else 0
+            self.files[item.file] = None
+            self.models[item.model] = None
+            if item.evaluator:
+                self.models[item.evaluator] = None
             shared.add(item)
+            self._starts.append(start)
         self.shared = shared.edits
         """What was edited beside the reasons, if it is the same for all items."""
 
-    def __iter__(self) -> Iterator[PlanItem]:
-        if not isinstance(self._items, FiledItems):
-            yield from self._items
+    def _place(self) -> Iterator[tuple[int, PlanItem]]:
+        """Yield the items, each with the number of the first one of its cell in the file."""
+        if self._file is None:
+            yield from enumerate(self._listed)
             return
-        kind = self._kind
-        items = (item for item in self._items.of_kind(kind) if item.kind == kind)
-        for _, same in groupby(items, lambda item: (item.file, item.row, item.prompt, item.model)):
-            yield from summed(same)
+        start = 0
+        for (kind, *_), same in groupby(self._file, _cell_of):
+            listed = list(same)
+            if kind == self.kind:
+                for item in listed if len(listed) == 1 else summed(listed):
+                    yield start, item
+            start += len(listed)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __iter__(self) -> Iterator[PlanItem]:
+        return (item for _, item in self._place())
+
+    @overload
+    def __getitem__(self, number: int) -> PlanItem: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[PlanItem]: ...
+
+    def __getitem__(self, number: int | slice) -> PlanItem | list[PlanItem]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        if self._file is None:
+            return self._listed[number]
+        start = self._starts[number]
+        file, cell = self._file, _cell_of(self._file[start])
+        rest = map(file.__getitem__, range(start, len(file)))
+        same = takewhile(lambda item: _cell_of(item) == cell, rest)
+        return summed(same)[number % len(self) - bisect_left(self._starts, start)]
+
+
+def _cell_of(item: PlanItem) -> tuple[str, str, str, str | None, str]:
+    """Return the kind of an item and its cell."""
+    return item.kind, item.file, item.row, item.prompt, item.model

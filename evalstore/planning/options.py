@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Hashable, Mapping
     from pathlib import Path
 
     from evalstore.runs import Run
@@ -172,7 +172,7 @@ class ApprovedPlan:
     judgements: int
     price: float | None
     """USD; None if a price is not known."""
-    todo: frozenset[object] = frozenset()
+    todo: Container[Hashable] = frozenset()
     """The items of the plan, as `Plan.todo` names them."""
 
 

@@ -8,7 +8,7 @@ questions. After a complete run the plan is empty.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalstore import hashing
@@ -137,7 +137,7 @@ class Plan:
         sessions = self.sessions.get(cell.questions[0])
         return sessions[0] if sessions else None
 
-    def todo(self) -> Iterator[object]:
+    def todo(self) -> Iterator[Hashable]:
         """Yield the ids of the questions to ask, and the places of the judgements to make."""
         yield from (ask.question_id for ask in self.asks)
         yield from (judgement.place for judgement in self.judgements)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from operator import attrgetter
-from typing import Protocol
+from operator import attrgetter, eq
+from typing import Any, Protocol, overload
 
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.plan_item import PlanItem
@@ -21,7 +21,7 @@ class ItemList(Protocol):
     def add(self, asks: Sequence[PlanItem], judgements: Sequence[PlanItem]) -> None:
         """Add the items of the next batch."""
 
-    def finish(self) -> Collection[PlanItem]:
+    def finish(self) -> Sequence[PlanItem]:
         """Return all items: the questions of all batches come before the judgements."""
 
 
@@ -53,11 +53,14 @@ class ListedItems:
         return self._asks + self._judgements
 
 
-class FiledItems(Collection[PlanItem]):
-    """Keeps items in a temporary file without a name, which goes when the program ends."""
+class FiledItems(Sequence[PlanItem]):
+    """Keeps items in a temporary file without a name, which goes when the program ends.
+
+    They can be read by several threads, and are copied and pickled as a list.
+    """
 
     def __init__(self) -> None:
-        self._asks, self._judgements = _ItemFile(), _ItemFile()
+        self._asks, self._judgements = ItemFile(), ItemFile()
 
     def add(self, asks: Sequence[PlanItem], judgements: Sequence[PlanItem]) -> None:
         """Add the items of the next batch."""
@@ -75,16 +78,36 @@ class FiledItems(Collection[PlanItem]):
         yield from self._asks
         yield from self._judgements
 
-    def __contains__(self, item: object) -> bool:
-        return any(own == item for own in self)
+    @overload
+    def __getitem__(self, number: int) -> PlanItem: ...
 
-    def of_kind(self, kind: str) -> Iterable[PlanItem]:
+    @overload
+    def __getitem__(self, number: slice) -> list[PlanItem]: ...
+
+    def __getitem__(self, number: int | slice) -> PlanItem | list[PlanItem]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        number += len(self) if number < 0 else 0
+        asks = len(self._asks)
+        return self._asks[number] if 0 <= number < asks else self._judgements[number - asks]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list | FiledItems):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # as that of a list
+
+    def __reduce__(self) -> tuple[type[list[PlanItem]], tuple[list[PlanItem]]]:
+        return list, ([*self],)
+
+    def of_kind(self, kind: str) -> ItemFile:
         """Return the items among which those of a kind are."""
         return self._judgements if kind == "judge" else self._asks
 
 
-class _ItemFile(Iterable[PlanItem]):
-    """Items in a file, which are read in their order."""
+class ItemFile:
+    """Items in a file, which are read in their order or by number."""
 
     def __init__(self) -> None:
         self._values = TemporaryList()
@@ -97,6 +120,11 @@ class _ItemFile(Iterable[PlanItem]):
         self._values.extend([_values_of(item) for item in items])
 
     def __iter__(self) -> Iterator[PlanItem]:
-        for values in self._values:
-            values[-1] = tuple(values[-1])
-            yield PlanItem(**dict(zip(_FIELDS, values, strict=True)))
+        return map(_item_of, self._values)
+
+    def __getitem__(self, number: int) -> PlanItem:
+        return _item_of(self._values[number])
+
+
+def _item_of(values: Sequence[Any]) -> PlanItem:
+    return PlanItem(*(*values[:-1], tuple(values[-1])))

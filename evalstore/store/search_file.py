@@ -12,9 +12,7 @@ four times as fast, has a sixth of the size, and finds words of one or two chara
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -22,7 +20,8 @@ from evalstore.errors import StoreError
 from evalstore.store.contents import decode_content
 from evalstore.store.database import select_each
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.search_index import Documents, Report
+from evalstore.store.search_index import Report
+from evalstore.store.search_queries import SearchQueries, remove_index
 from evalstore.store.search_texts import (
     KINDS,
     TABLES,
@@ -33,7 +32,7 @@ from evalstore.store.search_texts import (
     searchable_text,
     stored_texts,
 )
-from evalstore.store.search_words import fold_words, make_phrases
+from evalstore.store.search_words import fold_words
 from evalstore.store.sqlite.connection import SQLiteConnection, harden
 from evalstore.store.store import Store
 
@@ -73,24 +72,12 @@ CREATE VIRTUAL TABLE words USING fts5 (
 # SQLite numbers rows in the order in which they are committed, and none is changed or deleted.
 
 _FOREIGN = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
-_LINKS = (
-    "SELECT texts.id, sessions.id FROM documents AS texts JOIN shown ON document = texts.number "
-    "JOIN documents AS sessions ON sessions.number = session WHERE texts.id IN"
-)
-_SESSIONS = (
-    "SELECT session FROM shown WHERE document IN (SELECT rowid FROM words WHERE words MATCH ?)"
-)
 
 
-class SearchFile:
+class SearchFile(SearchQueries):
     """An open index; see `SearchIndex`."""
 
     missing = 0
-
-    def __init__(self, connection: SQLiteConnection, path: str) -> None:
-        self._connection = connection
-        self.path = path
-        """Empty when it is in memory."""
 
     @classmethod
     def open(cls, path: Path | None) -> Self:
@@ -103,7 +90,7 @@ class SearchFile:
                 break
             try:
                 if again:
-                    _remove(path)
+                    remove_index(path)
                 return cls._open(str(path))
             except sqlite3.OperationalError as error:
                 if "malformed" not in str(error):
@@ -148,10 +135,6 @@ class SearchFile:
     def in_memory(self) -> bool:
         """Return whether there is no file."""
         return not self.path
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
 
     # --- updating
 
@@ -257,57 +240,6 @@ class SearchFile:
         )
         return {id: at for id, (at, _) in found.items()}, known
 
-    # --- searching
-
-    def find_sessions(self, words: Sequence[str]) -> frozenset[str]:
-        """Return the sessions whose answer, feedback, test and instructions have all words.
-
-        The last word may be the beginning of a word. Empty when `words` has no word.
-        """
-        with self._sound():
-            phrases = list(make_phrases(words))
-            sets = " INTERSECT ".join([_SESSIONS] * len(phrases))
-            query = f"SELECT id FROM documents WHERE number IN ({sets})"
-            rows = self._connection.execute(query, phrases) if phrases else ()
-            return frozenset(as_digits(id) for (id,) in rows)
-
-    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
-        """Return the texts of these kinds that contain all words, as kind and id.
-
-        They are in the order in which the index got to know them.
-        """
-        phrases = list(make_phrases(words))
-        query = (
-            "SELECT kind, id FROM documents WHERE number IN "
-            "(SELECT rowid FROM words WHERE words MATCH ?) ORDER BY number"
-        )
-        with self._sound():
-            matching = (" AND ".join(phrases),)
-            return Documents(self._connection.execute(query, matching) if phrases else (), kinds)
-
-    def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return the sessions that each of these texts belongs to, sorted."""
-        links: dict[str, list[str]] = defaultdict(list)
-        with self._sound():
-            for document, session in select_each(self._connection, _LINKS, documents):
-                links[as_digits(document)].append(as_digits(session))
-        return {document: tuple(sorted(sessions)) for document, sessions in links.items()}
-
-    @contextmanager
-    def _sound(self) -> Iterator[None]:
-        """Delete an index that turns out to be damaged, so that it is built again next time."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            self.close()
-            if self.path and "locked" not in str(error):
-                with suppress(OSError):
-                    _remove(Path(self.path))
-            raise StoreError(
-                f"the search index '{self.path}' cannot be used: {error}",
-                hint="search again: it is made anew",
-            ) from error
-
 
 def _make(connection: sqlite3.Connection) -> None:
     """Create the tables, unless they exist and have this format."""
@@ -323,11 +255,6 @@ def _make(connection: sqlite3.Connection) -> None:
     for statement in _SCHEMA.split(";\n"):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {_FORMAT}")
-
-
-def _remove(path: Path) -> None:
-    for name in (f"{path}-wal", f"{path}-shm", path):
-        Path(name).unlink(missing_ok=True)
 
 
 def _last_rows(store: Store) -> dict[Kind, int]:

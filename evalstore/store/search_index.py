@@ -7,7 +7,7 @@ contents are computed from the texts of the store, so nothing is lost with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Protocol, overload
 
 from evalstore.store.ids import as_id
@@ -16,6 +16,10 @@ from evalstore.store.store import Store
 
 Report = Callable[[int, int], bool]
 """Called with the number of added texts and of all texts; returns whether to continue."""
+GoOn = Callable[[], bool]
+"""Returns whether somebody still waits for what is searched."""
+NEWEST_ORDER = "(kind + 2) % 4, number DESC"
+"""The order of the texts of `find_newest`, by the numbers of their kinds."""
 _ID_BYTES = 16
 
 
@@ -66,16 +70,28 @@ class SearchIndex(Protocol):
         Other programs may do so at the same time: each batch is checked again when it is written.
         """
 
-    def find_sessions(self, words: Sequence[str]) -> frozenset[str]:
+    def find_sessions(
+        self, words: Sequence[str], go_on: GoOn = ..., /, *, in_answers: bool = False
+    ) -> Set[str] | None:
         """Return the sessions whose answer, feedback, test and instructions have all words.
 
-        The last word may be the beginning of a word. Empty when `words` has no word.
+        With `in_answers` the answer alone must. The last word may be the beginning of a word. Empty
+        when `words` has no word; None when `go_on` returned False.
         """
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
         """Return the texts of these kinds that contain all words, as kind and id.
 
         They are in the order in which the index got to know them.
+        """
+
+    def find_newest(
+        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = ..., /
+    ) -> tuple[list[tuple[Kind, str]], int] | None:
+        """Return at most so many of the texts of these kinds with all words, and the count of all.
+
+        Answers come before feedback, tests and instructions, and of each kind those that the index
+        got to know last. None when `go_on` returned False.
         """
 
     def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:

@@ -13,12 +13,14 @@ share them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import takewhile
 
-from evalstore.errors import EvalstoreError, StoreError
+from evalstore.errors import StoreError
 from evalstore.store.contents import decode_row
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection, Extent
+from evalstore.store.found_ids import FoundIds
 from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.postgresql.schema import (
     SEARCH_COLUMNS,
@@ -26,11 +28,19 @@ from evalstore.store.postgresql.schema import (
     SEARCH_LOCK,
     SEARCH_MARKS,
     SEARCH_TEXTS,
-    WORDS,
     search_statements,
 )
-from evalstore.store.search_index import Documents, Report, add_batches
+from evalstore.store.search_index import NEWEST_ORDER, Documents, GoOn, Report, add_batches
 from evalstore.store.search_marks import look, note
+from evalstore.store.search_phrases import (
+    cut_word,
+    join_words,
+    names_of,
+    parameters_of,
+    phrases_of,
+    with_all,
+    with_texts,
+)
 from evalstore.store.search_texts import (
     KINDS,
     TABLES,
@@ -41,7 +51,7 @@ from evalstore.store.search_texts import (
     searchable_text,
     stored_texts,
 )
-from evalstore.store.search_words import Phrase, list_phrases, list_words
+from evalstore.store.search_words import list_words
 from evalstore.store.store import Store
 from evalstore.store.table_columns import TableColumns
 from evalstore.values import Json
@@ -50,15 +60,10 @@ _BATCH = 1_000
 """Texts in one transaction, for which others who add texts, and an interruption, wait."""
 _COMPARED = 8_000
 """Ids that are looked up in the index together."""
-_LONGEST_WORD = 500
-"""Characters by which words are told apart; PostgreSQL takes 2,046 bytes."""
 _LONGEST_PART = 200_000
 """Characters of the words of one row: in bytes less than the megabyte that PostgreSQL takes."""
 _OVERLAP = 64
 """Words at the end of a row that the next one has, too, because a phrase may begin there."""
-_LOOKED_UP = 32
-"""Words of a phrase that are looked up in the index; all of them are compared."""
-_MOST_PHRASES = 100
 _ID_BYTES = 16
 _TEXTS = TableColumns(
     SEARCH_TEXTS,
@@ -139,40 +144,71 @@ class SearchTables:
 
     # --- searching
 
-    def find_sessions(self, words: Sequence[str]) -> frozenset[str]:
+    def find_sessions(
+        self,
+        words: Sequence[str],
+        go_on: GoOn = lambda: True,
+        /,
+        *,
+        in_answers: bool = False,
+    ) -> Set[str] | None:
         """Return the sessions whose answer, feedback, test and instructions have all words.
 
-        The last word may be the beginning of a word. Empty when `words` has no word.
+        With `in_answers` the answer alone must. The last word may be the beginning of a word. Empty
+        when `words` has no word; None when `go_on` returned False.
         """
-        phrases = _list_phrases(words)
-        query = _with_texts(
+        phrases = phrases_of(words)
+        if not phrases:
+            return FoundIds()
+        of_answers = f" WHERE kind = {KINDS.index('answers')}"
+        found = " INTERSECT ".join(
+            f"SELECT id AS session FROM {name}{of_answers}"
+            if in_answers
+            else f"SELECT session FROM {SEARCH_LINKS} WHERE text IN (SELECT id FROM {name})"
+            for name in names_of(phrases)
+        )
+        query = with_texts(phrases, f"SELECT DISTINCT session FROM ({found}) AS ids ORDER BY 1")
+        with self._store.snapshot() as connection:
+            rows = connection.stream(query, parameters_of(phrases))
+            ids = FoundIds(id for (id,) in takewhile(lambda _: go_on(), rows))
+            return ids if go_on() else None
+
+    def find_newest(
+        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
+    ) -> tuple[list[tuple[Kind, str]], int] | None:
+        """Return at most so many of the texts of these kinds with all words, and the count of all.
+
+        Answers come before feedback, tests and instructions, and of each kind those that the index
+        got to know last. None when `go_on` returned False.
+        """
+        phrases = phrases_of(words)
+        if not phrases:
+            return [], 0
+        query = with_texts(
             phrases,
-            " INTERSECT ".join(
-                f"SELECT session FROM {SEARCH_LINKS} WHERE text IN (SELECT id FROM {name})"
-                for name in _names(phrases)
-            ),
+            f"SELECT kind, id, count(*) OVER () FROM ({with_all(phrases)}) AS found "
+            f"WHERE kind IN ({', '.join(str(KINDS.index(kind)) for kind in kinds)}) "
+            f"ORDER BY {NEWEST_ORDER} LIMIT ?",
         )
         with self._store.snapshot() as connection:
-            rows = connection.execute(query, _parameters(phrases)) if phrases else ()
-            return frozenset(as_digits(id) for (id,) in rows)
+            rows = connection.execute(query, (*parameters_of(phrases), limit)).fetchall()
+        if not go_on():
+            return None
+        return [(KINDS[kind], as_digits(id)) for kind, id, _ in rows], rows[0][2] if rows else 0
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
         """Return the texts of these kinds that contain all words, as kind and id.
 
         They are in the order in which the index got to know them.
         """
-        phrases = _list_phrases(words)
+        phrases = phrases_of(words)
         if not phrases:
             return Documents((), kinds)
-        first, *others = _names(phrases)
-        also = "".join(f" AND id IN (SELECT id FROM {name})" for name in others)
-        query = _with_texts(
-            phrases,
-            f"SELECT kind, id FROM {first} WHERE true{also} "
-            "GROUP BY kind, id ORDER BY min(number)",  # a text may have several rows
+        query = with_texts(
+            phrases, f"SELECT kind, id FROM ({with_all(phrases)}) AS found ORDER BY number"
         )
         with self._store.snapshot() as connection:
-            return Documents(connection.stream(query, _parameters(phrases)), kinds)
+            return Documents(connection.stream(query, parameters_of(phrases)), kinds)
 
     def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Return the sessions that each of these texts belongs to, sorted."""
@@ -182,55 +218,6 @@ class SearchTables:
             for text, session in select_each(connection, query, documents):
                 links[as_digits(text)].append(as_digits(session))
         return {text: tuple(sorted(sessions)) for text, sessions in links.items()}
-
-
-# --- queries
-
-
-def _list_phrases(words: Sequence[str]) -> list[Phrase]:
-    phrases = list_phrases(words)
-    if len(phrases) > _MOST_PHRASES:
-        raise EvalstoreError(
-            f"{len(phrases)} words are too many to search for: at most {_MOST_PHRASES}",
-            hint="leave some out, or put those that stand side by side in quotation marks",
-        )
-    return phrases
-
-
-def _names(phrases: Sequence[Phrase]) -> list[str]:
-    return [f"texts_{number}" for number in range(len(phrases))]
-
-
-def _with_texts(phrases: Sequence[Phrase], query: str) -> str:
-    """Return a query in which each name is the rows of texts with a phrase.
-
-    They are MATERIALIZED: joined with the rest, each row's words would be split again.
-    """
-    texts = ", ".join(
-        f"{name} AS MATERIALIZED "
-        f"(SELECT id, kind, number FROM {SEARCH_TEXTS} WHERE {WORDS} @@ ?::tsquery"
-        + " AND strpos(' ' || words || ' ', ?) > 0" * (len(phrase.words) > 1)
-        + ")"
-        for name, phrase in zip(_names(phrases), phrases, strict=True)
-    )
-    return f"WITH {texts} {query}"
-
-
-def _parameters(phrases: Sequence[Phrase]) -> list[str]:
-    parameters: list[str] = []
-    for phrase in phrases:
-        parameters.append(_lexemes(phrase))
-        if len(phrase.words) > 1:
-            parameters.append(f" {_join(phrase.words)}" + " " * (not phrase.is_prefix))
-    return parameters
-
-
-def _lexemes(phrase: Phrase) -> str:
-    """Return a query for the words of a phrase, in which no character is special."""
-    lexemes = [f"'{_cut(word)}'" for word in phrase.words]
-    if phrase.is_prefix and lexemes:
-        lexemes[-1] += ":*"
-    return " & ".join(list(dict.fromkeys(lexemes))[:_LOOKED_UP])
 
 
 # --- adding texts
@@ -310,26 +297,18 @@ def _link_rows(kind: Kind, contents: Mapping[str, Json]) -> Iterator[tuple[objec
 
 def _split(words: Sequence[str]) -> Iterator[str]:
     """Yield the words of each row of a text, of which there is at least one."""
-    joined = _join(words)
+    joined = join_words(words)
     if len(joined) <= _LONGEST_PART:
         yield joined
         return
     start = size = 0
     for number, word in enumerate(words):
-        size += min(len(word), _LONGEST_WORD) + 1
+        size += len(cut_word(word)) + 1
         if size > _LONGEST_PART:
-            yield _join(words[start:number])
+            yield join_words(words[start:number])
             start = number - _OVERLAP
-            size = len(_join(words[start : number + 1])) + 1
-    yield _join(words[start:])
-
-
-def _join(words: Iterable[str]) -> str:
-    return " ".join(map(_cut, words))
-
-
-def _cut(word: str) -> str:
-    return word[:_LONGEST_WORD]
+            size = len(join_words(words[start : number + 1])) + 1
+    yield join_words(words[start:])
 
 
 # --- the tables

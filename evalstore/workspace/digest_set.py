@@ -116,6 +116,21 @@ class IdSet:
         return not self._is_any or not any(digest_of(id) in self._digests for id in ids)
 
 
+class ValueSet:
+    """A set of values in little memory, each by a digest that holds for this process."""
+
+    def __init__(self) -> None:
+        self._digests = DigestSet()
+
+    def update(self, values: Iterable[Hashable]) -> None:
+        """Add values."""
+        for value in values:
+            self._digests.add(digest_of_value(value))
+
+    def __contains__(self, value: Hashable) -> bool:
+        return digest_of_value(value) in self._digests
+
+
 def digest_of_value(value: Hashable) -> int:
     """Return a digest of a value that holds for this process."""
     return hash(value) % (1 << _BITS)

@@ -145,7 +145,7 @@ class Place:
     def compare(self, selection: SelectionOptions) -> None:
         """Compare the status of several batches with that of one."""
         location = Location(self.root)
-        several = plan_status.compute_status(location, selection, in_file=True)
+        several = plan_status.compute_status(location, selection)
         bare = plan_status.compute_status(location, selection, whole=False)
         with self._patch.context() as patch:
             patch.setattr(plan_status, "FEW", 10**9)

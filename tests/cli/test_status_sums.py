@@ -75,7 +75,7 @@ def statuses(
 
 def is_in_batches(root: Path) -> bool:
     """Whether the plan is made batch by batch."""
-    status = plan_status.compute_status(Location(root), SelectionOptions(), in_file=True)
+    status = plan_status.compute_status(Location(root), SelectionOptions())
     return isinstance(status.items, FiledItems)
 
 

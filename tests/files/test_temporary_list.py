@@ -7,6 +7,7 @@ import random
 import tempfile
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,35 @@ def test_values_are_read_in_their_order_as_often_as_needed(
     del values, one, other
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_values_are_read_by_number_and_from_a_number_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(temporary_list, "_AT_ONCE", 7)
+    values = TemporaryList()
+    for start, end in ((0, 1), (1, 30), (30, 37)):
+        values.extend(list(range(start, end)))
+    numbers = [*range(37)]
+    random.Random(1).shuffle(numbers)
+    assert [values[number] for number in numbers] == numbers
+    for start in range(38):
+        assert [*values.iterate(start)] == [*range(start, 37)]
+    for number in (-1, 37):
+        with pytest.raises(IndexError):
+            values[number]
+
+
+def test_several_threads_read_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(temporary_list, "_AT_ONCE", 5)
+    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
+    values = TemporaryList()
+    values.extend([f"text {number}" for number in range(400)])
+
+    def read(first: int) -> bool:
+        every = all(values[number] == f"text {number}" for number in range(first, 400, 3))
+        return every and len([*values]) == 400
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(read, range(12)))
 
 
 def test_values_that_come_one_by_one_are_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import closing
 from pathlib import Path
 
@@ -54,8 +54,10 @@ def index(store: Store, tmp_path: Path) -> Iterator[SearchIndex]:
         yield opened
 
 
-def find(index: SearchIndex, text: str) -> frozenset[str]:
-    return index.find_sessions(split_words(text))
+def find(index: SearchIndex, text: str) -> Set[str]:
+    found = index.find_sessions(split_words(text))
+    assert found is not None
+    return found
 
 
 def test_words_are_found_in_all_that_belongs_to_an_answer(store: Store, index: SearchIndex) -> None:

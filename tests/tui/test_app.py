@@ -108,7 +108,7 @@ def test_the_footer_of_the_pending_work_begins_with_running_it(workspace: Path) 
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
-        assert footer(pilot) == ["Run", "Open", "Edit", "Copy", "Back", "Help", "Quit"]
+        assert footer(pilot) == ["Run", "Open", "Edit", "Copy", "Save view", "Back", "Help", "Quit"]
         await resized(pilot, 40, 12)
         assert footer(pilot) == ["Run", "Back", "Help", "Quit"]
 

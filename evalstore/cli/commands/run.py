@@ -214,7 +214,7 @@ def status(
 
         read_remote(here(), remote)
     whole = json or explain or output_format == "json"
-    report = operation(here(), selection, whole=whole, in_file=True)
+    report = operation(here(), selection, whole=whole)
     names, kind = (["items"], "status --explain") if explain else (["changes"], "status")
     if print_data(report, names, output_format, kind=kind, json=json):
         pass

@@ -187,14 +187,14 @@ def _print_values(item: FileChange | OtherReason | PlanItem, indent: int) -> Non
 def _print_items(status: Status) -> None:
     for kind, title in KIND_TITLES.items():
         items = SummedItems(status.items, kind)
-        if items.count:
+        if items:
             output.line()
             counted = kind_count_text(status, kind, items.total, items.by_checks)
             output.line(f"{title} ({counted}):")
-            is_cut = not output.verbose and items.count > _SHOWN + 1
+            is_cut = not output.verbose and len(items) > _SHOWN + 1
             shown = list(islice(items, _SHOWN)) if is_cut else items
             _print_items_of_kind(shown, items.shared, status.prompts)
-            _print_cut(items.count)
+            _print_cut(len(items))
 
 
 def _print_items_of_kind(

@@ -20,8 +20,8 @@ class CaseWindow:
 
     wants: Callable[[Any], Sequence[Any]] | None = None
     """Returns those rows of some `Cases` that are wanted, in their order; None: all are."""
-    go_on: Callable[[], bool] = lambda: True
-    """Returns whether somebody still waits for them."""
+    report: Callable[[int, int], bool] = lambda _done, _total: True
+    """Called with the number of lines that were looked at, and of all; returns whether to go on."""
 
 
 @dataclass(slots=True)
@@ -34,6 +34,7 @@ class KeptRows:
     rows: list[Any] = field(default_factory=list)
     is_cut: bool = False
     """Whether there may be more that are wanted."""
+    looked_at: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -46,7 +47,8 @@ class KeptRows:
             self.rows += some.rows
             return True
         self.rows += self.window.wants(some) if self.window.wants else some.rows
-        if len(self.rows) >= KEPT or not self.window.go_on():
+        self.looked_at += len(some.rows)
+        if len(self.rows) >= KEPT or not self.window.report(self.looked_at, self.total):
             del self.rows[KEPT:]
             self.is_cut = True
         return not self.is_cut

@@ -298,7 +298,7 @@ def _arranged(
             result = next(other for other in results if other)
             prompt = names[result.prompt] if several else ""
             rows.append(CaseRow(path, result.row, prompt, tagged, tuple(results)))
-        if not kept.is_whole:
+        if not kept.is_whole and len(numbers) > 1:
             order = range(len(numbers))
             rows = [replace(row, results=_in_order(row.results, order)) for row in rows]
         return kept.add(Cases(run, tuple(numbers), rows, labels))

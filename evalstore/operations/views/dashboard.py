@@ -215,7 +215,7 @@ def _read_workspace(
     from evalstore.planning.results import as_result
     from evalstore.planning.settled_parts import find_settled
 
-    questions: Questions = {}
+    by_file: dict[str, Counter[Counts]] = {}
     verdicts: Counter[str] = Counter()
     fixed: set[CellKey] = set()
     passed_by: dict[CellKey, list[str]] = {}
@@ -228,6 +228,7 @@ def _read_workspace(
         for _, results in compute_workspace(project, scope):
             if not go_on():
                 break
+            questions: Questions = {}  # those of a batch: of all rows they would be too many
             for result in results:
                 question = result.cell.file, result.cell.case.row
                 counts = questions.get(question, _NONE)
@@ -241,7 +242,8 @@ def _read_workspace(
                         fixed.add(cell)
                     elif case:
                         passed_by[cell] = [vote.id for vote in result.votes if vote.human]
-        by_file = count_by_file(questions)
+            for file, counted in count_by_file(questions).items():
+                by_file.setdefault(file, Counter()).update(counted)
         for path, _, part in scope.settled.places():
             for *sums, times in part.clusters:
                 by_file.setdefault(path, Counter())[Counts(*sums)] += times

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import VerdictChanges
+    from evalstore.operations.work_reasons import KindReasons
     from evalstore.planning.cells import Cell
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.options import ApprovedPlan, Location
@@ -59,6 +60,9 @@ class PlanPreview:
     """The plan of a run, and the limit on its cost."""
 
     status: Status
+    """Without a list of items."""
+    reasons: Mapping[str, KindReasons]
+    """What would be done and why, by kind."""
     max_cost: float | None
     agreed: ApprovedPlan
     """The plan that the user approves."""
@@ -116,12 +120,17 @@ def again(location: Location, results: Sequence[Result]) -> RunRequest:
 
     Raises `NothingSelectedError` when the workspace has none of these rows.
     """
+    places = list(dict.fromkeys((result.file, result.row) for result in results))
+    wanted = set(places)
     with open_project(location) as project:
+        files = project.reading.files
         rows = {
-            (path, case.row) for path, file in project.reading.files.items() for case in file.cases
+            place
+            for path in {path for path, _ in places} & files.keys()
+            for case in files[path].cases
+            if (place := (path, case.row)) in wanted
         }
         root = project.workspace.root
-    places = list(dict.fromkeys((result.file, result.row) for result in results))
     here = [place for place in places if place in rows]
     if not here:
         raise NothingSelectedError(
@@ -165,9 +174,9 @@ def plan(
     """Return the plan of a request, with its reasons and cost; raises `EvalstoreError`."""
     selection = replace(request.selection, offline=offline)
     options = RunOptions(judge_only=request.judge_only)
-    status, agreed = offer_run(location, selection, options, request.only)
+    status, reasons, agreed = offer_run(location, selection, options, request.only)
     settled = open_workspace(location).settings.max_cost
-    return PlanPreview(status, settled if max_cost is None else max_cost, agreed)
+    return PlanPreview(status, reasons, settled if max_cost is None else max_cost, agreed)
 
 
 def carry_out_request(

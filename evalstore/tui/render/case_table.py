@@ -13,8 +13,8 @@ from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.plot import spark_spans, spark_words
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import result_cell, short_names
-from evalstore.tui.state.case_filter import row_label, stem
 from evalstore.tui.state.case_groups import CaseGroup
+from evalstore.tui.state.case_names import row_label, stem
 from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 
@@ -120,9 +120,11 @@ def case_columns(
             replace(model, heads=tuple(head for head in model.heads for _ in range(2)))
             for model in models
         ]
-    row_width = max(filtered.row_width, filtered.stem_width * by_file)
-    unnamed = filtered.unnamed_files & {only_file} if only_file else filtered.unnamed_files
-    names = min(_NAME, filtered.file_width) + min(_NAME, row_width)
+    row_width = max(filtered.names.row_width, filtered.names.stem_width * by_file)
+    unnamed = (
+        filtered.names.unnamed_files & {only_file} if only_file else filtered.names.unnamed_files
+    )
+    names = min(_NAME, filtered.names.file_width) + min(_NAME, row_width)
     least = sum(model.least + GAP for model in models if not model.is_empty)
     width = max([_LAST_VERDICTS, *map(columns_of, latest[1:2])])
     history = names + _LEAST + width + least if with_history else NEVER
@@ -131,9 +133,9 @@ def case_columns(
             "file",
             9,
             grows=True,
-            most=filtered.file_width,
+            most=filtered.names.file_width,
             since=NEVER if by_file else 24,
-            names=filtered.file_names,
+            names=filtered.names.of_files,
         ),
         Column(
             "row",
@@ -141,7 +143,7 @@ def case_columns(
             grows=True,
             most=row_width,
             since=0 if by_file else 35,
-            names=filtered.row_names,
+            names=filtered.names.of_rows,
             heads=("case",) if by_file and unnamed else (),
         ),
         *models,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -48,8 +47,8 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
+    from evalstore.operations.work_reasons import KindReasons
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.plan_item import PlanItem
     from evalstore.tui.state.background_run import BackgroundRun
 
 _REASONS = 12
@@ -75,33 +74,34 @@ def plan_lines(
     The `note` follows the price. The key lists the reasons that are left out here.
     """
     status = preview.status
-    if not status.items and not records_only(request, status):
+    if not status.is_any and not records_only(request, status):
         yield from _nothing_lines(request, status)
         yield from _removed_lines(request, status)
         return
-    if status.items:
+    if status.is_any:
         yield heading(plan_text(status))
     if records_labels(request, status):
-        also = "also " if status.items else ""
+        also = "also " if status.is_any else ""
         line = f"A run would {also}record {labels_text(status)}; that calls no model."
-        yield from text_lines(line) if status.items else [heading(line)]
-    elif not status.items:
+        yield from text_lines(line) if status.is_any else [heading(line)]
+    elif not status.is_any:
         yield heading(
             "A run would record the verdicts that stored answers give; it calls no model."
         )
         yield from text_lines(f"{unrecorded_changes(status)}.")
-    if status.items and preview.max_cost is not None:
+    if status.is_any and preview.max_cost is not None:
         yield from text_lines(f"It stops before it costs more than {money(preview.max_cost)}.")
     if note:
         yield from text_lines(note, "faint")
     for kind, title in KIND_TITLES.items():
-        items = [item for item in status.items if item.kind == kind]
-        if items:
+        if of_kind := preview.reasons.get(kind):
             yield BLANK
-            by_checks = sum(item.count for item in items if item.evaluator == "checks")
-            total = sum(item.count for item in items)
-            count = kind_count_text(status, kind, total, by_checks)
-            yield from _kind_lines(f"{title} ({count})", items, status.prompts, width, list_key)
+            count = kind_count_text(status, kind, of_kind.total, of_kind.by_checks)
+            by = "by " if kind == "judge" else ""
+            names = ", ".join(f"{safe(it)} {n:,}" for it, n in of_kind.models.most_common())
+            spans = StyledSpan(f"{title} ({count})  ", "heading"), StyledSpan(f"{by}{names}")
+            yield StyledLine(spans)
+            yield from _reason_lines(of_kind, status.prompts, width, list_key)
     yield from _removed_lines(request, status)
     if any(result.verdict for result in request.before):
         yield BLANK
@@ -125,43 +125,24 @@ _ABOUT_REPEATS = (
 )
 
 
-def _kind_lines(
-    title: str,
-    items: list[PlanItem],
+def _reason_lines(
+    of_kind: KindReasons,
     prompts: Mapping[str, Mapping[str | None, str]],
     width: int,
     list_key: str,
 ) -> Iterator[StyledLine]:
-    models = Counter[str]()
-    reasons = Counter[str]()
-    first: dict[str, PlanItem] = {}
-    by_models: set[str] = set()
-    """The reasons for which a model judges."""
-    differing: set[str] = set()
-    """The reasons whose values are not the same in all items."""
-    for item in items:
-        models[item.evaluator or item.model if item.kind == "judge" else item.model] += item.count
-        reason = reason_text(item)
-        reasons[reason] += item.count
-        if item.kind == "judge" and item.evaluator != "checks":
-            by_models.add(reason)
-        example = first.setdefault(reason, item)
-        if (item.was, item.now) != (example.was, example.now):
-            differing.add(reason)
-    names = ", ".join(f"{safe(name)} {count:,}" for name, count in models.most_common())
-    by = "by " if items[0].kind == "judge" else ""
-    yield StyledLine((StyledSpan(f"{title}  ", "heading"), StyledSpan(f"{by}{names}")))
+    reasons, by_models = of_kind.reasons, set(of_kind.by_models)
     for reason, count in reasons.most_common(_REASONS):
-        number = f"{count:>5,}x  "
+        item = of_kind.first[reason]
+        text, number = reason_text(item), f"{count:>5,}x  "
         remark = ""
-        if reason in by_models and _OF_CHECK.match(reason):
+        if reason in by_models and _OF_CHECK.match(text):
             remark = _ONE_VERSION
             by_models.clear()  # it is said once
-        for line in text_lines(f"{number}{reason}{remark}", indent=2):
+        for line in text_lines(f"{number}{text}{remark}", indent=2):
             yield line._replace(hang=len(number))
-        item = first[reason]
         values = list(reason_value_lines(item, width=max(_WIDTH, width), indent=_VALUE_INDENT))
-        if values and reason in differing:
+        if values and reason in of_kind.differing:
             name = case_name(item.file, item.row, prompts.get(item.file, {}).get(item.prompt))
             yield from text_lines(f"one of the {count:,}, {name}:", "faint", _VALUE_INDENT)
         yield from values

@@ -21,7 +21,7 @@ _FEW = 12
 _AXIS = "(0% to 100%)"
 
 
-class TrendPoint(NamedTuple):
+class DatedRate(NamedTuple):
     """The pass rate of a run, or of the workspace now."""
 
     rate: float
@@ -29,28 +29,28 @@ class TrendPoint(NamedTuple):
     """When the run started; None: it is that of now."""
 
 
-def trend_points(runs: Sequence[RunLine], now: Rate | None) -> list[TrendPoint]:
+def trend_points(runs: Sequence[RunLine], now: Rate | None) -> list[DatedRate]:
     """Return the pass rates of runs of all cases, the oldest first, then that of `now`.
 
     `runs` are the newest first.
     """
     judged = [
-        TrendPoint(run.rate, run.started)
+        DatedRate(run.rate, run.started)
         for run in runs
         if run.rate is not None and not run.is_partial
     ]
     points = judged[:MOST_RUNS][::-1]
     if points and now is not None and now.rate is not None:
-        points.append(TrendPoint(now.rate, None))
+        points.append(DatedRate(now.rate, None))
     return points
 
 
-def time_of(point: TrendPoint) -> str:
+def time_of(point: DatedRate) -> str:
     """Return how long ago a run was, or `now`."""
     return "now" if point.started is None else when(point.started)
 
 
-def trend_spans(points: Sequence[TrendPoint], room: int) -> Iterator[StyledSpan]:
+def trend_spans(points: Sequence[DatedRate], room: int) -> Iterator[StyledSpan]:
     """Yield two points or more as bars, and as many words about them as there is room for.
 
     The words are about the bars that are shown: the lowest and the highest, and their times.
@@ -68,16 +68,16 @@ def trend_spans(points: Sequence[TrendPoint], room: int) -> Iterator[StyledSpan]
             return
 
 
-def _bars(points: Sequence[TrendPoint]) -> str:
+def _bars(points: Sequence[DatedRate]) -> str:
     bars = sparkline([point.rate for point in points], len(points))
     return f"{percent(points[0].rate)} {bars} {percent(points[-1].rate)}"
 
 
-def _width(points: Sequence[TrendPoint], number: int) -> int:
+def _width(points: Sequence[DatedRate], number: int) -> int:
     return columns_of(_bars(points)) + columns_of(_words(points)[number])
 
 
-def _words(points: Sequence[TrendPoint]) -> tuple[str, ...]:
+def _words(points: Sequence[DatedRate]) -> tuple[str, ...]:
     """Return what is said of bars, the most first and nothing last."""
     rates = [point.rate for point in points]
     ends = f"lowest {percent(min(rates))}, highest {percent(max(rates))}"

@@ -18,7 +18,6 @@ from evalstore.tui.screens.choice import compare_in_run, compare_with_previous
 from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.screens.panels import TWO_COLUMNS, fit_list
 from evalstore.tui.screens.text_filter import FoundWords, TextFilter
-from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
 from evalstore.tui.state.case_listing import CaseListing, CasePlace
 from evalstore.tui.state.case_query import help_lines
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.edit_place import EditPlace
     from evalstore.operations.views.newer_results import NewerRun
     from evalstore.results import Result
+    from evalstore.tui.state.case_filter import FilteredCases
 
 
 _TABLE = """\
@@ -157,13 +157,7 @@ class CasesPage(DatedPage):
     def reload(self, *, stay: bool = True) -> None:
         """Read the cases again, and search the words of the filter in their texts."""
         query = self.filter.query
-
-        def read() -> tuple[Cases, FilteredCases, FoundWords]:
-            cases = self.source.cases(self.revision, self.filter.window(query))
-            filtered = FilteredCases(cases)
-            return cases, filtered, self.filter.find(query, filtered.look_up)
-
-        self.fetch(read, lambda read: self.show_cases(*read))
+        self.fetch(lambda: self.filter.read(query), lambda read: self.show_cases(*read))
 
     def show_cases(self, cases: Cases, filtered: FilteredCases, words: FoundWords) -> None:
         """Show cases that were read; say how many of those listed no longer match the filter."""

@@ -105,7 +105,7 @@ are shown; {history.status} lists each item of the pending work."""
         if self._preview is None or self._request is None or self.is_small:
             return False
         status = self._preview.status
-        return bool(status.items) or records_only(self._request, status)
+        return status.is_any or records_only(self._request, status)
 
     @property
     def _waits_for_price(self) -> bool:

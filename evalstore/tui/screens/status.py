@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 
-from evalstore.display import planned_judgements, plural, safe, widest
-from evalstore.errors import Problem, WorkspaceError
+from evalstore.display import plural, safe, widest
+from evalstore.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.operations.views.change_text import change_text, reason_text
 from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.edit_place import EditPlace
-from evalstore.operations.views.status_text import (
-    labels_text,
-    left_text,
-    nothing_text,
-    outcome_text,
-    pending_text,
-    unrecorded_text,
-)
+from evalstore.operations.views.status_text import nothing_text, pending_text, unrecorded_text
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
+from evalstore.tui.render.pending_lines import (
+    LEFT,
+    WARNINGS,
+    PendingLine,
+    PendingLines,
+    Title,
+    pending_lines,
+)
 from evalstore.tui.render.reading import READING
-from evalstore.tui.render.run import left_lines
-from evalstore.tui.render.verdicts import short_names, when
+from evalstore.tui.render.verdicts import short_names
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.widgets.column_names import case_names, only_file
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -46,23 +45,11 @@ _SINCE = (46, 0, 0, 0, 72, 46)
 """The widths of the table from which on there is room for each column, when texts are long."""
 _SINCE_OF_ONE_FILE = (0, 0, 0, 0, 60, 38)
 """The same when all lines are of one file, which has no column then."""
-
-
-_UNDONE = _LEFT, _WARNINGS = "left", "warnings"
-"""The first words of titles above what a run does not do."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Title:
-    """A line above those that belong together."""
-
-    name: str
-    rest: str = ""
-
-    @property
-    def text(self) -> str:
-        """Return both on one line."""
-        return f"{self.name} {self.rest}".strip()
+_UNDONE = LEFT, WARNINGS
+"""The sections that no run does."""
+_MOST_SAVED = 100_000
+_FEW = 3_000
+"""Of more lines, that of the cursor is looked for while they are read."""
 
 
 class StatusPage(CaseActionsPage):
@@ -89,7 +76,7 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: list[_Title | FileChange | PlanItem | Problem] = []
+        self._lines = PendingLines()
         self._status: Status | None = None
         self._models: Mapping[str, str] = {}
         """The short names of candidates and evaluators, as the table has them."""
@@ -107,33 +94,42 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
 
     def on_mount(self) -> None:
         """Read the workspace."""
-        self.query_one(Grid).opens = lambda row: not isinstance(self._lines[row], _Title)
+        self.query_one(Grid).opens = lambda row: not isinstance(self._lines[row], Title)
         self.set_title("pending work", READING)
         self.query_one(Grid).focus()
         self.reload(stay=False)
 
     def reload(self, *, stay: bool = True) -> None:
         """Read the workspace again."""
-        self.fetch(self._read, self._show)
-
-    def _read(self) -> Status | list[Problem]:
-        try:
-            return self.source.status()
-        except WorkspaceError as problem:
-            return problem.problems
-
-    def _show(self, status: Status | list[Problem]) -> None:
         before = self._highlighted
-        self._status = None if isinstance(status, list) else status
-        if isinstance(status, list):
-            problems = sorted(status, key=lambda problem: problem.severity != "error")
-            self._lines = [_Title(plural(len(problems), "problem"), "in the files"), *problems]
+
+        def read() -> _Read:
+            status, lines = self._read()
+            return _Read(status, lines, before, lines.place_of(before))
+
+        self.fetch(read, self._show)
+
+    def _read(self) -> tuple[Status | None, PendingLines]:
+        """Return the status with its lines; without one, the problems of the files."""
+        try:
+            status = self.source.status()
+        except WorkspaceError as error:
+            problems = sorted(error.problems, key=lambda problem: problem.severity != "error")
+            title = Title(plural(len(problems), "problem"), "in the files")
+            return None, PendingLines([title, *problems])
+        return status, pending_lines(status)
+
+    def _show(self, read: _Read) -> None:
+        self._status, before = read.status, self._highlighted
+        status, self._lines, cursor = read.status, read.lines, read.cursor
+        if before != read.before and len(self._lines) <= _FEW:  # it was moved meanwhile
+            cursor = self._lines.place_of(before)
+        if status is None:
             self.set_title("pending work", self._file, "nothing, until the files are fixed")
             self.set_empty("")
         else:
-            self._lines = list(_status_lines(status))
             self._prompts = status.prompts
-            self._models = _short_names(status)
+            self._models = _short_names(self._lines.models)
             summary = _summary(status)
             reused = f"{status.reuse:,} reused" if status.reuse else ""
             self.set_title("pending work", summary, self._file, (reused, ""))
@@ -141,9 +137,10 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
         grid = self.query_one(Grid)
         grid.display = bool(self._lines)
         self.query_one("#details", TextView).set_class(not self._lines, "gone")
-        cursor = self._lines.index(before) if before in self._lines else 1
-        texts = [self._texts(line) for line in self._lines if not isinstance(line, _Title)]
-        grid.show(_columns(texts), len(self._lines), self._cells, cursor=cursor)
+        texts = [self._texts(line) for line in self._lines.samples()]
+        columns = _columns(texts, has_one_file=bool(self._file))
+        place = 1 if cursor is None else cursor
+        grid.show(columns, len(self._lines), self._cells, cursor=place)
         if self._lines and self.focused is None:  # there was nothing to be focused
             grid.focus()
         self.refresh_bindings()
@@ -151,29 +148,23 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
     def refresh_ages(self) -> None:
         """Draw the list again: its first line says how long ago the last run was."""
         if self._status is not None:
-            self._lines = list(_status_lines(self._status))
+            self._lines = self._lines.renewed(self._status)
             self.query_one(Grid).refresh()
             self.query_one("#details", TextView).show(self._detail_lines(), stay=True)
 
     @property
     def _file(self) -> str:
         """Return the file that all lines are of, if there is only one."""
-        return only_file(line.file for line in self._lines if not isinstance(line, _Title))
+        return only_file(self._lines.files)
 
     @property
-    def _highlighted(self) -> _Title | FileChange | PlanItem | Problem | None:
+    def _highlighted(self) -> PendingLine | None:
         number = self.query_one(Grid).cursor
         return self._lines[number] if number < len(self._lines) else None
 
-    @property
-    def _section(self) -> str:
-        """Return the name of the title that the highlighted line is or stands below."""
-        before = reversed(self._lines[: self.query_one(Grid).cursor + 1])
-        return next((it.name for it in before if isinstance(it, _Title) and it.name), "")
-
     def _cells(self, row: int) -> Sequence[StyledCell]:
         item = self._lines[row]
-        if isinstance(item, _Title):
+        if isinstance(item, Title):
             return (StyledCell(item.text, "group"),)
         kind = ""
         if isinstance(item, Problem):
@@ -213,9 +204,9 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
         Without pending work there is nothing to run, and without a file nothing to edit.
         """
         is_read = self._status is not None
-        if action == "edit" and is_read and all(isinstance(line, _Title) for line in self._lines):
+        if action == "edit" and is_read and all(isinstance(line, Title) for line in self._lines):
             return False
-        is_idle = is_read and self._lines[:1] in ([], [_Title(_WARNINGS)])
+        is_idle = is_read and self._lines[:1] in ([], [Title(WARNINGS)])
         if action == "run" and is_idle and not self.browser.runs.is_running:
             return False
         return action not in _ON_ANSWERS and super().check_action(action, parameters)
@@ -224,6 +215,15 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
     def follow_cursor(self) -> None:
         """Show the details of the highlighted line."""
         self.query_one("#details", TextView).show(self._detail_lines())
+
+    def action_save(self) -> None:
+        """Ask for a name, and write the list into a new file, unless it is very long."""
+        count = len(self._lines)
+        if count > _MOST_SAVED:
+            hint = "'evalstore status --json' writes all of them"
+            self.warn(EvalstoreError(f"{count:,} lines are too many to be saved here", hint=hint))
+        else:
+            super().action_save()
 
     def _detail_lines(self) -> Iterator[StyledLine]:
         from evalstore.operations.status_report import FileChange
@@ -237,9 +237,9 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
             if line.hint:
                 yield from text_lines(f"hint: {line.hint}")
             yield from text_lines(self.with_keys("{case.edit} opens the file here."), "faint")
-        elif isinstance(line, _Title):
+        elif isinstance(line, Title):
             yield heading(line.text)
-            if self._section not in _UNDONE:
+            if self._lines.section_of(self.query_one(Grid).cursor) not in _UNDONE:
                 does = "{page.run} does it, after it has shown the price."
                 yield from text_lines(self.with_keys(does), "faint")
         elif line is not None:
@@ -266,7 +266,7 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
     def edited_place(self) -> EditPlace | None:
         """Return the case of the highlighted line, with the reason, or the line of a problem."""
         line = self._highlighted
-        if line is None or isinstance(line, _Title):
+        if line is None or isinstance(line, Title):
             return None
         if isinstance(line, Problem):
             return EditPlace(line.file, line.line or 1)
@@ -277,7 +277,7 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
     def copy_text(self) -> tuple[str, str]:
         """Return the place of the highlighted line, as a command line names it."""
         line = self._highlighted
-        if line is None or isinstance(line, _Title):
+        if line is None or isinstance(line, Title):
             return "", ""
         if isinstance(line, Problem):
             return line.place, "the place"
@@ -285,21 +285,30 @@ price; or what is wrong with the files. A narrow table leaves out 'by', the eval
         return f"{line.file}::{row}" if row else line.file, "the case"
 
 
-def _short_names(status: Status) -> dict[str, str]:
+class _Read(NamedTuple):
+    """What was read."""
+
+    status: Status | None
+    """None: the files have problems."""
+    lines: PendingLines
+    before: PendingLine | None
+    """The line that had the cursor when the reading began."""
+    cursor: int | None
+    """Where that line is now; None if it is not there any more."""
+
+
+def _short_names(models: Sequence[str]) -> dict[str, str]:
     """Return the names of candidates and evaluators without the folder that all have in common."""
-    names = [""]
-    names += dict.fromkeys(
-        name for item in status.items for name in (item.model, item.evaluator or "")
-    )
+    names = ["", *models]
     return dict(zip(names, short_names(names), strict=True))
 
 
-def _columns(texts: Sequence[Sequence[str]]) -> list[Column]:
+def _columns(texts: Sequence[Sequence[str]], *, has_one_file: bool) -> list[Column]:
     """Return the columns, each as wide as what is in it; there is none without a text."""
     names = case_names((file, row, candidate) for _, file, row, candidate, *_ in texts)
     widths = [widest(column) for column in zip(*texts, strict=True)] or [0] * len(_TITLES)
     sizes = _SINCE
-    if only_file(cells[1] for cells in texts):  # the title names it
+    if has_one_file:  # the title names it
         widths[1], sizes = 0, _SINCE_OF_ONE_FILE
     needed = [max(width, len(title)) for width, title in zip(widths, _TITLES, strict=True)]
     room = MARGIN + sum(size + GAP for size, width in zip(needed, widths, strict=True) if width)
@@ -320,42 +329,9 @@ def _columns(texts: Sequence[Sequence[str]]) -> list[Column]:
 
 def _summary(status: Status) -> str:
     """Return what a run would do in few words."""
-    if status.items or status.untrusted:
+    if status.is_any or status.untrusted:
         return pending_text(status, brief=True)
     return unrecorded_text(status) if status.labels else "nothing"
-
-
-def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
-    from evalstore.operations.status_report import summed
-
-    if (status.changes or status.edits) and status.last_run:
-        last = f"run {(status.last_run or '')[:8]} ({when(status.last_started or 0)})"
-        yield _Title("changed", f"since {last}")
-        yield from status.changes
-        for edit in status.edits:
-            yield _Title("", str(edit))
-    for kind, name in (("ask", "ask"), ("record", "take"), ("judge", "judge")):
-        items = [item for item in status.items if item.kind == kind]
-        if items:
-            count = sum(item.count for item in items)
-            if kind == "judge":
-                by_checks = sum(item.count for item in items if item.evaluator == "checks")
-                less = status.may_judge_less
-                text = planned_judgements(count, by_checks if less else 0, may_be_less=less)
-            else:
-                text = plural(count, "recorded answer" if kind == "record" else "answer")
-            yield _Title(name, text)
-            yield from summed(items)
-    if outcome := outcome_text(status):
-        yield _Title("record", outcome)
-    if status.labels:
-        yield _Title("record", labels_text(status))
-    rest = [line.spans[0].text for line in left_lines(status) if line.spans]
-    if rest:
-        is_left = left_text(status) or status.untrusted or status.skipped
-        yield _Title(_LEFT, "undone") if is_left else _Title(_WARNINGS)
-        for text in rest:
-            yield _Title("", text)
 
 
 _ON_ANSWERS = ("label", "unlabel", "judge_again", "copy_answer")

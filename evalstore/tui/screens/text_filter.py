@@ -10,19 +10,18 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.errors import EvalstoreError
-from evalstore.tui.state.case_filter import NO_MATCH
+from evalstore.tui.state.case_filter import NO_MATCH, FilteredCases
 from evalstore.tui.state.case_query import FIELDS, read_query
 from evalstore.tui.state.text_matches import LookedUp, StoreLookup
-from evalstore.tui.state.wanted_cases import wanted_by
+from evalstore.tui.state.wanted_cases import looked_up_once, wanted_by
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.typed_line import TypedLine
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from evalstore.operations.views.case_window import CaseWindow
+    from evalstore.operations.views.cases import Cases
     from evalstore.tui.screens.base import Page
-    from evalstore.tui.state.case_filter import FilteredCases
     from evalstore.tui.state.case_listing import CaseListing
     from evalstore.tui.state.case_query import Query
 
@@ -33,6 +32,7 @@ _PAUSE_SECONDS = 0.15
 _LONG_PAUSE_SECONDS = 0.4
 """The same, where very many cases are looked at."""
 _LOOKING = "looking at all cases …"
+_INDEXING = "searching … {}% of the index is made"
 _ELSEWHERE = "\n{page.search} searches the texts of all runs."
 
 
@@ -42,6 +42,14 @@ class FoundWords(NamedTuple):
     query: Query
     matches: LookedUp | None
     """What they match; None when there are none, or when the search failed."""
+
+
+class ReadCases(NamedTuple):
+    """Cases that were read, with what was found for a filter."""
+
+    cases: Cases
+    filtered: FilteredCases
+    words: FoundWords
 
 
 class TextFilter:
@@ -117,6 +125,7 @@ class TextFilter:
         self._page.search_words = " ".join(words)
         if self.read_wanted:
             self._stop_search()
+            self._page.workers.cancel_group(self._page, "read")  # for what was typed before
             self.progress = _LOOKING
             self._pause = self._page.set_timer(_LONG_PAUSE_SECONDS, self.read_wanted)
         else:
@@ -166,24 +175,33 @@ class TextFilter:
 
     # --- searching
 
-    def window(self, query: Query) -> CaseWindow:
-        """Return which cases a query wants, for the thread that reads them."""
-        worker = get_current_worker()
+    def read(self, query: Query) -> ReadCases:
+        """Read the cases, of very many those that a query wants, in this thread."""
+        store = looked_up_once(self._store(self._reporter(query, _INDEXING)))
+        window = wanted_by(query, store, self._reporter(query, f"{_LOOKING} {{}}%"))
+        cases = self._page.source.cases(self.run, window)
+        filtered = FilteredCases(cases)
+        filtered.names.measure()
+        matches: LookedUp | None = None
+        if query.needs_store:
+            with suppress(EvalstoreError):  # it is searched again, and shown then
+                matches = filtered.look_up(query, store)
+        return ReadCases(cases, filtered, FoundWords(query, matches))
 
-        def go_on() -> bool:
+    def _reporter(self, query: Query, words: str) -> Callable[[int, int], bool]:
+        """Return what shows the progress of this thread in percent, until it is cancelled."""
+        page, worker, shown = self._page, get_current_worker(), -1
+
+        def report(done: int, total: int) -> bool:
+            nonlocal shown
+            percent = min(100 * done // total, 99) if total else shown
+            if percent != shown and not worker.is_cancelled:
+                shown = percent
+                update = query, words.format(percent)
+                page.post_message(page.Fetched(self._update_progress, update, "search"))
             return not worker.is_cancelled
 
-        return wanted_by(query, self._store(lambda _done, _total: go_on()), go_on)
-
-    def find(self, query: Query, look_up: LookUp) -> FoundWords:
-        """Search the words of a query in this thread."""
-        if not query.needs_store:
-            return FoundWords(query, None)
-        worker = get_current_worker()
-        store = self._store(lambda _done, _total: not worker.is_cancelled)
-        with suppress(EvalstoreError):  # it is searched again, and shown then
-            return FoundWords(query, look_up(query, store))
-        return FoundWords(query, None)
+        return report
 
     def _store(self, report: Callable[[int, int], bool]) -> StoreLookup:
         """Return what looks things up for the shown cases while `report` returns True."""
@@ -238,16 +256,7 @@ class TextFilter:
         assert look_up is not None
 
         def read() -> LookedUp:
-            worker = get_current_worker()
-
-            def report(done: int, total: int) -> bool:
-                if total and not worker.is_cancelled:
-                    text = f"searching … {100 * done // total}% of the index is made"
-                    show = self._update_progress
-                    page.post_message(page.Fetched(show, (query, text), "search"))
-                return not worker.is_cancelled
-
-            return look_up(query, self._store(report))
+            return look_up(query, self._store(self._reporter(query, _INDEXING)))
 
         page.fetch(read, lambda matches: self._set_matches(query, matches), group="search")
 

@@ -10,16 +10,15 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
-from evalstore.display import safe, widest
+from evalstore.display import safe
 from evalstore.operations.views.result_version import version_of
 from evalstore.operations.views.verdict_order import SIGNS
+from evalstore.tui.state.case_names import CaseNames
 from evalstore.tui.state.case_query import BROKE, FIELDS, matches_any
 from evalstore.tui.state.prompt_filter import PromptFilter
 from evalstore.tui.state.text_matches import TextMatches
-from evalstore.tui.widgets.column_names import ShortenedNames
 from evalstore.values import URGENCY, VERDICTS
 
 if TYPE_CHECKING:
@@ -63,16 +62,7 @@ class FilteredCases:
         self.sparse_models = _sparse_models(cases, self._kinds, self._all_kinds)
         """The candidates that have only few of the cases, such as that of recorded answers."""
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
-        self.file_width = widest(self._files)
-        self.row_width = widest([row_label(row) if row.prompt else row.row for row in cases.rows])
-        self.unnamed_files = frozenset(row.file for row in cases.rows if not row.row)
-        """The files whose only row has no name."""
-        self.stem_width = widest(map(stem, self.unnamed_files))
-        """How wide the names of files are that stand in place of a row without a name."""
-        self.file_sizes = Counter(row.file for row in cases.rows)
-        """The number of rows of each file."""
-        self.file_names = ShortenedNames(lambda _: self._files)
-        self.row_names = ShortenedNames(partial(_labels, cases.rows))
+        self.names = CaseNames(cases.rows, self._files)
         self._texts = TextMatches(cases.rows, self._files)
         self._labels = cases.labels
         self.look_up = self._texts.look_up
@@ -291,20 +281,6 @@ class FilteredCases:
         if name == "prompt":
             return self._prompts.names
         return self._models if name == "model" else self._files
-
-
-def stem(file: str) -> str:
-    """Return the name of a file without its folders."""
-    return file.rpartition("/")[2]
-
-
-def row_label(case: CaseRow) -> str:
-    """Return the row, with the system prompt where the file has several."""
-    return f"{case.row} ({case.prompt})".lstrip() if case.prompt else case.row
-
-
-def _labels(rows: Sequence[CaseRow], file: str) -> list[str]:
-    return [label for row in rows if row.file == file and (label := row_label(row))]
 
 
 def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:

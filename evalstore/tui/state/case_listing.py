@@ -167,7 +167,7 @@ class CaseListing:
 
     def small_files(self, lines: Iterable[CaseRow | CaseGroup]) -> list[str]:
         """Return the files of these lines, without very large ones."""
-        sizes = self.filtered.file_sizes if self.filtered else {}
+        sizes = self.filtered.names.file_sizes if self.filtered else {}
         files = dict.fromkeys(line.file for line in lines if not isinstance(line, CaseGroup))
         return [file for file in files if sizes.get(file, 0) <= _LARGE_FILE]
 

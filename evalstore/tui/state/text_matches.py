@@ -6,7 +6,7 @@ each word, and what was found is kept for each set of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,9 +27,9 @@ _CACHED_WORDS = 4
 class StoreLookup:
     """Looks things up in the store; None: that was cancelled."""
 
-    texts: Callable[[Words], frozenset[str] | None]
+    texts: Callable[[Words], Set[str] | None]
     """Returns the sessions in whose texts all of these words are."""
-    answers: Callable[[str], frozenset[str] | None]
+    answers: Callable[[str], Set[str] | None]
     """Returns the sessions whose answers have a word."""
     broken: Callable[[], Mapping[CellKey, ResultVersion] | None]
     """Returns the results that broke in the last runs and were not fixed since."""
@@ -39,9 +39,9 @@ class StoreLookup:
 class LookedUp:
     """What was looked up for a filter."""
 
-    texts: dict[Words, frozenset[str]] = field(default_factory=dict)
+    texts: dict[Words, Set[str]] = field(default_factory=dict)
     """The sessions in whose texts all of these words are."""
-    answers: dict[str, frozenset[str]] = field(default_factory=dict)
+    answers: dict[str, Set[str]] = field(default_factory=dict)
     """The sessions whose answers have a word."""
     broken: Mapping[CellKey, ResultVersion] = field(default_factory=dict)
     """The results that broke in the last runs and were not fixed since, with what did not pass."""
@@ -56,7 +56,7 @@ class TextMatches:
         self._places: list[str] | None = None
         self._lacking_cache: dict[str, bytes] = {}
         self._all = b"\1" * len(rows)
-        self._found: dict[int, tuple[frozenset[str], bytes]] = {}
+        self._found: dict[int, tuple[Set[str], bytes]] = {}
         """By the address of a set of sessions: the set, and which rows have one of them."""
 
     def look_up(self, query: Query, store: StoreLookup) -> LookedUp:
@@ -106,7 +106,7 @@ class TextMatches:
         has = [self.rows_of(found.answers[word]) for word in words if word in found.answers]
         return [number for number in numbers if any(rows[number] for rows in has) != negated]
 
-    def rows_of(self, sessions: frozenset[str]) -> Sequence[int]:
+    def rows_of(self, sessions: Set[str]) -> Sequence[int]:
         """Return for each row whether one of these sessions belongs to it."""
         known = self._found.get(id(sessions))
         if known is None:
@@ -157,7 +157,7 @@ def _fold(text: str) -> str:
     return text.casefold().replace("…", "...")
 
 
-def _rows_with(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
+def _rows_with(rows: Sequence[CaseRow], sessions: Set[str]) -> bytes:
     return bytes(
         any(
             not sessions.isdisjoint(result.sessions) for result in row.results if result is not None
@@ -166,7 +166,7 @@ def _rows_with(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
     )
 
 
-def _sessions(found: Mapping[Words, frozenset[str]], words: Words) -> frozenset[str]:
+def _sessions(found: Mapping[Words, Set[str]], words: Words) -> Set[str]:
     """Return the sessions with these words; until then, those with the words typed before."""
     if words in found:
         return found[words]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,9 +18,7 @@ class StoredTextSource:
         self._locate = locate
         self._searcher: Searcher | None = None
 
-    def search(
-        self, words: Sequence[str], report: Callable[[int, int], bool]
-    ) -> frozenset[str] | None:
+    def search(self, words: Sequence[str], report: Callable[[int, int], bool]) -> Set[str] | None:
         """Return the sessions with all words in answer, feedback or test, the last as a beginning.
 
         `report` is called with the number of indexed texts and of all texts, and returns whether
@@ -28,11 +26,9 @@ class StoredTextSource:
         """
         return self._open_searcher().search(words, report)
 
-    def search_answers(
-        self, word: str, report: Callable[[int, int], bool]
-    ) -> frozenset[str] | None:
+    def search_answers(self, word: str, report: Callable[[int, int], bool]) -> Set[str] | None:
         """Return the sessions whose answers have a word; `report` is called as by `search`."""
-        return self._open_searcher().search([word], report, within=("answers",))
+        return self._open_searcher().search([word], report, in_answers=True)
 
     def _open_searcher(self) -> Searcher:
         from evalstore.operations.grep import Searcher

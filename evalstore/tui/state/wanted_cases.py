@@ -16,16 +16,19 @@ if TYPE_CHECKING:
     from evalstore.tui.state.case_query import Query
 
 
-def wanted_by(query: Query, store: StoreLookup, go_on: Callable[[], bool]) -> CaseWindow:
+def wanted_by(query: Query, store: StoreLookup, report: Callable[[int, int], bool]) -> CaseWindow:
     """Return the window that wants what a filter matches; `store` looks up its words."""
     if query.is_empty:
-        return CaseWindow(go_on=go_on)
-    # Words are looked up once, however often some cases are compared with them.
-    once = StoreLookup(cache(store.texts), cache(store.answers), cache(store.broken))
+        return CaseWindow(report=report)
 
     def wants(cases: Cases) -> Sequence[CaseRow]:
         filtered = FilteredCases(cases)
-        found = filtered.look_up(query, once) if query.needs_store else LookedUp()
+        found = filtered.look_up(query, store) if query.needs_store else LookedUp()
         return filtered.rows(filtered.select(query, "file", found))
 
-    return CaseWindow(wants, go_on)
+    return CaseWindow(wants, report)
+
+
+def looked_up_once(store: StoreLookup) -> StoreLookup:
+    """Return what looks each word up once, however often some cases are compared with it."""
+    return StoreLookup(cache(store.texts), cache(store.answers), cache(store.broken))

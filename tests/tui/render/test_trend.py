@@ -6,18 +6,18 @@ import time
 
 import pytest
 
-from evalstore.tui.render.trend import TrendPoint, trend_spans
+from evalstore.tui.render.trend import DatedRate, trend_spans
 
 DAY = 86_400_000_000
 
 
-def points(count: int) -> list[TrendPoint]:
+def points(count: int) -> list[DatedRate]:
     """So many points, a day apart; the last is now, the lowest and the highest before it."""
     now = time.time_ns() // 1000
     rates = [0.5] * count
     rates[-3], rates[-2] = 0.25, 0.75
     times = [now - DAY * (count - 1 - number) for number in range(count - 1)]
-    return [TrendPoint(*pair) for pair in zip(rates, [*times, None], strict=True)]
+    return [DatedRate(*pair) for pair in zip(rates, [*times, None], strict=True)]
 
 
 def text(count: int, room: int) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import cast
 
 import pytest
@@ -12,10 +16,18 @@ from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.operations.views import case_window, cases
+from evalstore.operations.views.case_window import CaseWindow
+from evalstore.operations.views.cases import Cases
+from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
 from evalstore.tui.render.case_table import case_title
+from evalstore.tui.screens import text_filter
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_listing import CasePlace
+from evalstore.tui.state.case_query import read_query
+from evalstore.tui.state.data_source import WorkspaceSource
+from evalstore.tui.state.text_matches import LookedUp
 from evalstore.tui.widgets.grid import Grid
 from tests.builders import tree
 from tests.tui.driving import drive, press, screen, settled
@@ -148,3 +160,71 @@ def test_a_case_that_is_not_among_the_first_is_looked_for(row: str) -> None:
         assert rows_of(pilot) == FIRST
 
     drive(scenario)
+
+
+class Held(WorkspaceSource):
+    """Reads cases with a filter only when it is told to, a part at a time."""
+
+    def __init__(self, location: Location) -> None:
+        super().__init__(location)
+        self.go, self.has_begun, self.has_ended = Event(), Event(), Event()
+        self.texts: list[str] = []
+
+    def cases(self, revision: str | None, window: CaseWindow | None = None) -> Cases:
+        assert window is not None
+        if window.wants is None:
+            return super().cases(revision, window)
+        report = window.report
+
+        def held(done: int, total: int) -> bool:
+            goes_on = report(done, total)
+            self.has_begun.set()
+            while goes_on and not self.go.wait(0.01):
+                goes_on = report(done, total)
+            return goes_on
+
+        read = super().cases(revision, replace(window, report=held))
+        if read.is_cut:
+            self.has_ended.set()
+        return read
+
+
+def test_the_progress_is_shown_and_what_is_typed_next_ends_the_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(text_filter, "_LONG_PAUSE_SECONDS", 0)
+    source = Held(Location(Path()))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await settled(pilot)
+        line = page_of(pilot).query_one("#filter", Input)
+        line.value = "no-such-name"
+        while not source.has_begun.is_set():
+            await pilot.pause()
+        await pilot.pause()
+        assert "looking at all cases … 12%" in title(pilot)
+        await pilot.press("down")
+        assert pilot.app.screen.query_one(Grid).cursor <= 1
+        line.value = "zoo"
+        while not source.has_ended.is_set():  # though it was never told to go on
+            await pilot.pause()
+        source.go.set()
+        await settled(pilot)
+        assert rows_of(pilot) == ["tests/zoo.md "]
+        assert "looking" not in title(pilot)
+
+    drive(scenario, source=source, revision="@")
+
+
+def test_cases_that_do_not_match_are_freed_at_once() -> None:
+    read = cases.cases(Location(Path()), "@")
+    gc.disable()
+    try:
+        filtered_cases = FilteredCases(read)
+        filtered_cases.names.measure()
+        assert filtered_cases.rows(filtered_cases.select(read_query("29"), "file", LookedUp()))
+        gone = weakref.ref(filtered_cases)
+        del filtered_cases
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from pathlib import Path
 
@@ -127,9 +127,7 @@ class Slow(WorkspaceSource):
         self.begun = threading.Event()
         self.asked: list[tuple[str, ...]] = []
 
-    def search(
-        self, words: Sequence[str], report: Callable[[int, int], bool]
-    ) -> frozenset[str] | None:
+    def search(self, words: Sequence[str], report: Callable[[int, int], bool]) -> Set[str] | None:
         self.asked.append(tuple(words))
         report(1, 4)
         self.begun.set()
@@ -168,9 +166,7 @@ def test_what_was_typed_last_wins_and_the_title_says_that_it_is_searched(workspa
 class Broken(WorkspaceSource):
     """Cannot search."""
 
-    def search(
-        self, words: Sequence[str], report: Callable[[int, int], bool]
-    ) -> frozenset[str] | None:
+    def search(self, words: Sequence[str], report: Callable[[int, int], bool]) -> Set[str] | None:
         raise StoreError("no full-text search", hint="another Python has it")
 
 

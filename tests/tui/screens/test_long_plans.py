@@ -1,0 +1,140 @@
+"""Pending work and plans of long files: lines are read from a file when they are seen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+import evalstore
+from evalstore.files import temporary_list
+from evalstore.operations.progress import ProgressListener
+from evalstore.operations.summed_items import SummedItems
+from evalstore.operations.views import interactive_run
+from evalstore.planning.options import Location
+from evalstore.planning.plan_items import FiledItems, ListedItems
+from evalstore.tui.render import pending_lines
+from evalstore.tui.screens import status as status_page
+from evalstore.tui.screens.status import StatusPage
+from evalstore.tui.widgets.grid import Grid
+from tests.builders import tree
+from tests.cli.long_files import CHECK, CHECKED, ONE, ROWS, TWO, treat_as_long
+from tests.tui.driving import drive, press, screen
+
+pytestmark = pytest.mark.extended
+
+
+@pytest.fixture
+def long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace of 150 rows, two candidates and no run, of which nothing may be listed."""
+    treat_as_long(monkeypatch)
+    monkeypatch.setattr(temporary_list, "_AT_ONCE", 16)
+    monkeypatch.setattr(pending_lines, "_SAMPLE", 10)
+    monkeypatch.setattr(status_page, "_FEW", 20)
+    files = {
+        "evalstore.yaml": "candidates: [one, two]\nretries: 0\n",
+        "models/one.yaml": ONE,
+        "models/two.yaml": TWO,
+        "tests/data.jsonl": ROWS,
+        "tests/rows.md": CHECKED + CHECK,
+    }
+    root = tree(tmp_path / "ws", files)
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(ListedItems, "add", _refuse)
+    return root
+
+
+def _refuse(_self: object, asks: list[object], _judgements: list[object]) -> None:
+    pytest.fail(f"{len(asks)} items are listed in memory")
+
+
+def test_the_status_of_the_library_has_items_that_are_read_when_they_are_needed(
+    long: Path,
+) -> None:
+    status = evalstore.Workspace(long).status()
+    assert isinstance(status.items, FiledItems)
+    assert (len(status.items), status.ask, status.judge) == (600, 300, 300)
+    assert status.items[0].kind == "ask"
+    assert status.items[-1].row == status.items[299].row
+    assert [item.kind for item in status.items[299:301]] == ["ask", "judge"]
+    document = json.loads(json.dumps(evalstore.to_json(status)))
+    assert len(document["items"]) == 600
+
+
+def test_each_line_of_very_much_pending_work_can_be_seen(long: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        page = pilot.app.screen
+        assert isinstance(page, StatusPage)
+        grid = page.query_one(Grid)
+        assert grid.row_count == 602
+        assert "ask 300 answers" in screen(pilot)
+        assert screen(pilot).startswith(" pending work › 300 to ask, 300 to judge")
+        await press(pilot, "G")
+        assert "land 149" in screen(pilot)
+        assert page.edited_place is not None
+        assert page.edited_place.row == "country=land 149"
+        for _ in range(40):
+            await press(pilot, "pageup")
+        assert "land 0" in screen(pilot)
+        assert grid.cursor == 0
+        await press(pilot, *["down"] * 5)
+        place = page.edited_place
+        tree(long, {"tests/new.md": "# 👤\n\nNew?\n\n---\n\n~~~checks\n- contains: a\n~~~\n"})
+        await press(pilot, "r")
+        assert grid.row_count > 602
+        assert page.edited_place == place
+
+    drive(scenario, size=(120, 30))
+
+
+def test_a_list_that_is_too_long_is_not_saved(long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_page, "_MOST_SAVED", 601)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w", "o")
+        assert isinstance(pilot.app.screen, StatusPage)
+        text = " ".join(screen(pilot).split())
+        assert "602 lines are too many to be saved here" in text
+        assert "'evalstore status --json' writes all of them" in text
+
+    drive(scenario, size=(120, 30), messages=True)
+    assert [path.name for path in long.glob("*.md")] == []
+
+
+def test_the_plan_of_a_run_counts_reasons_and_lists_nothing(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        pytest.fail("items are summed up")
+
+    monkeypatch.setattr(FiledItems, "add", _refuse)
+    monkeypatch.setattr(SummedItems, "__init__", refuse)
+    preview = interactive_run.plan(Location(long), interactive_run.ALL)
+    assert preview.status.items == []
+    assert (preview.status.ask, preview.agreed.asks) == (300, 300)
+    asks = preview.reasons["ask"]
+    assert (asks.total, dict(asks.models)) == (300, {"one": 150, "two": 150})
+    assert dict(asks.reasons) == {("new test", ()): 300}
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        text = screen(pilot)
+        assert "one 150, two 150" in text
+        assert "300x  new test" in text
+        await press(pilot, "enter")
+        assert "incomplete: 276 new answers" in screen(pilot)
+
+    drive(scenario, size=(120, 30))
+
+
+def test_a_run_that_would_do_what_was_not_shown_does_nothing(long: Path) -> None:
+    preview = interactive_run.plan(Location(long), interactive_run.ALL)
+    rows = ROWS.replace("land 149", "isle 149")
+    tree(long, {"tests/data.jsonl": rows})
+    with pytest.raises(evalstore.EvalstoreError, match="4 of what would be done now were not"):
+        interactive_run.carry_out_request(
+            Location(long), interactive_run.ALL, ProgressListener(), preview
+        )
