@@ -21,6 +21,7 @@ from evalstore.files.atomic_write import write_whole
 from evalstore.providers.scripted import ScriptedProvider
 from tests.tui.driving import drive, press, resized, screen, settled, until
 from tests.tui.themes import NO_COLOUR, set_theme
+from tools.contents import with_contents
 from tools.example_history import ages_are_made_up, build_history
 from tools.small_svg import shrink
 
@@ -173,7 +174,7 @@ def page(folder: str) -> str:
         parts.append(f"\n## {shown.title}\n\n{shown.about}\n")
         for size in SIZES:
             width, height = size
-            parts.append(f"\n### {shown.title}, {width} columns and {height} lines\n\n")
+            parts.append(f"\n{width} columns and {height} lines:\n\n")
             parts.append(f"| {' | '.join(_TITLES[theme] for theme in THEMES)} |\n")
             parts.append(f"|{'---|' * len(THEMES)}\n")
             images = (
@@ -181,7 +182,7 @@ def page(folder: str) -> str:
                 for theme in THEMES
             )
             parts.append(f"| {' | '.join(images)} |\n")
-    return "".join(parts)
+    return with_contents("".join(parts))
 
 
 def main() -> None:
