@@ -215,7 +215,9 @@ def read_yaml(
         line, column = mark.line, mark.column
         if opened := _find_unclosed(text, error):
             sign, line, column = opened
-            message = f"the {sign} is not closed: {message}"
+            is_end = not "".join(text.splitlines()[mark.line :]).strip()
+            message = f"the {sign} is not closed"
+            message += "" if is_end else f" before line {mark.line + first_line}"
         raise FileProblem(message, line + first_line, column=column + 1) from error
     except yaml.reader.ReaderError as error:
         # libyaml counts bytes.

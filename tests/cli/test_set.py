@@ -56,7 +56,7 @@ def test_the_last_one_counts_and_an_empty_file_is_fine() -> None:
         ),
         (
             "candidates=[",
-            "--set candidates: the [ is not closed: did not find expected node content",
+            "--set candidates: the [ is not closed",
             None,
         ),
         (

@@ -91,8 +91,15 @@ def test_what_is_not_closed_is_reported_where_it_was_opened(
     with pytest.raises(FileProblem) as caught:
         read_yaml(text, first_line=10)
     problem = caught.value
-    assert problem.message.startswith(f"the {sign} is not closed: ")
+    assert problem.message.partition(" before line")[0] == f"the {sign} is not closed"
     assert (problem.line, problem.column) == (10 + line, column)
+
+
+def test_the_line_at_which_what_is_open_should_have_ended_is_named() -> None:
+    with pytest.raises(FileProblem, match=r"^the \[ is not closed before line 12$"):
+        read_yaml("tags: [\n  a\nid: x\n", first_line=10)
+    with pytest.raises(FileProblem, match=r"^the \[ is not closed$"):
+        read_yaml("tags: [\n  a\n", first_line=10)
 
 
 @pytest.mark.parametrize(
