@@ -115,6 +115,7 @@ COPIED = (
     rf"'?({FILE}|{SECOND}|\S*{CHECK}|tests/{NEW}\.md)'?(:\d+:)?",  # a path of a file
     rf"({LONG}|{ANOTHER}|{RESULTS}\.html)",  # an id of a model, an address, a file that was written
     r"[0-9a-f]{64}",  # a hash
+    r"'?/\S*/results-of-all-the-models-that-the-shop-uses'?",  # the address of a remote
 )
 """What is copied whole, and so may be wider than the terminal, if nothing else is on its line."""
 FOR_PROGRAMS = ("--short", "--name-only")
