@@ -661,9 +661,6 @@ def test_files_are_read_when_the_cursor_stays_and_not_below_another_screen(
         page = pilot.app.screen
         assert isinstance(page, RunsPage)
         assert read == []
-        page.files.find(page._runs[0].id, None)
-        assert page.files.is_due
-        page.files.suspend()
         await press(pilot, "down")
         assert read == [page._runs[0].id]
         with mock.patch("evalstore.tui.screens.file_reader._PAUSE_SECONDS", 3600):
