@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
+from unittest import mock
 
 import pytest
 from textual.pilot import Pilot
@@ -660,15 +661,14 @@ def test_files_are_read_when_the_cursor_stays_and_not_below_another_screen(
         page = pilot.app.screen
         assert isinstance(page, RunsPage)
         assert read == []
-        page.files.find(page._runs[0].id, None)
-        assert page.files.is_due
-        page.files.suspend()
         await press(pilot, "down")
         assert read == [page._runs[0].id]
-        await pilot.press("down")
-        await pilot.press("enter")
-        await settled(pilot)
-        assert isinstance(pilot.app.screen, CasesPage)
+        with mock.patch("evalstore.tui.screens.file_reader._PAUSE_SECONDS", 3600):
+            await pilot.press("down")
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(pilot.app.screen, CasesPage))
+            await settled(pilot)
+        assert not page.files.is_due
         assert read == [page._runs[0].id]
         await press(pilot, "escape")
         assert read == [page._runs[0].id, page._runs[1].id]
