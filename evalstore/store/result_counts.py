@@ -46,22 +46,24 @@ def count_in_text(id: str, text: str) -> VerdictCounts:
 
 
 def iterate_texts(
-    store: Store, leaves: Iterable[tuple[str, str]]
+    store: Store, leaves: Iterable[tuple[str, str]], at_once: int = _AT_ONCE
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the nodes with cells below some leaves, in their order.
+    """Yield the nodes with cells below some leaves, in their order; read so many `at_once`.
 
     A leaf is the path of a file and the node of its results. With each node comes the path, and its
     canonical JSON.
     """
     left = iter(leaves)
-    while batch := list(islice(left, _AT_ONCE)):
+    while batch := list(islice(left, at_once)):
         texts = dict(store.load_texts({node for _, node in batch}))
         for path, node in batch:
             text = texts[node]
             if _PARTS in text:
                 content = decode_content("nodes", node, text, "results")
                 if has_parts(content):
-                    yield from iterate_texts(store, [(path, id) for id in content["parts"] if id])
+                    yield from iterate_texts(
+                        store, [(path, id) for id in content["parts"] if id], at_once
+                    )
                     continue
             yield path, node, text
 

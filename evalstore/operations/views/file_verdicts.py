@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.store import Store
 
+_AT_ONCE = 16
+"""Nodes of results that are read at once: those of long files are large."""
 _LISTED = 200
 """Files that are listed at most."""
 
@@ -66,7 +68,7 @@ def read_file_verdicts(
         stored = store.load_run(run)
         entries = read_tree(stored.results, store.load_nodes)
         counts: dict[str, Counter[str | None]] = {path: Counter() for path in entries}
-        for path, node, text in iterate_texts(store, sorted(entries.items())):
+        for path, node, text in iterate_texts(store, sorted(entries.items()), _AT_ONCE):
             if not go_on():
                 return None
             for (_, verdict), count in count_in_text(node, text).items():
