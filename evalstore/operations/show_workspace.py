@@ -81,7 +81,7 @@ def show_workspace_file(
             related = {"file": name, **cases_related(project.versions.load, file.cases)}
             item = ShownItem("cases", node, content, related)
             references = [*references_of(related["evaluations"].values())]
-        item.related["results"] = results if is_long else [*results]
+        item.related.update(results=results if is_long else [*results])
         item.prompts = name_prompts(location, every.prompts)
         item.references = reference_names(project, references)
         return item

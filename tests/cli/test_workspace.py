@@ -178,8 +178,8 @@ def test_check_lists_every_problem(workspace: Path, evalstore: Evalstore) -> Non
         "error: models/one.yaml:2: unknown field 'provder'\nhint: did you mean 'provider'?\n"
         in ran.stderr
     )
-    assert "error: tests/weather.md:3:" in ran.stderr
-    assert "    replacements:\n" in ran.stderr
+    assert "error: tests/weather.md:2:7: the [ is not closed" in ran.stderr
+    assert "    tags: [weather\n" in ran.stderr
     assert ran.stdout == "1 test file, 0 cases: 2 errors\n"
 
 

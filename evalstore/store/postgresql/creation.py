@@ -51,8 +51,9 @@ def find_version(connection: PostgreSQLConnection, address: DatabaseAddress) -> 
 
     Raises `StoreError` for a schema with the tables of something else.
     """
+    find = "SELECT version_num FROM alembic_version"
     try:
-        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        row = connection.execute(find).fetchone()
     except errors.UndefinedTable:
         # A schema that this user may not look into is passed over in silence.
         right = "has_schema_privilege(oid, 'USAGE')::int"
@@ -64,9 +65,12 @@ def find_version(connection: PostgreSQLConnection, address: DatabaseAddress) -> 
                 hint="its owner can GRANT what is missing on the schema and its tables",
             ) from None
         query = "SELECT count(*) FROM pg_tables WHERE schemaname = ?"
-        if connection.count(query, address.schema):
+        if not connection.count(query, address.schema):
+            return None
+        try:  # another process may have created the store between these queries
+            row = connection.execute(find).fetchone()
+        except errors.UndefinedTable:
             raise _foreign(address) from None
-        return None
     if row is None:
         raise _foreign(address)
     return str(row[0])

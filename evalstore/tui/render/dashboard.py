@@ -13,7 +13,7 @@ from evalstore.operations.views.status_text import pending_text, price_text, rem
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.render.plot import Series, beside, series_line, series_lines
 from evalstore.tui.render.reading import READING, problem_text
-from evalstore.tui.render.trend import MOST_RUNS, time_of, trend_points, trend_spans
+from evalstore.tui.render.trend import MOST_POINTS, time_of, trend_points, trend_spans
 from evalstore.tui.render.verdicts import when
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def rate_series(runs: Sequence[RunLine], title: str, now: Rate | None = None) ->
     the workspace, without `now`, while results are pending.
     """
     judged = [run for run in runs if run.rate is not None and not run.is_partial]
-    rates = [run.rate for run in reversed(judged[:MOST_RUNS])]
+    rates = [run.rate for run in reversed(judged[:MOST_POINTS])]
     if not rates:
         return Series(title, (), "", "no run of all cases yet")
     about = f"{plural(len(rates), 'run')} of all cases"

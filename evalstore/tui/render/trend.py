@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import RunLine
     from evalstore.reports.statistics import Rate
 
-MOST_RUNS = 60
+MOST_POINTS = 60
 """Runs that a trend shows."""
 _FEW = 12
 """Bars that are shown before any words about them."""
@@ -39,7 +39,7 @@ def trend_points(runs: Sequence[RunLine], now: Rate | None) -> list[DatedRate]:
         for run in runs
         if run.rate is not None and not run.is_partial
     ]
-    points = judged[:MOST_RUNS][::-1]
+    points = judged[:MOST_POINTS][::-1]
     if points and now is not None and now.rate is not None:
         points.append(DatedRate(now.rate, None))
     return points

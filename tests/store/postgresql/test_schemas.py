@@ -18,7 +18,7 @@ from evalstore.store import Store, inspection, migrations
 from evalstore.store.fsck import check_store
 from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress, read_address
-from evalstore.store.postgresql.connection import connect
+from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
 from evalstore.store.table_columns import SHARED_RUNS
 from evalstore.store.unchanged import open_unchanged
 from tests.execution.loopback.team import SECONDS, wait_until
@@ -284,6 +284,23 @@ def at_once(address: DatabaseAddress, folder: str, count: int) -> None:
         worker.stdin.flush()
     assert [worker.communicate(timeout=60)[1] for worker in workers] == [""] * count
     assert [worker.returncode for worker in workers] == [0] * count
+
+
+def test_a_store_that_is_created_while_it_is_looked_for_is_found(
+    address: DatabaseAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = PostgreSQLConnection.count
+
+    def count_later(connection: PostgreSQLConnection, query: str, *parameters: Any) -> int:
+        if "pg_tables" in query:  # there was no table before
+            monkeypatch.undo()
+            Store.open(address, create=True).close()
+        return count(connection, query, *parameters)
+
+    monkeypatch.setattr(PostgreSQLConnection, "count", count_later)
+    with closing(Store.open(address)) as store:
+        fill(store)
+        assert check_store(store)[1] == []
 
 
 @pytest.mark.extended
