@@ -6,12 +6,14 @@ import re
 
 from evalstore.display import break_word, columns_of
 
-_WORD = re.compile(r'(?:"evalstore [^"\n]*"|\S)+')
+_WORD = re.compile(r"(?:\"evalstore [^\"\n]*\"|'evalstore [^'\n]*'|\S)+")
 """Matches a word, or a command in quotation marks with what is attached to it."""
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 """Matches what begins or ends a style."""
 _PIECE = re.compile(r"(?:\x1b\[[0-9;]*m|[\x00-\u10ff])+|.")
 """Matches a part of a word that is never broken: a wide letter, or narrow ones in a row."""
+_MOST_LETTERS = 4
+"""The letters, with accents and the like, that are looked at for each column of a line."""
 
 
 def shown_columns(text: str) -> int:
@@ -30,7 +32,7 @@ def wrap_sentence(text: str, columns: int) -> list[str]:
         if lines and shown_columns(f"{lines[-1]} {word}") <= columns:
             lines[-1] += f" {word}"
             continue
-        is_whole = word.isascii() or "/" in word or word.startswith('"')
+        is_whole = word.isascii() or "/" in word or word.startswith(('"', "'"))
         parts = [word] if is_whole else _break(word, columns - len(indent))
         lines += [indent + part for part in parts]
     return lines
@@ -52,10 +54,12 @@ def around(before: str, text: str, columns: int) -> tuple[str, str]:
     What precedes the place takes three quarters of it at most.
     """
     cut = 0
-    while columns_of(before[cut:]) > columns * 3 // 4 and columns_of(text) > columns:
-        cut += 1
+    if columns_of(text) > columns:
+        cut, left = len(before), columns * 3 // 4
+        while cut and (left := left - columns_of(before[cut - 1])) >= 0:
+            cut -= 1
     start = "…" if cut else ""
     part = start + text[cut + len(start) :]
     if columns_of(part) > columns:
-        part = break_word(part, columns - 1, columns)[0] + "…"
+        part = break_word(part[: _MOST_LETTERS * columns], columns - 1, columns)[0] + "…"
     return start + before[cut + len(start) :], part

@@ -130,6 +130,12 @@ def _sort_key(text: ListedText) -> tuple[bool, str, str, int, tuple[str, ...], s
     return place.file is None, place.file or "", place.row, KINDS.index(kind), place.models, id
 
 
+def _sorted_value(text: ListedText) -> list[object]:
+    """Return a text with lists, as JSON has them: filed ones are compared with those in memory."""
+    *place, models, id = _sort_key(text)
+    return [*place, [*models], id, [*text[2].sessions]]
+
+
 class PlacedTexts:
     """Very many texts with their cases in a temporary file, sorted by place."""
 
@@ -138,7 +144,7 @@ class PlacedTexts:
 
     def add(self, texts: Iterable[ListedText]) -> None:
         """Add texts whose places were found."""
-        self._values.add([*_sort_key(text), text[2].sessions] for text in texts)
+        self._values.add(map(_sorted_value, texts))
 
     def __iter__(self) -> Iterator[ListedText]:
         for is_unplaced, file, row, kind, models, id, sessions in self._values:

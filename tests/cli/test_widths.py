@@ -111,7 +111,7 @@ def shop(
 
 COPIED = (
     r"(evalstore|cd) \S+.*",  # a command that is listed
-    r"\W*\"evalstore .*\"\W*",  # a command of a hint
+    r"\W*['\"]evalstore .*['\"]\W*",  # a command of a hint
     rf"'?({FILE}|{SECOND}|\S*{CHECK}|tests/{NEW}\.md)'?(:\d+:)?",  # a path of a file
     rf"({LONG}|{ANOTHER}|{RESULTS}\.html)",  # an id of a model, an address, a file that was written
     r"[0-9a-f]{64}",  # a hash

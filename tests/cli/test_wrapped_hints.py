@@ -25,6 +25,18 @@ def test_a_hint_is_wrapped_between_words_and_around_its_command() -> None:
     assert output.wrap_sentence(HINT, 200) == [HINT]
 
 
+def test_a_command_in_single_quotes_stays_whole() -> None:
+    command = "'evalstore remote add origin s3://bucket/some/path --dry-run'"
+    lines = output.wrap_sentence(f"hint: use {command} to see what it does", 40)
+    assert lines == ["hint: use", command, "to see what it does"]
+
+
+def test_the_place_in_a_very_long_line_is_found_at_once() -> None:
+    before = "é" * 100_000
+    start, part = around(before, f"{before}!{before}", 40)
+    assert (start, part) == (f"…{'é' * 29}", f"…{'é' * 29}!{'é' * 8}…")
+
+
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_only_a_terminal_wraps(
     is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

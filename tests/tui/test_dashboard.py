@@ -147,6 +147,18 @@ def test_what_broke_names_the_system_prompt_where_the_file_has_several(workspace
     ]
 
 
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_its_interval_is_that_of_whole_rows_wherever_a_batch_ends(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    for path in (workspace / ".evalstore").glob("s*"):  # what is kept for this machine
+        if not path.name.startswith("store.db"):
+            path.unlink()
+    whole = stats(Location(workspace), "@work").total.rate
+    monkeypatch.setattr("evalstore.operations.workspace_results._CELLS_AT_ONCE", size)
+    assert read_dashboard(Location(workspace)).rate == whole
+
+
 def test_a_workspace_that_cannot_be_read_leaves_what_runs_hold(workspace: Path) -> None:
     (workspace / "tests/new.md").write_text("---\ntags: [\n---\n")
     dashboard = read_dashboard(Location(workspace))

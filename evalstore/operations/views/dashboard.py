@@ -225,10 +225,11 @@ def _read_workspace(
         require_sound(project, every)
         settled = _without_changed(project.store, find_settled(project, every), broken)
         scope = resolve_scope(project, every, settled=settled)
+        questions: Questions = {}  # those of a batch: of all rows they would be too many
         for _, results in compute_workspace(project, scope):
             if not go_on():
                 break
-            questions: Questions = {}  # those of a batch: of all rows they would be too many
+            question = None
             for result in results:
                 question = result.cell.file, result.cell.case.row
                 counts = questions.get(question, _NONE)
@@ -242,8 +243,11 @@ def _read_workspace(
                         fixed.add(cell)
                     elif case:
                         passed_by[cell] = [vote.id for vote in result.votes if vote.human]
-            for file, counted in count_by_file(questions).items():
-                by_file.setdefault(file, Counter()).update(counted)
+            # The row at the end of a batch may go on in the next one.
+            unfinished = {question: questions.pop(question)} if question else {}
+            _add_clusters(by_file, questions)
+            questions = unfinished
+        _add_clusters(by_file, questions)
         for path, _, part in scope.settled.places():
             for *sums, times in part.clusters:
                 by_file.setdefault(path, Counter())[Counts(*sums)] += times
@@ -256,6 +260,11 @@ def _read_workspace(
         if any(at[id] > broken[cell].started for id in ids):
             fixed.add(cell)
     return _Workspace(rate_of_files(by_file.values()), verdicts, frozenset(fixed))
+
+
+def _add_clusters(by_file: dict[str, Counter[Counts]], questions: Questions) -> None:
+    for file, counted in count_by_file(questions).items():
+        by_file.setdefault(file, Counter()).update(counted)
 
 
 def _without_changed(

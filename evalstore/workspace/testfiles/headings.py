@@ -67,11 +67,11 @@ def unknown_roles(lines: Sequence[SourceLine]) -> list[FileProblem]:
     Such are emoji and words of other formats: `# 🛠`, `# Function`, `# Developer`, `# User:`.
     """
     found: dict[str, FileProblem] = {}
+    in_words = not _has_user(lines)
     for line in lines:
         match = None if line.fenced or "# " not in line.text[:5] else _NO_ROLE.fullmatch(line.text)
         if match is None:
             continue
-        in_words = not _has_user(lines)
         if _match(line) and (in_words or not _is_tool(line)):
             continue  # it is a heading, or `text_headings` warns of it
         hint = _hint_of_role(str(match.lastgroup), in_words=in_words)

@@ -179,6 +179,12 @@ def test_other_headings_are_text_without_a_warning(line: str, user: str) -> None
     assert not collector.warnings
 
 
+def test_very_many_lines_that_look_like_roles_are_read_in_a_few_seconds() -> None:
+    lines = "\n\n".join(f"# Human\n{number}" for number in range(10_000))
+    _, collector = read_test("t.md", f"# User\n\nHi\n\n{lines}\n{END}")
+    assert len(collector.warnings) == 1
+
+
 def test_words_beside_other_emoji_begin_messages() -> None:
     text = f"# ⚙️\n\nBe kind.\n\n# User\n\nHi\n\n# 🤖 @a\n\n# User\n\nBye\n{END}"
     assert ids(text) == ids(text.replace("# User", "# 👤"))
