@@ -151,10 +151,17 @@ def test_what_broke_names_the_system_prompt_where_the_file_has_several(workspace
 def test_its_interval_is_that_of_whole_rows_wherever_a_batch_ends(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
+    # Both candidates answer the same, so each row passes or fails with both.
+    for path in (workspace / "tests").iterdir():
+        path.write_text(
+            "---\nreplacements: [{word: [War, cold, arm, hot]}]\n---\n"
+            f"# User\n\n{path.stem}: is it?\n\n---\n\n~~~checks\n- contains: '{{{{word}}}}'\n~~~\n"
+        )
+    main(["run", "--quiet"])
+    whole = stats(Location(workspace), "@work").total.rate
     for path in (workspace / ".evalstore").glob("s*"):  # what is kept for this machine
         if not path.name.startswith("store.db"):
             path.unlink()
-    whole = stats(Location(workspace), "@work").total.rate
     monkeypatch.setattr("evalstore.operations.workspace_results._CELLS_AT_ONCE", size)
     assert read_dashboard(Location(workspace)).rate == whole
 
