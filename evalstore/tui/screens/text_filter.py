@@ -33,6 +33,7 @@ _LONG_PAUSE_SECONDS = 0.4
 """The same, where very many cases are looked at."""
 _LOOKING = "looking at all cases …"
 _INDEXING = "searching … {}% of the index is made"
+_SINCE = "\nA case broke if its last verdict before, also in a partial run, was a pass."
 _ELSEWHERE = "\n{page.search} searches the texts of all runs."
 
 
@@ -167,6 +168,7 @@ class TextFilter:
         is_searching = bool(self.progress)
         reason = filtered.why_empty(self.query, is_searching=is_searching)
         if reason == NO_MATCH:
+            reason += _SINCE if self.query.is_about_broken else ""
             does = "removes the filter" if "page.back" in self._page.footer_words else "leads back"
             reason += f"\nEscape {does}."
         if self.query.words and not is_searching:

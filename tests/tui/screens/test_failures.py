@@ -230,6 +230,7 @@ def test_a_key_opens_the_cases_that_broke(broken: Path) -> None:
         assert page_of(pilot).grid.has_focus, "the list was empty while it was looked up"
         await press(pilot, "p", "enter")
         assert "No case matches the filter." in screen(pilot)
+        assert "its last verdict before, also in a partial run, was a pass" in screen(pilot)
         assert "Escape leads back." in screen(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, RunsPage)
