@@ -150,7 +150,7 @@ class EditedSources:
     def _edited_prompts(
         self, was: Sequence[str | None], now: Sequence[str | None]
     ) -> Iterator[str | None]:
-        """Yield the names of edited prompts; None for one in the place of another."""
+        """Yield the names of edited prompts, or None for a prompt that another one replaced."""
         for former, id in zip(was, now, strict=True):
             if former != id:
                 if not (id and former):

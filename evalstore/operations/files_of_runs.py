@@ -44,7 +44,7 @@ def find_file_of_run(
 ) -> str:
     """Return the test file of a run that a path names, as `find_test_file` does.
 
-    Raises `RevisionError` when there is no such file; the hint on a former path names the new one.
+    Raises `RevisionError` if the file does not exist; if it was renamed, the hint has its new path.
     """
     workspace = open_workspace(location)
     try:
