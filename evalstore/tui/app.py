@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.command import Provider
 
-    from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.interactive_run import RunRequest
     from evalstore.tui.state.compared_cases import Among, Models
     from evalstore.tui.state.data_source import WorkspaceSource

@@ -21,7 +21,7 @@ from evalstore.tui.render.reading import READING, problem_text
 from evalstore.tui.widgets.title_line import TitleLine, TitlePart
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
     from evalstore.tui.keys.registry import KeyRegistry
     from evalstore.tui.state.case_listing import CasePlace

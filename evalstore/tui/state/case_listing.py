@@ -10,7 +10,8 @@ from evalstore.tui.state.case_groups import CaseGroup, count_cases, find_line, g
 from evalstore.tui.widgets.column_names import only_file
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.tui.state.case_filter import FilteredCases
     from evalstore.tui.state.case_query import Query
     from evalstore.tui.state.text_matches import LookedUp
