@@ -23,6 +23,7 @@ from evalstore.tui.widgets.title_line import TitleLine, TitlePart
 if TYPE_CHECKING:
     from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
+    from evalstore.tui.heap import LargePages
     from evalstore.tui.keys.registry import KeyRegistry
     from evalstore.tui.state.case_listing import CasePlace
     from evalstore.tui.state.compared_cases import Among, Models
@@ -72,6 +73,8 @@ class BrowserApp(Protocol):
     """Why the store cannot be read at the moment."""
     unsaved_labels: list[str]
     """Labels that could not be stored, until the user was told."""
+    large_pages: LargePages
+    """The open pages with very many cases."""
 
     @property
     def source(self) -> WorkspaceSource:
@@ -276,10 +279,13 @@ class Page(MessageScreen):
     ) -> None:
         """Read in a thread, then show; of one group only the last request is shown."""
 
+        wanted = [read]
+        del read
+
         def work() -> None:
             worker = get_current_worker()
             try:
-                value = read()
+                value = wanted.pop()()  # the worker stays, and what `read` refers to must not
             except EvalstoreError as problem:
                 if not worker.is_cancelled:
                     self.post_message(self.Fetched(None, problem, group))

@@ -52,6 +52,13 @@ class CaseFigures:
         if len(self._rates) != len(cases.models):
             self._rates = ()
 
+    def forget(self) -> None:
+        """Forget the cases of a page that was left."""
+        self._rated = ()
+        if self._pause:
+            self._pause.stop()
+            self._pause = None
+
     def request_rates(self, *about: object) -> None:
         """Read the pass rates in the listed cases, unless they are `about` the same as before."""
         listing, now = self._listing, (self._listing.cases, *about)

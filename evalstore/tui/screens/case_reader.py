@@ -69,6 +69,11 @@ class CaseReader:
         self._shown = None
         self._view.show(())
 
+    def forget(self) -> None:
+        """Forget the case of a page that was left."""
+        self._stop()
+        self._show_again = self.clear
+
     def show(self, cases: Cases | None, case: CaseRow | None, picked: int) -> None:
         """Show the answer of the picked candidate; until it is read, the verdicts on all."""
         if cases is None or case is None:

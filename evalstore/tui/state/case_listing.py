@@ -83,6 +83,13 @@ class CaseListing:
         self.total = count_cases(cases.rows) if cases.total is None else cases.total
         self._matched = self.matching
 
+    def clear(self) -> None:
+        """Free the cases of a page that was left, which would stay until garbage is collected."""
+        if self.filtered:
+            self.filtered.names.of_rows.forget()
+        self.cases = self.filtered = self._query = None
+        self.lines, self.matching, self._matched = [], [], []
+
     @property
     def is_limited(self) -> bool:
         """Return whether only some of very many cases were read."""
