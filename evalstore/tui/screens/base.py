@@ -18,6 +18,7 @@ from evalstore.display import safe
 from evalstore.errors import EvalstoreError
 from evalstore.tui.messages import MessageScreen
 from evalstore.tui.render.reading import READING, problem_text
+from evalstore.tui.state.wanted_reading import WantedReading
 from evalstore.tui.widgets.title_line import TitleLine, TitlePart
 
 if TYPE_CHECKING:
@@ -275,23 +276,24 @@ class Page(MessageScreen):
     # --- reading
 
     def fetch(
-        self, read: Callable[[], T], then: Callable[[T], None], *, group: str = "read"
+        self,
+        read: Callable[[], T],
+        then: Callable[[T], None],
+        *,
+        group: str = "read",
+        writes: bool = False,
     ) -> None:
-        """Read in a thread, then show; of one group only the last request is shown."""
-
-        wanted = [read]
-        del read
+        """Read in a thread, then show; of one group only the last; others end unless `writes`."""
+        reading = WantedReading(read, is_whole=writes)
 
         def work() -> None:
             worker = get_current_worker()
             try:
-                value = wanted.pop()()  # the worker stays, and what `read` refers to must not
+                message = self.Fetched(then, reading.carry_out(lambda: worker.is_cancelled), group)
             except EvalstoreError as problem:
-                if not worker.is_cancelled:
-                    self.post_message(self.Fetched(None, problem, group))
-            else:
-                if not worker.is_cancelled:
-                    self.post_message(self.Fetched(then, value, group))
+                message = self.Fetched(None, problem, group)
+            if not worker.is_cancelled:
+                self.post_message(message)
 
         self.run_worker(work, thread=True, exclusive=True, group=group, exit_on_error=False)
 

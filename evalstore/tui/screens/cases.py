@@ -176,7 +176,7 @@ class CasesPage(DatedPage):
         _pick(self, self._first_model)
         self._first_model = ""
         self.show_matches()
-        report_lost(self)
+        report_lost(self, self.listing, self.filter)
         self.look_for_newer(cases.run)
 
     def open_newer(self, newer: NewerRun) -> None:
@@ -196,7 +196,7 @@ class CasesPage(DatedPage):
         cursor = listing.arrange(query, self.filter.matches, None if to_first else grid.cursor)
         fit_list(grid, len(listing.lines))
         grid.show(self.figures.columns(), len(listing.lines), self.figures.cells, cursor=cursor)
-        pick_match(self)
+        pick_match(grid, self.case, listing, self.filter)
         grid.marked = listing.marked
         self.figures.request_rates(query, self.filter.matches)
         is_empty = not listing.case_count
