@@ -48,12 +48,15 @@ class CaseFigures:
 
     def renew(self, cases: Cases) -> None:
         """Read the figures of cases that were read again."""
+        self._page.browser.large_pages.hold(self._page, len(cases.rows))
         self.history.renew(cases.run)
         if len(self._rates) != len(cases.models):
             self._rates = ()
 
     def forget(self) -> None:
-        """Forget the cases of a page that was left."""
+        """Free the cases of a page that was left."""
+        self._listing.clear()
+        self._page.browser.large_pages.release(self._page)
         self._rated = ()
         if self._pause:
             self._pause.stop()

@@ -151,11 +151,9 @@ class CasesPage(DatedPage):
 
     def on_unmount(self) -> None:
         """Free the cases."""
-        self.listing.clear()
         self.filter.look_up = None
         self.figures.forget()
         self.reader.forget()
-        self.browser.large_pages.release(self)
 
     @property
     def grid(self) -> Grid:
@@ -172,7 +170,6 @@ class CasesPage(DatedPage):
         self.listing.load(cases, filtered)
         self.filter.load(self.listing, filtered, words, self.reload)
         self.figures.renew(cases)
-        self.browser.large_pages.hold(self, len(cases.rows))
         _pick(self, self._first_model)
         self._first_model = ""
         self.show_matches()
