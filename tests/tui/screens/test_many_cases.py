@@ -19,6 +19,7 @@ from evalstore.operations.views import case_window, cases
 from evalstore.operations.views.case_window import CaseWindow
 from evalstore.operations.views.cases import Cases
 from evalstore.planning.options import Location
+from evalstore.store.wanted import UnwantedError
 from evalstore.tui.app import Browser
 from evalstore.tui.render.case_table import case_title
 from evalstore.tui.screens import text_filter
@@ -183,10 +184,11 @@ class Held(WorkspaceSource):
                 goes_on = report(done, total)
             return goes_on
 
-        read = super().cases(revision, replace(window, report=held))
-        if read.is_cut:
+        try:
+            return super().cases(revision, replace(window, report=held))
+        except UnwantedError:
             self.has_ended.set()
-        return read
+            raise
 
 
 def test_the_progress_is_shown_and_what_is_typed_next_ends_the_reading(
