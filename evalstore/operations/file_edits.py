@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
-from evalstore.operations.edited_sources import ROWS, is_use_of
+from evalstore.operations.edited_sources import is_use_of
 from evalstore.operations.equal_parts import leave_out_same
+from evalstore.planning.source_changes import ROWS, as_replaced
 from evalstore.planning.version_reader import in_batches
 from evalstore.reports.case_edits import (
     differ_otherwise,
@@ -18,6 +19,7 @@ from evalstore.reports.case_edits import (
 )
 
 if TYPE_CHECKING:
+    from evalstore.planning.source_changes import SourceChanges
     from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.version_diff import Difference
     from evalstore.store.case_finder import CaseFinder
@@ -59,14 +61,16 @@ def find_edits(
     files: Mapping[str, tuple[CaseFile, CaseFile]],
     finder: CaseFinder,
     name: Name = lambda _kind, _id: None,
+    changes: Mapping[str, SourceChanges | None] | None = None,
 ) -> dict[str, list[Difference]]:
     """Return the differences between two versions of each file, reading contents in batches.
 
     Parts of a long file that both versions have are not read.
 
     Of equal edits of several rows only the first is listed. One that is filled in otherwise in
-    other rows names its row.
+    other rows names its row. `changes` tell whose bytes differ.
     """
+    known = changes or {}
     sizes = {file: len(now.cases) for file, (_, now) in files.items()}
     files = {file: leave_out_same(*pair, finder) for file, pair in files.items()}
     edits: dict[str, dict[str, _FirstEdit]] = {file: {} for file in files}
@@ -76,7 +80,8 @@ def find_edits(
             version for _, old, case in batch if old for version in versions_compared(old, case)
         )
         for file, old, case in batch:
-            for difference in differ_pair(old, case, versions.find, name):
+            for found in differ_pair(old, case, versions.find, name):
+                difference = as_replaced(found, known.get(file))
                 first = edits[file].get(difference.subject)
                 if first is None:
                     edits[file][difference.subject] = _FirstEdit(difference, case.row)
@@ -87,9 +92,8 @@ def find_edits(
         file: [edit.named(sizes[file]) for edit in kinds.values()] for file, kinds in edits.items()
     }
     for file, (was, now) in files.items():
-        known = edits[file].keys()
         others = differ_otherwise(was, now)
-        listed[file] += [difference for difference in others if difference.subject not in known]
+        listed[file] += [other for other in others if other.subject not in edits[file]]
     return listed
 
 

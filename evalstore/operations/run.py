@@ -43,6 +43,7 @@ from evalstore.planning.settled_parts import SettledParts, find_settled, long_fi
 from evalstore.planning.settled_recorder import SettledRecorder, measure_extent
 from evalstore.store.results import find_decisive, read_lines
 from evalstore.workspace.digest_set import ValueSet
+from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -176,6 +177,7 @@ def run(
             message=options.message,
             git=git_state(project.workspace.root),
             author=read_user_name(project.workspace.root),
+            sources=read_sources(project.workspace, project.reading),
         )
         shared = None
         if (project.store.is_remote or launcher) and not survey.is_empty:

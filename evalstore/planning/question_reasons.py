@@ -111,12 +111,16 @@ class QuestionReasons:
                 self._find,
                 self._earlier.project.name_of_version,
             )
+            differences = self._earlier.with_true_names(differences, known, cell.file)
             return reason_of(differences, "test changed", relative)
         if cell.prompt not in self._earlier.prompts_of(case):
             number = cell.prompt_number
             before = case.prompts[number] if number < len(case.prompts) else None
             replaced = None if before in self._earlier.prompts_of(cell.case) else before
             name = self._edited_prompt(replaced, cell.prompt)
+            changes = self._earlier.changes_since(known, cell.file) if name else None
+            if name and changes and changes.uses_another("system prompt", name):
+                name = None
             return describe_prompt_change(self._find, replaced, cell.prompt, relative, name)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:

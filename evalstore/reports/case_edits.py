@@ -17,6 +17,7 @@ from evalstore.reports.version_diff import (
     differ_prompts,
     differ_tests,
     evaluation_parts,
+    in_place,
 )
 from evalstore.values import Case, CaseFile, Json
 
@@ -167,7 +168,11 @@ def _differ_prompts(
     for before, after in zip_longest(old, new, fillvalue=""):
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
-            named = name("prompt", after) or name("prompt", before)
+            former, present = name("prompt", before), name("prompt", after)
+            if former and present and former != present:
+                yield in_place(subject, present, former)
+                continue
+            named = present or former
             start = f"{subject} {named}: " if named else f"{subject} "
             for edit in edits:
                 yield replace(edit, subject=f"{start}{edit.subject}")

@@ -24,6 +24,11 @@ _TEXT_LINE = re.compile(r"\bline \d+(?: in \[.*| \(and \d+ more\))?(?:;|$)", re.
 """The end of the subject of an edited line, also with its row or in a reason that says more."""
 _LIST_ITEM = re.compile(r"\s*(?:[-*+#>]+|\d+[.)])\s")
 
+_IN_PLACE = re.compile(
+    r"(?P<place>(?:conversation \d+, )?)(?P<another>another )?"
+    r"(?P<kind>tool|schema|(?:system|evaluator) prompt)(?: (?P<new>.+?))? in place of (?P<old>.+)",
+    re.DOTALL,
+)
 CODE_CHANGED = "the candidate's code changed"
 """The start of the difference between two versions of a model that is an application."""
 
@@ -58,10 +63,21 @@ class Difference:
     def swapped(self) -> Difference:
         """Return the difference with the sides exchanged."""
         subject = self.subject
+        if match := _IN_PLACE.fullmatch(subject):
+            kind, was = match["kind"], match["old"]
+            another = f"another {kind}"
+            old = another if was == another else f"{kind} {was}"
+            new = another if match["another"] else match["new"]
+            return Difference(f"{match['place']}{old} in place of {new}")
         for old, new in ((" is new", " is gone"), (" is gone", " is new")):
             if subject.endswith(old):
                 return Difference(subject.removesuffix(old) + new, self.now, self.was)
         return Difference(subject, self.now, self.was)
+
+
+def in_place(kind: str, name: str, former: str | None = None) -> Difference:
+    """Return that a version of a kind is used where another one was; `former` is its name."""
+    return Difference(f"{kind} {name} in place of {former or f'another {kind}'}")
 
 
 Find = Callable[[str, str], Json]
@@ -295,6 +311,8 @@ def _versions(
         shown = name(kind, id) or earlier or key or id[:8]
         if key not in old:
             yield Difference(f"{kind} {shown} is new")
+        elif earlier and earlier != shown:
+            yield in_place(kind, shown, earlier)
         else:
             if kind == "schema":
                 change = next(
