@@ -44,7 +44,7 @@ class FileReader:
     def find(self, run: str, differences: RunDifferences | None) -> RunFiles | None:
         """Return the files of a run; without them, they are read if the cursor stays.
 
-        Those with new failures, which the `differences` from the run before say, come first.
+        Those with new failures, which the `differences` from earlier verdicts say, come first.
         """
         if run not in self._known and run != self._wanted:
             self.suspend()
