@@ -79,11 +79,13 @@ def offer_run(
 
     With `only`, just for the selected cells for which it is true. The status has no items.
     """
-    reasons, todo = [WorkReasons()], ValueSet()
+    reasons, todo = WorkReasons(), ValueSet()
 
     def count_reasons() -> WorkReasons:
-        reasons.append(WorkReasons())
-        return reasons[-1]
+        """Begin to count; again, where a plan batch by batch is given up for that of all cells."""
+        nonlocal reasons, todo
+        reasons, todo = WorkReasons(), ValueSet()
+        return reasons
 
     with _open_scope(location, selection, options, only) as (project, scope):
         if only is not None:
@@ -92,7 +94,7 @@ def offer_run(
             project, scope, selection, count_reasons, lambda plan: todo.update(plan.todo())
         )
         agreed = ApprovedPlan(status.ask, status.judge, status.cost, todo)
-        return OfferedRun(status, reasons[-1].kinds, agreed)
+        return OfferedRun(status, reasons.kinds, agreed)
 
 
 class OfferedRun(NamedTuple):
