@@ -232,7 +232,12 @@ class Diff:
             "causes": {change: self.causes_of(change) for change in ("new", "gone")},
             "notes": self.notes,
             "edits": [
-                {"file": file, "edits": to_json(edits)} for file, edits in self.edits.items()
+                {
+                    "file": file,
+                    "edited": list(self.sources.get(file, (file,))),
+                    "edits": to_json(edits),
+                }
+                for file, edits in self.edits.items()
             ],
             "participants": to_json(self.participants[0]),
             "statistics": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from evalstore.store.case_finder import CaseFinder
     from evalstore.values import CaseFile
 
+_OF_USED = re.compile(
+    r"(?:conversation \d+, )?(?P<name>(?:file|tool|schema) .+?) changed(?:: (?P<rest>.*))?$",
+    re.DOTALL,
+)
+"""A difference that is an edit of something that the test file uses."""
 PROMPT_EDITS = ("system prompt ", "evaluator prompt ")
 """Beginnings of the differences that are edits of a prompt and not of the test file."""
 Name = Callable[[str, str], "str | None"]
@@ -102,21 +108,32 @@ def by_subject(
 ) -> dict[str, list[Difference]]:
     """Return the edits by what was edited: a test file, or a named prompt, once for all files.
 
-    `sources` are the names of what was edited, by test file. Where it was the data file, and not
-    the test file, the edits are those of its rows: `rows of tests/data/letters.csv`.
+    `sources` are the names of what was edited, by test file. Where it was not the test file, the
+    edits are those of what it uses: a `tool`, or `rows of tests/data/letters.csv`.
     """
     subjects: dict[str, list[Difference]] = {}
     prompts: dict[str, dict[Difference, None]] = {}
     for file, differences in edits.items():
         names = sources.get(file, (file,))
-        rows = [name for name in names if name.startswith(ROWS) and file not in names]
         for difference in differences:
             prompt, colon, rest = difference.subject.partition(": ")
             if colon and difference.subject.startswith(PROMPT_EDITS):
                 edit = replace(difference, subject=rest)
                 prompts.setdefault(prompt, {})[edit] = None
             elif file in names or not is_use_of(difference.subject, names):
-                listed = subjects.setdefault(rows[0] if rows else file, [])
-                if difference not in listed:  # the rows may be those of several test files
-                    listed.append(difference)
+                subject, of_subject = _place(file, names, difference)
+                listed = subjects.setdefault(subject, [])
+                if of_subject not in listed:  # several test files may use it
+                    listed.append(of_subject)
     return subjects | {prompt: list(listed) for prompt, listed in prompts.items()}
+
+
+def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str, Difference]:
+    """Return what of these names a difference is of, with the difference as it stands below it."""
+    if file in names or not names:
+        return file, difference
+    used = _OF_USED.match(difference.subject)
+    if used and used["name"] in names:
+        return used["name"], replace(difference, subject=used["rest"] or "changed")
+    rows = (name for name in names if name.startswith(ROWS))
+    return next(rows, names[0]), difference

@@ -138,7 +138,8 @@ class JudgementReasons:
             return self._undone(judgement, asked, parts or ("criteria",), voted)
         if "instructions" in parts:  # the checks are named with what else changed
             old, new = ({**each, "checks": []} for each in (old, new))
-        reason = reason_of(differ_evaluations(old, new, self._find), "evaluation changed")
+        name = self._earlier.project.name_of_version
+        reason = reason_of(differ_evaluations(old, new, self._find, name), "evaluation changed")
         return reason._replace(also=(*parts[1:], *asked))
 
     def _other_evaluator(self, judgement: PlannedJudgement, judge: Judge, vote: Vote) -> Reason:

@@ -10,7 +10,7 @@ from evalstore.reports.version_diff import Difference, in_place
 from evalstore.runs import SOURCE_TEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable
 
     from evalstore.runs import RunSources
 
@@ -43,6 +43,8 @@ class SourceChanges:
     """Whether those of the test file itself do."""
     edited: tuple[str, ...]
     """What else was edited, of what both versions use: `rows of tests/data/letters.csv`."""
+    given_up: tuple[str, ...] = ()
+    """What the newer version does not use any more."""
 
     @property
     def data(self) -> list[str]:
@@ -63,6 +65,12 @@ class SourceChanges:
         return self.is_test_edited and not is_edited
 
 
+def replaced_by(kind: str, name: str, changes: SourceChanges) -> Difference:
+    """Return that a version with this name is used in the place of what was used before."""
+    former = [each for each in changes.given_up if each.startswith(f"{kind} ")]
+    return in_place(kind, name, former[0].removeprefix(f"{kind} ") if len(former) == 1 else None)
+
+
 def names_use(difference: Difference) -> bool:
     """Return whether a difference names something that a test file uses as edited."""
     return _EDIT.match(difference.subject) is not None
@@ -76,7 +84,7 @@ def as_replaced(difference: Difference, changes: SourceChanges | None) -> Differ
     kind, name = match["kind"] or match["prompt"], match["name"] or match["called"]
     if not changes.uses_another(kind, name):
         return difference
-    found = in_place(kind, name)
+    found = replaced_by(kind, name, changes)
     return Difference(f"{match['place'] or ''}{found.subject}")
 
 
@@ -94,13 +102,13 @@ def compare_sources(
     if not (before and after):  # one of them uses nothing, so only the test file can differ
         return SourceChanges(True, ())
     return SourceChanges(
-        before[SOURCE_TEST] != after[SOURCE_TEST], tuple(_iterate_edited(before, after))
+        before[SOURCE_TEST] != after[SOURCE_TEST],
+        _names(key for key, digest in after.items() if before.get(key, digest) != digest),
+        _names(key for key in before if key not in after),
     )
 
 
-def _iterate_edited(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    """Yield the names of what both versions use, where it differs."""
-    for key, digest in after.items():
-        kind, _, name = key.partition(":")
-        if kind in _NAMES and before.get(key, digest) != digest:
-            yield f"{_NAMES[kind]}{name}"
+def _names(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return how edits name what a test file uses."""
+    parts = (key.partition(":") for key in keys)
+    return tuple(f"{_NAMES[kind]}{name}" for kind, _, name in parts if kind in _NAMES)

@@ -96,7 +96,7 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
         old, new = (
             (find("evaluation", id) or {}) if id else {} for id in (was.evaluation, now.evaluation)
         )
-        yield from differ_evaluations(old, new, find)
+        yield from differ_evaluations(old, new, find, name)
     yield from _differ_prompts("system prompt", was.prompts, now.prompts, find, name)
     yield from _differ_prompts("evaluator prompt", was.judge_prompts, now.judge_prompts, find, name)
     yield from _differ("judged by", was, now)
@@ -121,7 +121,7 @@ def differ_results(was: Result, now: Result, find: Find, name: Name) -> Iterator
         old, new = (
             find("evaluation", id) or {} for id in (was.evaluation or "", now.evaluation or "")
         )
-        yield from differ_evaluations(old, new, find)
+        yield from differ_evaluations(old, new, find, name)
     yield from _differ_prompts("system prompt", (was.prompt,), (now.prompt,), find, name)
 
 

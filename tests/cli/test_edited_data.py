@@ -227,8 +227,8 @@ def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
     lines = evalstore("diff").stdout.splitlines()
     start = lines.index("Edited:")
     assert lines[start + 1 : start + 6] == [
-        f"    {FILE}",
-        "        schema place changed: properties.land.type: string -> number",
+        "    schema place",
+        "        properties.land.type: string -> number",
         "    evaluator prompt strict",
         "        message 1 line 1: Say yes or no. -> Answer yes or no.",
         "Changed (3):",

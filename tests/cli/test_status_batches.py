@@ -179,7 +179,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore)
 def test_an_approved_plan_has_nothing_of_one_that_was_given_up(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    describe = run_operation.describe_scope
+    describe = plan_status.describe_scope
 
     def describe_twice(
         project: Any, scope: Any, selection: Any, items: Any, note: Any
@@ -189,7 +189,7 @@ def test_an_approved_plan_has_nothing_of_one_that_was_given_up(
         note(mock.Mock(todo=lambda: ["given up"]))
         return describe(project, scope, selection, items, note)
 
-    monkeypatch.setattr(run_operation, "describe_scope", describe_twice)
+    monkeypatch.setattr("evalstore.operations.run.describe_scope", describe_twice)
     offered = run_operation.offer_run(Location(place.root), SelectionOptions(), RunOptions())
     assert offered.agreed.asks == _ROWS + 1
     assert "given up" not in offered.agreed.todo

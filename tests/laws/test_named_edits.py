@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from evalstore.operations.diff import diff
+from evalstore.operations.file_edits import by_subject
 from evalstore.operations.log import log
 from evalstore.operations.progress import ProgressListener
 from evalstore.operations.run import run
@@ -187,7 +188,8 @@ def test_a_file_that_is_named_as_edited_has_other_bytes(
             for id, was in runs:
                 found = diff(location, id)
                 edited = (str(each) for of_file in found.edits.values() for each in of_file)
-                for listed in (*found.sources.values(), *map(named_by, edited)):
+                headings = by_subject(found.edits, found.sources)
+                for listed in (*found.sources.values(), *map(named_by, edited), [*headings]):
                     for name in listed:
                         require(name, *was, edits.files)
         paths = ("tests/cities.md",) if step and edits.random.random() < 0.3 else ()
