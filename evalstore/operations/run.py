@@ -82,7 +82,7 @@ def offer_run(
     reasons, todo = WorkReasons(), ValueSet()
 
     def count_reasons() -> WorkReasons:
-        """Begin to count; again, where a plan batch by batch is given up for that of all cells."""
+        """Begin to count; again, where all cells must be planned together and not in batches."""
         nonlocal reasons, todo
         reasons, todo = WorkReasons(), ValueSet()
         return reasons
