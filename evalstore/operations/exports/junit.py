@@ -52,7 +52,7 @@ _REASONS = {
 
 
 def write_junit(export: Export, file: ByteWriter) -> None:
-    """Write a suite for each test file; its cases are in a temporary file until they are counted."""
+    """Write a suite for each test file; a temporary file has its cases until they are counted."""
     lines = TestLines(export.project.workspace)
     file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evalstore">\n')
     for path, rows in groupby(export.rows, key=lambda row: row["file"]):
