@@ -114,8 +114,8 @@ class Run:
     """Git's `user.name` of who started it; None: not known, or the run is older than this field."""
     cases: RunCases | None = None
     """None: the run is older than this field."""
-    sources: RunSources | None = None
-    """None: the run is older than this field."""
+    sources: str | None = None
+    """Id of the digests of its test files and of what they use; None: the run is older."""
 
     @property
     def verdict_rule(self) -> str:
@@ -185,21 +185,19 @@ def describe_run(run: Run) -> hashing.Description:
         version=run.version,
         author=run.author,
         cases=list(run.cases) if run.cases else None,
-        sources=describe_sources(run.sources),
+        sources=run.sources,
     )
 
 
-def describe_sources(sources: RunSources | None) -> Json:
+def describe_sources(sources: RunSources) -> hashing.Description:
     """Describe the digests of test files and of what they use."""
-    if sources is None:
-        return None
     tests = {path: dict(digests) for path, digests in sources.tests.items()}
-    return {"tests": tests, **({"isCut": True} if sources.is_cut else {})}
+    return hashing.describe("sources", tests=tests, isCut=sources.is_cut or None)
 
 
-def restore_sources(content: Json) -> RunSources | None:
+def restore_sources(content: Json) -> RunSources:
     """Restore the digests of test files from their description."""
-    return RunSources(content["tests"], content.get("isCut", False)) if content else None
+    return RunSources(content.get("tests", {}), content.get("isCut", False))
 
 
 def restore_run(id: str, content: hashing.Description) -> Run:
@@ -238,5 +236,5 @@ def restore_run(id: str, content: hashing.Description) -> Run:
         nonce=content.get("nonce", ""),
         author=content.get("author"),
         cases=RunCases(*content["cases"]) if content.get("cases") else None,
-        sources=restore_sources(content.get("sources")),
+        sources=content.get("sources"),
     )

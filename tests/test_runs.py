@@ -18,7 +18,9 @@ from evalstore.runs import (
     RunEvaluator,
     RunSources,
     describe_run,
+    describe_sources,
     restore_run,
+    restore_sources,
 )
 from evalstore.store.content_schemas import SHAPES, make_validator
 
@@ -97,10 +99,13 @@ def test_a_run_is_read_as_it_was_written(run: Run) -> None:
 def test_the_digests_of_a_run_are_read_as_they_were_written() -> None:
     digests = {"tests/a.md": {"test": "0123456789ab", "dataset:tests/a.csv": "ba9876543210"}}
     for sources in (RunSources(digests), RunSources({}, is_cut=True)):
-        run = replace(PLAIN, sources=sources)
-        content = describe_run(run)
-        assert make_validator(SHAPES["run"]).isinstance_python(content)
-        assert restore_run("", content) == run
+        content = describe_sources(sources)
+        assert make_validator(SHAPES["sources"]).isinstance_python(content)
+        assert restore_sources(content) == sources
+    id, _ = hashing.identify(describe_sources(RunSources(digests)))
+    content = describe_run(replace(PLAIN, sources=id))
+    assert make_validator(SHAPES["run"]).isinstance_python(content)
+    assert restore_run("", content).sources == id
     assert RunSources(digests).of("tests/b.md") == {}
     assert RunSources(digests, is_cut=True).of("tests/b.md") is None
 

@@ -29,6 +29,7 @@ from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries, read_results
 from evalstore.store.revisions import resolve_run
+from evalstore.store.run_sources import SourcesReader
 from evalstore.values import RECORDED, Case, CaseFile
 from evalstore.workspace.source_digests import read_sources
 
@@ -64,7 +65,7 @@ def run_side(
         *(run.id, results, nodes, files, models, selection, rule),
         named=named,
         equal=equal,
-        sources=run.sources,
+        sources=SourcesReader(store).find(run),
     )
 
 
@@ -236,6 +237,7 @@ def _fill_older_side(
     filled: dict[Result, str] = {}
     leaves: dict[str, str] = {}
     sources: dict[str, RunSources | None] = {}
+    find_sources = SourcesReader(store).find
     older: dict[str, dict[str, Case]] = {}
     """The cases of the results that are filled into files with results of their own."""
     whole = {result.file for result in missing} - {result.file for result in was.results}
@@ -257,7 +259,7 @@ def _fill_older_side(
             filled[earlier] = past.id
             if result.file in whole:
                 leaves.setdefault(result.file, entries[result.file])
-                sources.setdefault(result.file, past.sources)
+                sources.setdefault(result.file, find_sources(past))
             else:
                 older.setdefault(result.file, {}).setdefault(case.key, case)
         missing = left

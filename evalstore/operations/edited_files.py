@@ -16,6 +16,7 @@ from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import is_tree
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import find_entry, read_tree, read_trees
+from evalstore.store.run_sources import SourcesReader
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -113,6 +114,7 @@ class FileHistory:
     def __init__(self, store: Store, folder: str) -> None:
         """`folder` is that of the test files."""
         self._store, self._folder = store, folder
+        self._sources = SourcesReader(store)
         self._unjudged: dict[str, _Leaves] = {}
         """The files that were edited since they were judged, by path."""
 
@@ -140,8 +142,9 @@ class FileHistory:
             {path: each for path, each in judged.items() if each.was != each.now},
             {path: was for path, was in gone.items() if was},
         )
+        find = self._sources.find
         edits.changes = {
-            path: compare_sources(judged[path].before.sources, run.sources, path)
+            path: compare_sources(find(judged[path].before), find(run), path)
             for path in edits.pairs
         }
         if is_partial(run):  # a file that is gone may have been renamed

@@ -16,6 +16,7 @@ from evalstore.planning.source_changes import SourceChanges, compare_sources
 from evalstore.planning.version_reader import VersionReader
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import read_tree
+from evalstore.store.run_sources import SourcesReader
 from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
@@ -131,8 +132,9 @@ class FileChanges:
 
     def _compare_sources(self) -> dict[str, SourceChanges | None]:
         """Return whose bytes differ from those that the run has noted, by edited test file."""
-        was, project = self._run.sources, self._project
-        now = read_sources(project.workspace, project.reading) if was and self._edited else None
+        project = self._project
+        was = SourcesReader(project.store).find(self._run) if self._edited else None
+        now = read_sources(project.workspace, project.reading) if was else None
         return {path: compare_sources(was, now, path, self._pairs[path]) for path in self._edited}
 
     def _find_sources(

@@ -24,6 +24,7 @@ from evalstore.store.case_files import StoredCases
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import iterate_entries, results_of
+from evalstore.store.run_sources import SourcesReader
 from evalstore.values import CaseFile
 
 if TYPE_CHECKING:
@@ -278,8 +279,9 @@ def _find_edits(
     """Yield the edits of each version since the previous one."""
     pairs = list(pairwise(versions))
     compared = {now.run.id: (files[was.node], files[now.node]) for was, now in pairs}
+    find = SourcesReader(store).find
     changes = {
-        now.run.id: compare_sources(was.last_run.sources, now.run.sources, now.path, was.path)
+        now.run.id: compare_sources(find(was.last_run), find(now.run), now.path, was.path)
         for was, now in pairs
     }
     edits = find_edits(VersionReader(store), compared, finder, name, changes)

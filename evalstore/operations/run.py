@@ -42,6 +42,7 @@ from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.settled_parts import SettledParts, find_settled, long_files
 from evalstore.planning.settled_recorder import SettledRecorder, measure_extent
 from evalstore.store.results import find_decisive, read_lines
+from evalstore.store.run_sources import ensure_sources
 from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.source_digests import read_sources
 
@@ -179,7 +180,7 @@ def run(
             message=options.message,
             git=git_state(project.workspace.root),
             author=read_user_name(project.workspace.root),
-            sources=read_sources(project.workspace, project.reading),
+            sources=_store_sources(project),
         )
         shared = None
         if (project.store.is_remote or launcher) and not survey.is_empty:
@@ -310,6 +311,11 @@ def _warnings(project: Project) -> list[str]:
 def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
     with open_store(location) as store:
         yield from read_lines(store, run)
+
+
+def _store_sources(project: Project) -> str:
+    """Store the digests of the test files and of what they use; returns their id."""
+    return ensure_sources(project.store, read_sources(project.workspace, project.reading))
 
 
 def _store_workspace(project: Project) -> str:

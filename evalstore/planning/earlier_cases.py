@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from evalstore.planning.known_cases import KnownCase, KnownCases
 from evalstore.planning.source_changes import as_replaced, compare_sources, names_use
 from evalstore.planning.version_reader import VersionReader
+from evalstore.store.run_sources import SourcesReader
 from evalstore.values import RECORDED, Case, Json
 from evalstore.workspace.source_digests import read_sources
 
@@ -31,6 +32,7 @@ class EarlierCases:
         self.known = KnownCases(project)
         self.versions = VersionReader(project.store, project.reading.contents, project.contents)
         self.find_version = self.versions.find
+        self._earlier_sources = SourcesReader(project.store)
         self._sources: RunSources | None = None
         """The digests of the workspace, once they are needed."""
         self._prompts: dict[int, tuple[Case, Collection[str | None]]] = {}
@@ -53,7 +55,7 @@ class EarlierCases:
 
     def changes_since(self, known: KnownCase, file: str) -> SourceChanges | None:
         """Return whose bytes differ from those of an earlier run; None where it is not known."""
-        was = known.run.sources
+        was = self._earlier_sources.find(known.run)
         if was and self._sources is None:
             self._sources = read_sources(self.project.workspace, self.project.reading)
         path = self.known.path_in(known.run.snapshot, file)
