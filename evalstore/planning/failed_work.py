@@ -97,9 +97,7 @@ class FailedJudgements:
         """When the newest failure of each was, plus one; 0 where a later run has made it."""
         self._is_any = False
         for place, at in project.store.iterate_failed_judgements():
-            digest = digest_of_value(place)
-            if not self._newest.replace(digest, at + 1):
-                self._newest.add(digest, at + 1)
+            self._newest.put(digest_of_value(place), at + 1)
             self._is_any = True
         self._begun = _beginnings(project) if self._is_any else []
 

@@ -96,6 +96,11 @@ class DigestMap:
         bucket[1][bucket[0].index(digest)] = number
         return True
 
+    def put(self, digest: int, number: int) -> None:
+        """Set the number of a digest, whether it has one or not."""
+        if not self.replace(digest, number):
+            self.add(digest, number)
+
     def get(self, digest: int) -> int | None:
         """Return the number of a digest; None if it has none."""
         if not self._buckets:
