@@ -56,7 +56,7 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
         yield cells.pop()
 
 
-class CellPlace(NamedTuple):
+class PlacedCell(NamedTuple):
     """What names a cell, without the ids of its questions."""
 
     file: str
@@ -124,13 +124,13 @@ class StreamedCells(Collection[Cell]):
             if count or lacking:
                 yield CaseCells(placed.file, placed.case, count, lacking)
 
-    def places(self) -> Iterator[CellPlace]:
+    def places(self) -> Iterator[PlacedCell]:
         """Yield the place of each cell, in their order."""
         for placed, flags in self._placed():
             if any(flags):
                 case = placed.case
                 places = (
-                    CellPlace(
+                    PlacedCell(
                         *(placed.file, case.row, case.key, candidate.id),
                         *(prompt, number, case.prompts),
                     )

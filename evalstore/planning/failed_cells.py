@@ -16,7 +16,7 @@ from evalstore.workspace.digest_set import DigestMap, digest_of_value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from evalstore.planning.cell_batches import CellPlace, StreamedCells
+    from evalstore.planning.cell_batches import PlacedCell, StreamedCells
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
@@ -117,7 +117,7 @@ class _WantedResults:
     def __init__(self) -> None:
         self._numbers = DigestMap()
 
-    def want(self, cell: CellPlace) -> None:
+    def want(self, cell: PlacedCell) -> None:
         """Add a cell whose result is wanted."""
         for place in places_of(cell):
             self._numbers.add(digest_of_value(place), 0)
@@ -130,7 +130,7 @@ class _WantedResults:
             is_wanted = self._numbers.replace(digest_of_value(place), number) or is_wanted
         return is_wanted
 
-    def find(self, cell: CellPlace) -> bool | None:
+    def find(self, cell: PlacedCell) -> bool | None:
         """Return whether the result of a cell failed; None if there is none."""
         prompt = _digest_prompt(cell.prompt)
         for place in places_of(cell):
