@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.deserialize import restore_messages
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.planning import failed_work, history_filters, unknown_names
+from evalstore.planning.carried_votes import carry_over
 from evalstore.planning.cell_batches import StreamedCells, Summary, summarise_cells
 from evalstore.planning.cells import (
     Candidate,
@@ -279,7 +280,14 @@ def plan_cells(
     samples = project.store.find_samples(plan.questions, costs)
     plan_asks(plan, samples, scope.answers)
     votes = project.store.find_votes(plan.subjects(), costs)
-    plan_judgements(plan, votes, scope.judgements, scope.ignored_verdicts, scope.run_started)
+    plan_judgements(
+        plan,
+        votes,
+        scope.judgements,
+        scope.ignored_verdicts,
+        scope.run_started,
+        partial(carry_over, load=partial(project.versions.load, "evaluation")),
+    )
     _leave_out_shared(plan)
     project.code.note_waiting(cells, plan.waiting)
     project.code.note_models(plan.waiting_models)
