@@ -103,7 +103,8 @@ def _take(
 ) -> list[Vote]:
     """Return as many of these votes as are missing, those first that count first.
 
-    A vote that was carried over earlier has the time of the first one, so both count once.
+    A vote that was carried over earlier has the time of the first one, so both count once; the
+    first one tells what was paid.
     """
     subject, evaluator = hashing.subject_of(judgement.sessions), judgement.evaluator
     times = {
@@ -112,7 +113,8 @@ def _take(
         if (vote.evaluation, vote.evaluator) == (evaluation, evaluator)
     }
     taken: list[Vote] = []
-    for vote in decided_first(votes):
+    by_time = sorted(votes, key=lambda vote: (vote.started, -plan.costs.usd.get(vote.id, 0.0)))
+    for vote in decided_first(by_time):
         if len(taken) < judgement.count and vote.started not in times:
             times.add(vote.started)
             taken.append(vote._replace(evaluation=evaluation, is_carried=True))
