@@ -6,9 +6,8 @@ carries the judgement over stores the same row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.results import Cost, Evaluation
@@ -16,26 +15,11 @@ from evalstore.store.table_columns import EVALUATIONS
 from evalstore.values import Usage
 
 if TYPE_CHECKING:
+    from evalstore.planning.project import Project
     from evalstore.planning.results import CellResult
     from evalstore.results import Vote
-    from evalstore.store import Store
 
 _NOTHING_PAID = Cost(0.0, {"source": "carried over"})
-
-
-class CarriedResults(NamedTuple):
-    """Results whose votes are all stored."""
-
-    results: list[CellResult]
-    ids: list[str]
-    """The ids of the judgements among them that are carried over."""
-    added: int
-    """How many of these the store lacked."""
-
-
-def is_any_carried(results: Iterable[CellResult]) -> bool:
-    """Return whether a vote of these results is carried over, and its row is not stored yet."""
-    return any(vote.is_carried for result in results for vote in result.votes)
 
 
 def carry(id: str, judgement: Evaluation, evaluation: str) -> Evaluation:
@@ -53,31 +37,47 @@ def carry(id: str, judgement: Evaluation, evaluation: str) -> Evaluation:
     )
 
 
-def store_carried(store: Store, results: Sequence[CellResult]) -> CarriedResults:
-    """Store the votes of results that are carried over; returns the results with their ids.
+class CarriedJudgements:
+    """Stores the judgements that one run carries over."""
 
-    The evaluation versions must be stored.
-    """
-    votes = [vote for result in results for vote in result.votes if vote.is_carried]
-    sources = store.load_evaluations(vote.id for vote in votes)
-    rows: dict[str, tuple[Evaluation, str]] = {}
-    ids: dict[tuple[str, str], str] = {}
-    for place in dict.fromkeys((vote.id, vote.evaluation) for vote in votes):
-        made = carry(place[0], sources[place[0]], place[1])
-        ids[place], content = hashing.identify(hashing.describe_evaluation_result(made))
-        rows[ids[place]] = made, content
-    known = store.find_present(EVALUATIONS.name, map(bytes.fromhex, rows))
-    new = {id: row for id, row in rows.items() if bytes.fromhex(id) not in known}
-    if new:
-        store.record(evaluations=new)
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._has_versions = False
+        """Whether the versions of the workspace are stored, to which the judgements refer."""
 
-    def stored(vote: Vote) -> Vote:
-        if not vote.is_carried:
-            return vote
-        return vote._replace(id=ids[vote.id, vote.evaluation], is_carried=False)
+    def store(
+        self, results: list[CellResult], costs: dict[str, float]
+    ) -> tuple[list[CellResult], int]:
+        """Store the votes of results that are carried over, and add that they cost nothing.
 
-    return CarriedResults(
-        [result._replace(votes=tuple(map(stored, result.votes))) for result in results],
-        [*rows],
-        len(new),
-    )
+        `costs` are in USD by id. Returns the results with the ids of these votes, and how many of
+        them the store lacked.
+        """
+        votes = [vote for result in results for vote in result.votes if vote.is_carried]
+        if not votes:
+            return results, 0
+        if not self._has_versions:
+            self._project.store_versions()
+            self._has_versions = True
+        store = self._project.store
+        sources = store.load_evaluations(vote.id for vote in votes)
+        rows: dict[str, tuple[Evaluation, str]] = {}
+        ids: dict[tuple[str, str], str] = {}
+        for place in dict.fromkeys((vote.id, vote.evaluation) for vote in votes):
+            made = carry(place[0], sources[place[0]], place[1])
+            ids[place], content = hashing.identify(hashing.describe_evaluation_result(made))
+            rows[ids[place]] = made, content
+        known = store.find_present(EVALUATIONS.name, map(bytes.fromhex, rows))
+        new = {id: row for id, row in rows.items() if bytes.fromhex(id) not in known}
+        if new:
+            store.record(evaluations=new)
+        costs.update(dict.fromkeys(rows, 0.0))
+
+        def stored(vote: Vote) -> Vote:
+            if not vote.is_carried:
+                return vote
+            return vote._replace(id=ids[vote.id, vote.evaluation], is_carried=False)
+
+        return [result._replace(votes=tuple(map(stored, result.votes))) for result in results], len(
+            new
+        )

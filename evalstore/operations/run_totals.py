@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.execution.execution_counts import ExecutionCounts
-from evalstore.operations.carried_judgements import is_any_carried, store_carried
+from evalstore.operations.carried_judgements import CarriedJudgements
 from evalstore.operations.prompt_names import prompt_labels, settled_places
 from evalstore.planning.result_parts import ResultParts
 from evalstore.planning.results import (
@@ -109,8 +109,7 @@ class RunTotals:
         """The cost of the reused answers and judgements, in USD."""
         self._answered: dict[str, int] = {}
         """Shared question -> how many of its answers are counted."""
-        self._has_carried = False
-        """Whether judgements were carried over: then the versions of the workspace are stored."""
+        self._carried = CarriedJudgements(project)
         self._votes: set[str] = set()
         """Ids of the votes of earlier runs on answers to shared questions that are counted."""
 
@@ -120,9 +119,7 @@ class RunTotals:
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
         costs = self._find_costs(plan, outcome)
         self._count_votes(cells, costs.usd)
-        added = 0
-        if is_any_carried(cells):
-            cells, added = self._store_carried(cells, costs)
+        cells, added = self._carried.store(cells, costs.usd)
         words = [result.word for result in cells]
         notable = [
             result for result, word in zip(cells, words, strict=True) if word not in ("pass", None)
@@ -143,20 +140,6 @@ class RunTotals:
         self._note(notable)
         self.prompts |= prompt_labels(self._project, cells)
         self._count_answers(plan, outcome, costs.usd)
-
-    def _store_carried(
-        self, cells: list[CellResult], costs: KnownCosts
-    ) -> tuple[list[CellResult], int]:
-        """Store the judgements that are carried over, for which nothing was paid.
-
-        Returns the results with their ids, and how many of them the store lacked.
-        """
-        if not self._has_carried:
-            self._has_carried = True
-            self._project.store_versions()  # they refer to evaluation versions
-        carried = store_carried(self._project.store, cells)
-        costs.usd.update(dict.fromkeys(carried.ids, 0.0))
-        return carried.results, carried.added
 
     def _count_words(self, cells: Sequence[CellResult], words: Sequence[str | None]) -> None:
         """Count the verdicts by file and by candidate."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,7 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalstore.api.workspace import Workspace
-from evalstore.planning.carried_votes import digest_told
+from evalstore.cli.main import main
+from evalstore.planning.carried_votes import digest_told, is_known, keys_of
+from evalstore.results import Vote
 from evalstore.store import Store
 from tests import endpoint, stored_rows
 from tests.builders import tree
@@ -335,6 +338,91 @@ def test_the_reason_is_that_of_the_checks_and_names_the_judge(bench: Bench) -> N
             "the judgement by judge is used again: its instructions are unchanged",
         )
     }
+
+
+# --- several programs, and several stores
+
+
+@pytest.fixture
+def file_bench(server: Endpoint, tmp_path: Path) -> Bench:
+    """A workspace with a store of its own."""
+    return Bench(server, tmp_path / "mine")
+
+
+@pytest.mark.one_database("stores are files that are copied")
+def test_whoever_carries_a_judgement_over_stores_the_same_row(
+    file_bench: Bench, tmp_path: Path
+) -> None:
+    file_bench.write("contains: Gree")
+    file_bench.run()
+    shutil.copytree(file_bench.root, tmp_path / "theirs")
+    theirs = Bench(file_bench.server, tmp_path / "theirs")
+    for bench in (file_bench, theirs):
+        bench.write("contains: Green")
+        assert bench.run()[0] == 0
+    assert sorted(map(json.dumps, file_bench.judgements())) == sorted(
+        map(json.dumps, theirs.judgements())
+    )
+    assert main(["-C", str(file_bench.root), "merge", f"{theirs.root}/.evalstore/store.db"]) == 0
+    assert len(file_bench.judgements()) == 4
+    file_bench.finish()
+
+
+@pytest.mark.one_database("the store of a new machine is empty")
+def test_a_machine_that_pulls_for_its_plan_calls_no_judge_after_an_edit_of_checks(
+    file_bench: Bench, tmp_path: Path
+) -> None:
+    theirs = Bench(file_bench.server, tmp_path / "theirs")
+    file_bench.write("contains: Gree")
+    file_bench.run()
+    team = str(tmp_path / "team")
+    assert main(["-C", str(file_bench.root), "remote", "add", "origin", team]) == 0
+    assert main(["-C", str(file_bench.root), "push"]) == 0
+    theirs.write("contains: Green")
+    assert main(["-C", str(theirs.root), "remote", "add", "origin", team]) == 0
+    assert main(["-C", str(theirs.root), "pull", "--for-plan"]) == 0
+    calls, report = theirs.run()
+    assert (calls, report.asked, report.totals.verdicts["pass"]) == (0, 0, 2)
+    assert main(["-C", str(theirs.root), "push"]) == 0
+    assert main(["-C", str(file_bench.root), "pull"]) == 0
+    file_bench.write("contains: Green")
+    assert file_bench.run()[0] == 0
+    assert len(file_bench.judgements()) == 4
+    file_bench.finish()
+
+
+def test_a_row_that_another_run_has_stored_is_not_another_judgement() -> None:
+    first = Vote(5, "v", "old", "judge", "pass", None)
+    carried = first._replace(evaluation="new", is_carried=True)
+    known = keys_of([first, carried])
+    assert is_known(first._replace(id="row", evaluation="new"), known)
+    assert not is_known(first._replace(id="row", evaluation="new", started=6), known)
+    assert not is_known(first._replace(id="row", evaluation="new", evaluator="other"), known)
+    assert not is_known(first._replace(id="row"), known)
+
+
+@pytest.mark.one_database("the text is the same for both")
+def test_show_names_the_first_judgement(
+    file_bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file_bench.write("contains: Gree")
+    file_bench.run()
+    file_bench.write("contains: Green")
+    file_bench.run()
+    case = f"{file_bench.root}/tests/t.md::what=moss"
+    assert main(["-C", str(file_bench.root), "show", case]) == 0
+    assert re.search(r"by judge  taken from \w{8}", capsys.readouterr().out)
+    (session,) = {
+        id for each in file_bench.judgements() for id in each["sessions"] if "takenFrom" in each
+    } & {each["sessions"][0] for each in file_bench.judgements()[:1]}
+    main(["-C", str(file_bench.root), "show", session, "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    taken = [each for each in shown["related"]["evaluations"] if "takenFrom" in each]
+    assert [each["takenFrom"] for each in taken] == [
+        each["id"]
+        for each in shown["related"]["evaluations"]
+        if each["by"] == "judge" and each not in taken
+    ]
 
 
 # --- what judges are told
