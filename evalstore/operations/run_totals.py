@@ -79,8 +79,7 @@ class RunTotals:
         self._settled, self._recorder = settled or SettledParts(), recorder
         recorders = [each for each in (recorder, sums) if each]
         self._parts = ResultParts(long_files(project) if recorders else {}, recorders)
-        self._project = project
-        self._started = started
+        self._project, self._started = project, started
         self._rule = project.settings.verdict
         load = project.store.load_cases
         self._leaves = LeafBuilder(project.reading, load, self._settled, self._parts.note_results)
@@ -131,10 +130,8 @@ class RunTotals:
         self._count_questions(cells)
         self._parts.add(cells, costs)
         if self._recorder:
-            asked, judged = (
-                sum(map(len, kind.values())) for kind in (outcome.sessions, outcome.votes)
-            )
-            self._recorder.count(asked, judged + added)
+            asked = sum(map(len, outcome.sessions.values()))
+            self._recorder.count(asked, sum(map(len, outcome.votes.values())) + added)
         self._leaves.add(cells)
         self._project.store.ensure_versions(self._leaves.take_contents())
         self._note(notable)

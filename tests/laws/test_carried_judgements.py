@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from evalstore.api.workspace import Workspace
 from evalstore.cli.main import main
+from evalstore.operations.carried_judgements import carry
 from evalstore.planning.carried_votes import digest_told, is_known, keys_of
-from evalstore.results import Vote
+from evalstore.results import Cost, Evaluation, Vote
 from evalstore.store import Store
+from evalstore.values import Usage
 from tests import endpoint, stored_rows
 from tests.builders import tree
 from tests.endpoint import Endpoint
@@ -389,6 +391,16 @@ def test_a_machine_that_pulls_for_its_plan_calls_no_judge_after_an_edit_of_check
     assert file_bench.run()[0] == 0
     assert len(file_bench.judgements()) == 4
     file_bench.finish()
+
+
+def test_a_judgement_that_is_carried_over_twice_is_what_the_first_one_would_have_become() -> None:
+    cost = Cost(0.1, {"source": "costs"})
+    first = Evaluation(
+        *(("s",), "old", "judge", "pass", 5, "n"), feedback="fine", usage=Usage(1), cost=cost
+    )
+    between = carry("1" * 32, first, "between")
+    assert carry("2" * 32, between, "new") == carry("1" * 32, first, "new")
+    assert (between.taken_from, between.started, between.usage) == ("1" * 32, 5, Usage())
 
 
 def test_a_row_that_another_run_has_stored_is_not_another_judgement() -> None:
