@@ -45,7 +45,7 @@ class JudgementReasons:
 
     def versions_needed(self, judgement: PlannedJudgement) -> Iterator[tuple[str, str | None]]:
         """Yield the versions that the reason of a judgement probably needs, by kind and id."""
-        votes = self._votes.get(judgement.subject, ()) if judgement.subject else ()
+        votes = self._stored_votes(judgement.subject) if judgement.subject else []
         now = judgement.cell.case.evaluation
         if judgement.subject and not votes:
             relatives = (known.case for known in self._relatives(judgement))
@@ -75,8 +75,9 @@ class JudgementReasons:
         if same and judgement.judge:
             was, now = str(len(same)), str(judgement.judge.times)
             return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
-        if not here and votes:
-            return self._evaluated_otherwise(judgement, votes)
+        votes = self._stored_votes(subject)
+        if votes and all(vote.evaluation != evaluation for vote in votes):
+            return _with_carried(self._evaluated_otherwise(judgement, votes), judgement, here)
         place = (subject, evaluation, judgement.evaluator)
         if place in self._failed:
             message = self._failed[place].message
@@ -85,6 +86,10 @@ class JudgementReasons:
         if by_others and judgement.judge:
             return self._other_evaluator(judgement, judgement.judge, by_others[-1])
         return self._judged_otherwise(judgement) or Reason("not judged yet")
+
+    def _stored_votes(self, subject: str) -> list[Vote]:
+        """Return the votes on a subject without those that are carried over."""
+        return [vote for vote in self._votes.get(subject, ()) if not vote.is_carried]
 
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
         """Return the difference from the nearest answered relative; None if they are equal."""
@@ -190,6 +195,25 @@ class JudgementReasons:
             if known.case.evaluation in voted and self._earlier.has_asked(known, cell):
                 return Reason(_is_again(parts, judged_by, known.run.id))
         return Reason(_is_again(parts, judged_by))
+
+
+def _with_carried(reason: Reason, judgement: PlannedJudgement, votes: Sequence[Vote]) -> Reason:
+    """Return the reason of checks, with the judges whose judgements are used again.
+
+    `votes` are those that are carried over to the evaluation version.
+    """
+    evaluators = {vote.evaluator for vote in votes}
+    judges = judgement.cell.judges
+    names = dict.fromkeys(judge.id for judge in judges if judge.evaluator in evaluators)
+    if judgement.judge or not names:
+        return reason
+    *first, last = names
+    listed = f"{', '.join(first)} and {last}" if first else last
+    if first or len(votes) > 1:
+        remark = f"the judgements by {listed} are used again: their instructions are unchanged"
+    else:
+        remark = f"the judgement by {listed} is used again: its instructions are unchanged"
+    return reason.followed_by(remark)
 
 
 def _is_again(parts: Sequence[str], judged_by: Sequence[str], run: str | None = None) -> str:

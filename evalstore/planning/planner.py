@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.deserialize import restore_messages
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.planning import failed_work, history_filters, unknown_names
+from evalstore.planning.carried_votes import carry_over
 from evalstore.planning.cell_batches import StreamedCells, Summary, summarise_cells
 from evalstore.planning.cells import (
     Candidate,
@@ -261,7 +262,14 @@ def plan_cells(
     samples = project.store.find_samples(plan.questions, costs)
     plan_asks(plan, samples, scope.answers)
     votes = project.store.find_votes(plan.subjects(), costs)
-    plan_judgements(plan, votes, scope.judgements, scope.ignored_verdicts, scope.run_started)
+    plan_judgements(
+        plan,
+        votes,
+        scope.judgements,
+        scope.ignored_verdicts,
+        scope.run_started,
+        partial(carry_over, load=partial(project.versions.load, "evaluation")),
+    )
     if scope.retry_only:
         if shared.judged:
             raise WholePlanError

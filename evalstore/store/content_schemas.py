@@ -241,6 +241,7 @@ SHAPES: dict[str, Shape] = {
             "usage": _USAGE,
             "cost": _COST,
             "latency": _NUMBER,
+            "takenFrom": _ID,
         },
     ),
     "failure": _record(
