@@ -30,6 +30,8 @@ _KEYS = 60
 _SECONDS = 120.0
 """The timeout of every wait."""
 _LOOK_SECONDS = 0.005
+_COLLECTED_SECONDS = 1.5
+"""After a large page was left, what is garbage has been collected."""
 _TYPED = "question number 77 verdict:pass file:cap"
 
 
@@ -146,14 +148,15 @@ async def browse(root: Path, started: float, store: str | None = None) -> dict[s
     app = Browser(Timed(Location(root, store=store)))
     painted = Painted(app)
     session = _Session(app, painted, read)
-    with painted.watching():
+    with painted.watching(), _collections() as collections:
         async with app.run_test(size=_SIZE):
             await session.start(started)
             await session.open_cases()
             await session.press_keys()
             await session.sort()
             await session.search()
-    return session.figures
+            await session.leave()
+    return session.figures | {"collection": max(collections)}
 
 
 class _Session:
@@ -267,6 +270,31 @@ class _Session:
             self.figures["search"] = 1000 * (await _idle(painted, page) - begun)
         self.figures["search pause"] = max(search_pauses)
         self.figures["matches"] = self._grid().row_count
+
+    async def leave(self) -> None:
+        """Leave the cases, which are freed."""
+        painted = self._painted
+        await painted.press("escape", lambda: not self._typed.value)
+        await painted.press("escape", lambda: self._app.screen is not self._page)
+        del self._page
+        await asyncio.sleep(_COLLECTED_SECONDS)
+
+
+@contextmanager
+def _collections() -> Iterator[list[float]]:
+    """Collect the milliseconds of processor time of collections of garbage: nothing else runs."""
+    taken, begun = [0.0], 0.0
+
+    def look(phase: str, _info: object) -> None:
+        nonlocal begun
+        if phase == "start":
+            begun = time.thread_time()
+        else:
+            taken.append(1000 * (time.thread_time() - begun))
+
+    gc.callbacks.append(look)
+    yield taken
+    gc.callbacks.remove(look)
 
 
 @asynccontextmanager

@@ -16,7 +16,8 @@ from evalstore.store.ids import as_digits
 from evalstore.store.search_index import NEWEST_ORDER, Documents, GoOn
 from evalstore.store.search_texts import KINDS, Kind
 from evalstore.store.search_words import make_phrases
-from evalstore.store.sqlite.connection import SQLiteConnection
+from evalstore.store.sqlite.connection import STEPS, SQLiteConnection
+from evalstore.store.sqlite.error_messages import is_interrupt
 
 T = TypeVar("T")
 _LINKS = (
@@ -26,8 +27,6 @@ _LINKS = (
 _WITH_WORDS = "SELECT rowid FROM words WHERE words MATCH ?"
 _SESSIONS = f"SELECT session FROM shown WHERE document IN ({_WITH_WORDS})"
 _ANSWERS = KINDS.index("answers")
-_STEPS = 100_000
-"""Steps of SQLite, some milliseconds, after which a search looks whether it is still wanted."""
 
 
 class _EndedError(Exception):
@@ -97,7 +96,7 @@ class SearchQueries:
 
     def _answer(self, go_on: GoOn, search: Callable[[], T]) -> T | None:
         """Return what a search returns; None when `go_on` returned False meanwhile."""
-        self._connection.set_progress_handler(lambda: not go_on(), _STEPS)
+        self._connection.set_progress_handler(lambda: not go_on(), STEPS)
         try:
             with self._sound():
                 return search()
@@ -105,7 +104,7 @@ class SearchQueries:
             return None
         finally:
             with suppress(sqlite3.ProgrammingError):  # it was damaged, and is closed
-                self._connection.set_progress_handler(None, _STEPS)
+                self._connection.set_progress_handler(None, STEPS)
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
         """Return the texts of these kinds that contain all words, as kind and id.
@@ -137,7 +136,7 @@ class SearchQueries:
         try:
             yield
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+            if is_interrupt(error):
                 raise _EndedError from error
             self.close()
             if self.path and "locked" not in str(error):

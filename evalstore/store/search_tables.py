@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from itertools import takewhile
 
 from evalstore.errors import StoreError
@@ -54,6 +55,7 @@ from evalstore.store.search_texts import (
 from evalstore.store.search_words import list_words
 from evalstore.store.store import Store
 from evalstore.store.table_columns import TableColumns
+from evalstore.store.wanted import UnwantedError, while_wanted
 from evalstore.values import Json
 
 _BATCH = 1_000
@@ -168,10 +170,11 @@ class SearchTables:
             for name in names_of(phrases)
         )
         query = with_texts(phrases, f"SELECT DISTINCT session FROM ({found}) AS ids ORDER BY 1")
-        with self._store.snapshot() as connection:
+        with suppress(UnwantedError), while_wanted(go_on), self._store.snapshot() as connection:
             rows = connection.stream(query, parameters_of(phrases))
             ids = FoundIds(id for (id,) in takewhile(lambda _: go_on(), rows))
             return ids if go_on() else None
+        return None
 
     def find_newest(
         self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
@@ -190,11 +193,11 @@ class SearchTables:
             f"WHERE kind IN ({', '.join(str(KINDS.index(kind)) for kind in kinds)}) "
             f"ORDER BY {NEWEST_ORDER} LIMIT ?",
         )
-        with self._store.snapshot() as connection:
+        with suppress(UnwantedError), while_wanted(go_on), self._store.snapshot() as connection:
             rows = connection.execute(query, (*parameters_of(phrases), limit)).fetchall()
-        if not go_on():
-            return None
-        return [(KINDS[kind], as_digits(id)) for kind, id, _ in rows], rows[0][2] if rows else 0
+            found = [(KINDS[kind], as_digits(id)) for kind, id, _ in rows]
+            return found, rows[0][2] if rows else 0
+        return None
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
         """Return the texts of these kinds that contain all words, as kind and id.

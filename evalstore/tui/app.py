@@ -14,7 +14,7 @@ from textual.widgets import Input, TextArea
 from evalstore.errors import EvalstoreError, hide_passwords
 from evalstore.store.revisions import WORK
 from evalstore.tui.contrast import readable_variables
-from evalstore.tui.heap import share_heap
+from evalstore.tui.heap import LargePages, collect_little_at_once, share_heap
 from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.keys.registry import KeyRegistry
 from evalstore.tui.messages import MessageApp
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.command import Provider
 
-    from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.interactive_run import RunRequest
     from evalstore.tui.state.compared_cases import Among, Models
     from evalstore.tui.state.data_source import WorkspaceSource
@@ -154,10 +154,12 @@ class Browser(MessageApp):
         self.unsaved_labels: list[str] = []
         """Labels that could not be stored, until the user was told."""
         self._connection = DisplayConnection()
+        self.large_pages = LargePages(self.set_timer)
 
     def on_mount(self) -> None:
         """Show the runs, and begin to check the store."""
         share_heap()
+        collect_little_at_once()
         self.set_keymap(dict(self.appearance.keys))
         if self.appearance.theme:
             self.theme = self.appearance.theme

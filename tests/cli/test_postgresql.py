@@ -156,7 +156,7 @@ def test_the_store_of_the_settings_needs_consent_before_anything_is_connected(
         "push", "pull", "report -o x.html", "init", "bundle create x.bundle",
     )  # fmt: skip
     with monkeypatch.context() as patched:
-        patched.setattr("psycopg.connect", refuse)
+        patched.setattr("psycopg.Connection.connect", refuse)
         for command in commands:
             ran = evalstore(*command.split())
             assert ran.exit_code != OK, command

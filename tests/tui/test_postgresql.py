@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from textual.pilot import Pilot
@@ -19,6 +20,8 @@ from tests.postgresql_server import PostgreSQLServer, running_server, why_not
 from tests.tui.driving import drive, look, press, screen, until
 
 pytestmark = pytest.mark.extended
+_LOCK_SECONDS = 8.0
+"""Less than a query waits for a lock by itself."""
 
 
 @pytest.fixture
@@ -72,5 +75,42 @@ def test_a_server_that_is_away_is_reported_until_it_is_back(
         await look(pilot)
         await until(pilot, lambda: "cannot be reached" not in " ".join(screen(pilot).split()))
         assert screen(pilot).splitlines()[0] == " evalstore › 1 run"
+
+    drive(scenario, source=source)
+
+
+_WAITING = (
+    "SELECT pid, query_start FROM pg_stat_activity "
+    "WHERE wait_event_type = 'Lock' AND application_name = 'evalstore'"
+)
+
+
+def test_the_query_of_a_screen_ends_when_it_is_left(
+    workspace: Path, url: str, own_server: PostgreSQLServer
+) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    address = read_address(url)
+    options = {**address.options, "application_name": "other"}
+    source = WorkspaceSource(Location(workspace, store=url))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await look(pilot)
+        with psycopg.connect("", **options) as blocking, psycopg.connect("", **options) as other:
+            other.autocommit = True
+
+            def waiting() -> set[tuple[object, ...]]:
+                return set(other.execute(_WAITING).fetchall())
+
+            blocking.execute(f"LOCK TABLE {address.schema}.nodes IN ACCESS EXCLUSIVE MODE")
+            await pilot.press("enter")
+            await until(pilot, lambda: bool(waiting()))
+            of_cases = waiting()
+            begun = monotonic()
+            await pilot.press("escape")
+            await until(pilot, lambda: not of_cases & waiting())
+            assert monotonic() - begun < _LOCK_SECONDS
+        await look(pilot)
+        await press(pilot, "enter", "enter")
+        assert "error: " not in screen(pilot)
 
     drive(scenario, source=source)

@@ -9,11 +9,14 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from evalstore.reports.statistics import Counts, Rate, add_verdict, rate_of_files
+from evalstore.values import VERDICTS
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
 
 _NONE = Counts()
+_VERDICTS = {str(word): word for word in VERDICTS}
 
 
 def candidate_rates(cases: Cases, rows: Sequence[CaseRow] | None = None) -> tuple[Rate, ...]:
@@ -32,8 +35,8 @@ def _count_by_file(rows: Sequence[CaseRow], number: int) -> Iterator[Counter[Cou
     for _, members in groupby(rows, key=attrgetter("file")):
         questions: dict[str, Counts] = {}
         for row in members:
-            result = row.results[number]
-            if result is not None:
+            word = row.words[number]
+            if word is not None:
                 counts = questions.get(row.row, _NONE)
-                questions[row.row] = add_verdict(counts, result.verdict)
+                questions[row.row] = add_verdict(counts, _VERDICTS.get(word))
         yield Counter(questions.values())

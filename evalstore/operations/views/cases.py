@@ -19,6 +19,14 @@ from evalstore.operations.first_pushes import FirstPush, find_first_pushes
 from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.run_edits import find_run_edits
 from evalstore.operations.status_cache import see
+from evalstore.operations.views.case_rows import (
+    NO_RESULT,
+    CaseRow,
+    PackedResults,
+    ResultPacker,
+    in_order,
+    put,
+)
 from evalstore.operations.views.case_window import AT_ONCE, MANY, CaseWindow, KeptRows
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.operations.views.labels import LabelIndex, read_labels
@@ -49,8 +57,8 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
 
-_Cells = tuple[list["Result | None"], tuple[str, ...]]
-"""The results of a case by number of the candidate, and its tags."""
+_Cells = tuple[PackedResults, str, tuple[str, ...]]
+"""The results of a case by number of the candidate, its row, and its tags."""
 _EDITS = 200
 """Runs, the newest, whose edits are found."""
 
@@ -105,22 +113,6 @@ class RunLine:
     def rate(self) -> float | None:
         """Return the share of passes among these cases; None if there are none."""
         return self.verdicts.get("pass", 0) / self.counted if self.counted else None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CaseRow:
-    """A case with one system prompt, and the results of all candidates.
-
-    Rows are compared by identity, because there may be very many.
-    """
-
-    file: str
-    row: str
-    prompt: str
-    """The name of the system prompt if the file has several; else empty."""
-    tags: tuple[str, ...]
-    results: tuple[Result | None, ...]
-    """The results in the order of the candidates in `Cases.models`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +216,7 @@ def cases(location: Location, revision: str | None, window: CaseWindow | None = 
             missing = [
                 result
                 for row in arranged.rows
+                if "pending" in row.words
                 for result in row.results
                 if result and result.is_missing
             ]
@@ -285,6 +278,7 @@ def _arranged(
     all_prompts: dict[str | None, None] = {}
     labels = read_labels(project.store)
     labelled: set[str] = set()
+    packer = ResultPacker()
 
     def keep(path: str, places: dict[int, _Cells], prompts: dict[str | None, int]) -> bool:
         """Keep the cases of a file that are complete; returns whether more are needed."""
@@ -294,13 +288,12 @@ def _arranged(
         if several and prompts != named:
             names, named = label_prompts(project, prompts), {**prompts}
         rows = []
-        for results, tagged in places.values():
-            result = next(other for other in results if other)
-            prompt = names[result.prompt] if several else ""
-            rows.append(CaseRow(path, result.row, prompt, tagged, tuple(results)))
+        for packed, label, tagged in places.values():
+            row = CaseRow(path, label, "", tagged, packed)
+            rows.append(replace(row, prompt=names[row.prompt_id]) if several else row)
         if not kept.is_whole and len(numbers) > 1:
             order = range(len(numbers))
-            rows = [replace(row, results=_in_order(row.results, order)) for row in rows]
+            rows = [replace(row, packed=in_order(row.packed, order)) for row in rows]
         return kept.add(Cases(run, tuple(numbers), rows, labels))
 
     for path, cells in files:
@@ -318,12 +311,13 @@ def _arranged(
                     break
             mixes.add(result_cell, judged_by)
             place = case << 16 | result_cell.prompt_number
-            if place not in places:
-                places[place] = ([], tagged)
-            listed = places[place][0]
             number = numbers.setdefault(result_cell.model, len(numbers))
-            listed += [None] * (number + 1 - len(listed))
-            listed[number] = result_cell
+            packed = packer.pack(result_cell)
+            if place in places:
+                packed = put(places[place][0], number, packed)
+            elif number:
+                packed = NO_RESULT * number + packed
+            places[place] = packed, result_cell.row, tagged
             prompts[result_cell.prompt] = result_cell.prompt_number
             if result_cell.model not in labelled and labels.of(result_cell):
                 labelled.add(result_cell.model)
@@ -333,7 +327,7 @@ def _arranged(
     models = tuple(sorted(numbers, key=candidate_order(project.settings)))
     if len(models) > 1:
         order = [numbers[model] for model in models]
-        rows = [replace(row, results=_in_order(row.results, order)) for row in rows]
+        rows = [replace(row, packed=in_order(row.packed, order)) for row in rows]
     mixed, mixed_models = mixes.finish()
     return Cases(
         *(run, models, rows, labels, frozenset(labelled), mixed, mixed_models),
@@ -343,21 +337,14 @@ def _arranged(
 
 def _with_failed(arranged: Cases, failed: Collection[Place]) -> Cases:
     """Return the cases with a mark on the results for which a call failed."""
-    rows = [
-        replace(
-            row, results=tuple(result and mark_failed(result, failed) for result in row.results)
-        )
-        if any(result and result.is_missing for result in row.results)
-        else row
-        for row in arranged.rows
-    ]
+    packer = ResultPacker()
+
+    def marked(row: CaseRow) -> CaseRow:
+        results = (result and mark_failed(result, failed) for result in row.results)
+        return replace(row, packed=packer.pack_all(results))
+
+    rows = [marked(row) if "pending" in row.words else row for row in arranged.rows]
     return replace(arranged, rows=rows)
-
-
-def _in_order(
-    results: tuple[Result | None, ...], order: Sequence[int]
-) -> tuple[Result | None, ...]:
-    return tuple(results[number] if number < len(results) else None for number in order)
 
 
 def test_files(location: Location) -> list[str]:

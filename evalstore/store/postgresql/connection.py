@@ -16,9 +16,11 @@ from psycopg.types.json import set_json_loads
 from evalstore.errors import StoreError
 from evalstore.store.driver import Dialect
 from evalstore.store.postgresql.arrays import ARRAYS, accept_arrays, array_of
+from evalstore.store.postgresql.cancellation import CancellingConnection
 from evalstore.store.postgresql.error_messages import is_lost
 from evalstore.store.postgresql.schema import value_type
 from evalstore.store.postgresql.snapshots import Snapshots
+from evalstore.store.wanted import refuse_unwanted
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
@@ -88,7 +90,7 @@ def connect(address: DatabaseAddress) -> RawConnection:
 
     Raises `StoreError` for a database of another encoding, and for a server that is too old.
     """
-    raw = psycopg.connect(
+    raw = CancellingConnection.connect(
         "",
         autocommit=True,
         # Connections may go through pgbouncer, where prepared statements are those of others.
@@ -187,6 +189,7 @@ class PostgreSQLConnection:
         return execute()
 
     def _execute(self, statement: str, parameters: Sequence[Any]) -> psycopg.Cursor[Any]:
+        refuse_unwanted()
         cursor = self.raw.cursor(binary=True)
         # Without parameters, there is nothing to escape, and there may be several statements.
         return (

@@ -17,6 +17,7 @@ from evalstore.errors import EvalstoreError, StoreError, StoreLockedError
 from evalstore.store import migrations
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.table_columns import TABLES
+from evalstore.store.wanted import UnwantedError, is_unwanted, refuse_unwanted, while_wanted
 
 try:
     import psycopg
@@ -129,6 +130,7 @@ class PostgreSQLDriver:
     @contextmanager
     def reading(self) -> Iterator[PostgreSQLConnection]:
         """Return a connection that reads; it is connected again when it was lost."""
+        refuse_unwanted()
         with self._translated(), self._connection() as connection:
             yield connection
 
@@ -170,7 +172,7 @@ class PostgreSQLDriver:
         refuse_foreign(self.name, [extra for extra in self.foreign if extra.blocks_writing])
         if not wait and not self._idle:
             raise self._would_wait()
-        with self._connection() as connection:
+        with while_wanted(None), self._connection() as connection:
             statements = (_BEGIN, _VERSION) if wait else (_BEGIN, _AT_ONCE, _VERSION)
             version = connection.begin("; ".join(statements), may_connect=wait)
             migrations.refuse_migrated(version, self._version, self.name)
@@ -193,7 +195,7 @@ class PostgreSQLDriver:
 
     def _give_back(self, connection: PostgreSQLConnection) -> None:
         if connection.is_in_transaction:
-            with suppress(psycopg.Error):  # a lost one is closed below
+            with while_wanted(None), suppress(psycopg.Error):  # a lost one is closed below
                 connection.execute("ROLLBACK")
         with self._lock:
             is_kept = (
@@ -223,6 +225,8 @@ class PostgreSQLDriver:
         try:
             yield
         except (psycopg.Error, UnicodeError) as error:
+            if isinstance(error, psycopg.errors.QueryCanceled) and is_unwanted():
+                raise UnwantedError from error
             if isinstance(error, psycopg.ProgrammingError):
                 self._refuse_migrated()
             raise explain_database_error(error, self.name) from error

@@ -21,6 +21,8 @@ LARGEST_VALUE = 256 * 2**20
 
 _CACHE = 32 * 1024
 """KiB of pages in memory: ids are random, so reads and writes are spread over the file."""
+STEPS = 100_000
+"""Steps of SQLite, some milliseconds, after which is asked whether a query is still wanted."""
 _KEPT = 5
 """The number of idle connections that stay open."""
 

@@ -18,10 +18,17 @@ from evalstore.errors import StoreError
 from evalstore.files.atomic_write import remove_abandoned, temporary_file
 from evalstore.store import migrations
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
-from evalstore.store.sqlite.connection import Pool, SQLiteConnection, is_on_read_only_media
-from evalstore.store.sqlite.error_messages import explain_database_error, is_locked
+from evalstore.store.sqlite.connection import STEPS, Pool, SQLiteConnection, is_on_read_only_media
+from evalstore.store.sqlite.error_messages import explain_database_error, is_interrupt, is_locked
 from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
 from evalstore.store.table_columns import MIGRATION, TABLES
+from evalstore.store.wanted import (
+    UnwantedError,
+    is_unwanted,
+    may_end,
+    refuse_unwanted,
+    while_wanted,
+)
 
 T = TypeVar("T")
 _COUNT = "SELECT count(*) FROM sqlite_master"
@@ -181,7 +188,8 @@ class SQLiteDriver:
     @contextmanager
     def reading(self) -> Iterator[SQLiteConnection]:
         """Return a connection that reads."""
-        with self._translated(), self._pool.connect() as connection:
+        refuse_unwanted()
+        with self._translated(), self._pool.connect() as connection, _ended(connection):
             yield connection
 
     @contextmanager
@@ -201,7 +209,7 @@ class SQLiteDriver:
                 hint="put it back, or run again to begin a new one",
             )
         refuse_foreign(self.name, [extra for extra in self.foreign if extra.blocks_writing])
-        with self.reading() as connection:
+        with while_wanted(None), self.reading() as connection:
             if not wait:
                 connection.execute("PRAGMA busy_timeout = 0")
             try:
@@ -229,6 +237,8 @@ class SQLiteDriver:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
+            if is_interrupt(error) and is_unwanted():
+                raise UnwantedError from error
             if isinstance(error, sqlite3.OperationalError) and "no such" in str(error):
                 with suppress(sqlite3.Error), self._pool.connect() as connection:
                     self._refuse_migrated(connection)
@@ -267,6 +277,20 @@ class SQLiteDriver:
         with self.reading() as connection:
             problems = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
         return [] if problems == ["ok"] else problems
+
+
+@contextmanager
+def _ended(connection: SQLiteConnection) -> Iterator[None]:
+    """End statements when nobody waits any more for what they read."""
+    if not may_end():
+        yield
+        return
+    connection.set_progress_handler(is_unwanted, STEPS)
+    try:
+        yield
+    finally:
+        with suppress(sqlite3.ProgrammingError):  # it was closed
+            connection.set_progress_handler(None, STEPS)
 
 
 def _back_up(driver: SQLiteDriver) -> None:

@@ -72,3 +72,8 @@ def explain_database_error(error: Exception, path: str) -> StoreError:
         if any(word in text.lower() for word in words):
             return StoreError(message.format(path=path, text=text), hint=hint)
     return StoreError(f"the store '{path}' cannot be used: {text}")
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether a statement was ended because nobody waits for it any more."""
+    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT

@@ -39,7 +39,7 @@ from evalstore.tui.render.verdicts import result_cell
 if TYPE_CHECKING:
     from evalstore.operations.attempts import MixedAttempts
     from evalstore.operations.views.answer import AnswerView
-    from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.labels import LabelIndex
     from evalstore.reports.word_diff import Pieces

@@ -13,7 +13,8 @@ from evalstore.tui.render.plot import LAST_RUNS, spark_spans, spark_words
 from evalstore.tui.render.verdicts import result_cell, when
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.operations.views.labels import PersonLabel
     from evalstore.results import Result
 

@@ -21,7 +21,7 @@ from evalstore.tui.render.verdicts import verdict_cell
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
-    from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.results import Result
 

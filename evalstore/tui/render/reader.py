@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from textual.geometry import Size
 
     from evalstore.operations.views.answer import AnswerView
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.results import Result
 
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.errors import EvalstoreError
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.newer_results import NewerRun
     from evalstore.tui.render.export import Exported

@@ -18,11 +18,13 @@ from evalstore.display import safe
 from evalstore.errors import EvalstoreError
 from evalstore.tui.messages import MessageScreen
 from evalstore.tui.render.reading import READING, problem_text
+from evalstore.tui.state.wanted_reading import WantedReading
 from evalstore.tui.widgets.title_line import TitleLine, TitlePart
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
+    from evalstore.tui.heap import LargePages
     from evalstore.tui.keys.registry import KeyRegistry
     from evalstore.tui.state.case_listing import CasePlace
     from evalstore.tui.state.compared_cases import Among, Models
@@ -72,6 +74,8 @@ class BrowserApp(Protocol):
     """Why the store cannot be read at the moment."""
     unsaved_labels: list[str]
     """Labels that could not be stored, until the user was told."""
+    large_pages: LargePages
+    """The open pages with very many cases."""
 
     @property
     def source(self) -> WorkspaceSource:
@@ -272,20 +276,24 @@ class Page(MessageScreen):
     # --- reading
 
     def fetch(
-        self, read: Callable[[], T], then: Callable[[T], None], *, group: str = "read"
+        self,
+        read: Callable[[], T],
+        then: Callable[[T], None],
+        *,
+        group: str = "read",
+        writes: bool = False,
     ) -> None:
-        """Read in a thread, then show; of one group only the last request is shown."""
+        """Read in a thread, then show; of one group only the last; others end unless `writes`."""
+        reading = WantedReading(read, is_whole=writes)
 
         def work() -> None:
             worker = get_current_worker()
             try:
-                value = read()
+                message = self.Fetched(then, reading.carry_out(lambda: worker.is_cancelled), group)
             except EvalstoreError as problem:
-                if not worker.is_cancelled:
-                    self.post_message(self.Fetched(None, problem, group))
-            else:
-                if not worker.is_cancelled:
-                    self.post_message(self.Fetched(then, value, group))
+                message = self.Fetched(None, problem, group)
+            if not worker.is_cancelled:
+                self.post_message(message)
 
         self.run_worker(work, thread=True, exclusive=True, group=group, exit_on_error=False)
 

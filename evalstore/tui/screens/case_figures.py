@@ -48,9 +48,19 @@ class CaseFigures:
 
     def renew(self, cases: Cases) -> None:
         """Read the figures of cases that were read again."""
+        self._page.browser.large_pages.hold(self._page, len(cases.rows))
         self.history.renew(cases.run)
         if len(self._rates) != len(cases.models):
             self._rates = ()
+
+    def forget(self) -> None:
+        """Free the cases of a page that was left."""
+        self._listing.clear()
+        self._page.browser.large_pages.release(self._page)
+        self._rated = ()
+        if self._pause:
+            self._pause.stop()
+            self._pause = None
 
     def request_rates(self, *about: object) -> None:
         """Read the pass rates in the listed cases, unless they are `about` the same as before."""

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from evalstore.operations.views.answer import AnswerView
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.results import Result
     from evalstore.tui.screens.base import Page
 
@@ -68,6 +69,11 @@ class CaseReader:
         self._shown = None
         self._view.show(())
 
+    def forget(self) -> None:
+        """Forget the case of a page that was left."""
+        self._stop()
+        self._show_again = self.clear
+
     def show(self, cases: Cases | None, case: CaseRow | None, picked: int) -> None:
         """Show the answer of the picked candidate; until it is read, the verdicts on all."""
         if cases is None or case is None:
@@ -108,7 +114,7 @@ class CaseReader:
         self._pause = None
         page, place = self._page, self._shown
         result = case.results[picked] if picked < len(case.results) else None
-        others = [other for other in case.results if other and other is not result]
+        others = [other for number, other in enumerate(case.results) if other and number != picked]
         judgements = [id for other in others for id in other.evaluations]
         self._fit = room, has_room = self._measure()
         is_brief = room is not None and room.height < _FEW_LINES

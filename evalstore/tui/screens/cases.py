@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.widgets import Input
 
-from evalstore.display import plural
 from evalstore.tui.render.case_table import case_title
 from evalstore.tui.screens.case_figures import CaseFigures
+from evalstore.tui.screens.case_matches import pick_match, report_lost
 from evalstore.tui.screens.case_reader import CaseReader
 from evalstore.tui.screens.choice import compare_in_run, compare_with_previous
 from evalstore.tui.screens.newer import DatedPage
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.errors import EvalstoreError
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.operations.views.edit_place import EditPlace
     from evalstore.operations.views.newer_results import NewerRun
     from evalstore.results import Result
@@ -148,6 +149,12 @@ class CasesPage(DatedPage):
         if self.filter.came_with:
             self.filter.set(self.filter.came_with)
 
+    def on_unmount(self) -> None:
+        """Free the cases."""
+        self.filter.look_up = None
+        self.figures.forget()
+        self.reader.forget()
+
     @property
     def grid(self) -> Grid:
         """Return the table."""
@@ -166,7 +173,7 @@ class CasesPage(DatedPage):
         _pick(self, self._first_model)
         self._first_model = ""
         self.show_matches()
-        _report_lost(self)
+        report_lost(self, self.listing, self.filter)
         self.look_for_newer(cases.run)
 
     def open_newer(self, newer: NewerRun) -> None:
@@ -186,7 +193,7 @@ class CasesPage(DatedPage):
         cursor = listing.arrange(query, self.filter.matches, None if to_first else grid.cursor)
         fit_list(grid, len(listing.lines))
         grid.show(self.figures.columns(), len(listing.lines), self.figures.cells, cursor=cursor)
-        _pick_match(self)
+        pick_match(grid, self.case, listing, self.filter)
         grid.marked = listing.marked
         self.figures.request_rates(query, self.filter.matches)
         is_empty = not listing.case_count
@@ -370,23 +377,3 @@ def _go_to_failure(page: CasesPage, by: int) -> None:
         return
     grid.picked = failure.candidate
     grid.move_to(failure.line)
-
-
-def _pick_match(page: CasesPage) -> None:
-    """Select the candidate whose result matches a filter that was changed, if another one is."""
-    case, filtered, filter = page.case, page.listing.filtered, page.filter
-    if case is None or filtered is None or not filter.is_changed:
-        return
-    filter.is_changed = bool(filter.progress)
-    matching = filtered.matching_candidates(case, filter.query, filter.matches)
-    if matching and page.grid.picked not in matching:
-        page.grid.picked = matching[0]
-
-
-def _report_lost(page: CasesPage) -> None:
-    """Say how many cases no longer match the filter since they were read before."""
-    if not page.filter.progress:
-        lost = page.listing.count_lost()
-        if lost:
-            verb = "matches" if lost == 1 else "match"
-            page.notify(f"{plural(lost, 'case')} no longer {verb} the filter.", markup=False)

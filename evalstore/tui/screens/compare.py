@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.operations.diff_result import Diff
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.operations.views.newer_results import NewerRun
     from evalstore.operations.views.styled_text import StyledLine
     from evalstore.reports.comparison import Pair
@@ -361,12 +362,7 @@ def _read_side(page: ComparePage, run: str | None) -> Cases:
 
 def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:
     """Return the rows by file, row, and number of the system prompt."""
-    return {
-        (row.file, row.row, result.prompt_number): row
-        for row in cases.rows
-        for result in row.results
-        if result
-    }
+    return {(row.file, row.row, number): row for row in cases.rows for number in row.prompt_numbers}
 
 
 def _go_to_shown_answer(place: CaseNavigator, diff: Diff | None, pair: Pair) -> None:

@@ -114,7 +114,7 @@ class Labelling:
             if self._word != "none":
                 self._ask_for_note(note)
 
-        self._page.fetch(write, show, group=f"label {id(self)}")
+        self._page.fetch(write, show, group=f"label {id(self)}", writes=True)
 
     def _show_stored(self, labels: Sequence[LabelReport]) -> None:
         page = self._page

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from textual.command import Command as ListedCommand
     from textual.screen import Screen
 
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.tui.screens.base import BrowserApp
 
 _WIDTH = 200

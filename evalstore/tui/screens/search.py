@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from evalstore.errors import EvalstoreError
     from evalstore.operations.grep import FoundText, FoundTexts, MarkedText
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
 
 _PAUSE_SECONDS = 0.2
 """A search begins when nothing has been typed for so long."""

@@ -22,7 +22,8 @@ from evalstore.tui.state.text_matches import TextMatches
 from evalstore.values import URGENCY, VERDICTS
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.results import Result
     from evalstore.tui.state.case_query import Query, QueryField
     from evalstore.tui.state.text_matches import LookedUp, Words
@@ -51,7 +52,7 @@ class FilteredCases:
         self._prompts = PromptFilter(cases)
         numbers: dict[_Verdicts, int] = {}
         self._kind_of_row = array(
-            "I", (numbers.setdefault(_verdicts_of(row), len(numbers)) for row in cases.rows)
+            "I", (numbers.setdefault(row.words, len(numbers)) for row in cases.rows)
         )
         """For each row the number of its kind: of its combination of verdicts."""
         self._kinds = list(numbers)
@@ -186,9 +187,10 @@ class FilteredCases:
     def _broken(self, found: LookedUp, among: Sequence[QueryField]) -> Callable[[CaseRow], bool]:
         """Return whether a result of a case broke, of one of the filter's candidates."""
         meant = [self._is_meant(number, among) for number in range(len(self._models))]
+        places = {(file, row) for file, row, _, _ in found.broken}
 
         def has_broken(row: CaseRow) -> bool:
-            return any(
+            return (row.file, row.row) in places and any(
                 result and self.is_broken(result, found)
                 for result, is_meant in zip(row.results, meant, strict=True)
                 if is_meant
@@ -287,16 +289,6 @@ def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
         matched = _LIKE_A_FIELD.match(word)
         if matched:
             yield f"there is no '{matched[0]}'", ", ".join(f"{name}:" for name in FIELDS)
-
-
-def _verdicts_of(case: CaseRow) -> _Verdicts:
-    # A list, and the verdict first: there are very many of them.
-    return tuple(
-        [
-            None if result is None else result.verdict or result.word or "answered"
-            for result in case.results
-        ]
-    )
 
 
 def _worst(words: _Verdicts) -> int:

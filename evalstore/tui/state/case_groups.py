@@ -11,7 +11,7 @@ from evalstore.operations.views.verdict_order import FAILING, verdict_counts
 from evalstore.tui.state.failing_cells import next_cell
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.case_rows import CaseRow
     from evalstore.tui.state.case_filter import FilteredCases
     from evalstore.tui.state.failing_cells import CellPlace
 
@@ -148,7 +148,5 @@ def next_failure(
 def failing_candidates(case: CaseRow, candidates: Collection[int]) -> list[int]:
     """Return the numbers of those of the candidates that did not pass."""
     return [
-        number
-        for number, result in enumerate(case.results)
-        if result and result.word in FAILING and number in candidates
+        number for number, word in enumerate(case.words) if word in FAILING and number in candidates
     ]

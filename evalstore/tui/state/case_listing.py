@@ -10,7 +10,8 @@ from evalstore.tui.state.case_groups import CaseGroup, count_cases, find_line, g
 from evalstore.tui.widgets.column_names import only_file
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.tui.state.case_filter import FilteredCases
     from evalstore.tui.state.case_query import Query
     from evalstore.tui.state.text_matches import LookedUp
@@ -81,6 +82,13 @@ class CaseListing:
         self.cases, self.filtered = cases, filtered
         self.total = count_cases(cases.rows) if cases.total is None else cases.total
         self._matched = self.matching
+
+    def clear(self) -> None:
+        """Free the cases of a page that was left, which would stay until garbage is collected."""
+        if self.filtered:
+            self.filtered.names.of_rows.forget()
+        self.cases = self.filtered = self._query = None
+        self.lines, self.matching, self._matched = [], [], []
 
     @property
     def is_limited(self) -> bool:

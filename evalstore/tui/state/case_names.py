@@ -12,7 +12,7 @@ from evalstore.tui.widgets.column_names import ShortenedNames
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.case_rows import CaseRow
 
 
 class CaseNames:

@@ -12,7 +12,7 @@ from evalstore.tui.state.case_groups import CaseGroup
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.case_rows import CaseRow
     from evalstore.results import Result
 
 
@@ -57,7 +57,7 @@ class CaseSelection:
 
     def prompt_name(self, result: Result) -> str:
         """Return the name of the system prompt of a result, when its case has several."""
-        cases = (case for case in self.cases if any(it is result for it in case.results))
+        cases = (case for case in self.cases if result in case.results)
         return next((case.prompt for case in cases), "")
 
     @property

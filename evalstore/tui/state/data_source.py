@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.case_window import CaseWindow
-    from evalstore.operations.views.cases import CaseRow, Cases, RunLine
+    from evalstore.operations.views.cases import Cases, RunLine
     from evalstore.operations.views.dashboard import BrokenResults, Dashboard
     from evalstore.operations.views.edit_place import EditPlace
     from evalstore.operations.views.editable_files import EditableFile

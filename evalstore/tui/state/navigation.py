@@ -11,7 +11,8 @@ from evalstore.tui.state.failing_cells import CellPlace, next_cell
 
 if TYPE_CHECKING:
     from evalstore.operations.attempts import MixedAttempts
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.results import Result
 
 

@@ -9,7 +9,7 @@ from evalstore.display import safe
 from evalstore.tui.state.case_query import matches_any
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.cases import Cases
 
 T = TypeVar("T", str, str | None)
 
@@ -44,13 +44,9 @@ class PromptFilter:
         return [
             number
             for number in numbers
-            if (rows[number].prompt in labels or _prompt_id(rows[number]) in ids) != negated
+            if (rows[number].prompt in labels or rows[number].prompt_id in ids) != negated
         ]
 
 
 def _matching(texts: Mapping[T, Iterable[str]], values: Sequence[str]) -> set[T]:
     return {key for key, known in texts.items() if any(matches_any(it, values) for it in known)}
-
-
-def _prompt_id(case: CaseRow) -> str | None:
-    return next(result.prompt for result in case.results if result)

@@ -12,7 +12,8 @@ from evalstore.tui.state.text_matches import LookedUp, StoreLookup
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.case_rows import CaseRow
+    from evalstore.operations.views.cases import Cases
     from evalstore.tui.state.case_query import Query
 
 

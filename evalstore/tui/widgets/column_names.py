@@ -23,6 +23,10 @@ class ShortenedNames:
         self._names_of = names_of
         self._groups: dict[str, _SharedStarts] = {}
 
+    def forget(self) -> None:
+        """Forget the names, of a table that is not drawn any more."""
+        self._names_of = lambda _group: ()
+
     def shorten(self, name: str, columns: int, group: str = "") -> str:
         """Return a name as one line of at most this many columns.
 

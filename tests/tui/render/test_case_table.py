@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.operations.views.cases import CaseRow, Cases
+from evalstore.operations.views.case_rows import CaseRow, ResultPacker
+from evalstore.operations.views.cases import Cases
 from evalstore.reports.statistics import Rate
 from evalstore.tui.render.case_table import case_columns
 from evalstore.tui.state.case_filter import FilteredCases
@@ -104,7 +105,8 @@ ROWS = ("bike=cargo bike", "bike=tandem", "language=English, time=morning")
 @pytest.mark.parametrize("width", range(82, 260, 3))
 def test_three_candidates_leave_room_for_the_last_verdicts_and_name_theirs(width: int) -> None:
     results = tuple(a_result(model=model, verdict="fail") for model in MODELS)
-    rows = [CaseRow("tests/availability.md", row, "", (), results) for row in ROWS]
+    packed = ResultPacker().pack_all(results)
+    rows = [CaseRow("tests/availability.md", row, "", (), packed) for row in ROWS]
     cases = Cases(None, MODELS, rows)
     columns = case_columns(cases, FilteredCases(cases), RATES, with_history=True)
     title = fit_columns(columns, width, 0, 0).columns[-1].title

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from evalstore.operations.views.cases import CaseRow, Cases
+from evalstore.operations.views.case_rows import CaseRow
+from evalstore.operations.views.cases import Cases
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, count_cases, group_cases
 from evalstore.tui.state.navigation import CaseNavigator

@@ -1,0 +1,63 @@
+"""The server ends a statement that nobody waits for, whatever it waits for itself."""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+
+import pytest
+
+from evalstore.store import Store
+from evalstore.store.search_tables import SearchTables
+from evalstore.store.wanted import UnwantedError, while_wanted
+from tests.store.postgresql.conftest import Admin
+
+_SECONDS = 60.0
+_ACTIVE = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE %s"
+
+
+def is_running(admin: Admin, words: str) -> bool:
+    """Return whether the server carries out a statement of the program with these words."""
+    end = f"{words}%"
+    return bool(admin(f"{_ACTIVE} AND application_name = 'evalstore'", f"%{end}")[0][0])
+
+
+def test_the_server_does_not_go_on_with_a_query(pg_store: Store, admin: Admin) -> None:
+    wanted = threading.Event()
+    wanted.set()
+    raised: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            with while_wanted(wanted.is_set), pg_store.snapshot() as connection:
+                connection.execute("SELECT pg_sleep(600) AS nap").fetchall()
+        except UnwantedError as error:
+            raised.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    end = monotonic() + _SECONDS
+    while not is_running(admin, "AS nap"):
+        assert monotonic() < end
+    wanted.clear()
+    reader.join(_SECONDS)
+    assert not reader.is_alive()
+    assert len(raised) == 1
+    assert not is_running(admin, "AS nap")
+    assert pg_store.find_runs() == []
+
+
+def test_a_search_that_is_not_wanted_finds_nothing(pg_store: Store) -> None:
+    tables = SearchTables(pg_store)
+    assert tables.update(pg_store)
+    assert tables.find_sessions(["word"], lambda: False) is None
+    assert tables.find_newest(["word"], ["answers"], 5, lambda: False) is None
+    found = tables.find_sessions(["word"])
+    assert found is not None
+    assert not found
+
+
+def test_a_search_in_a_reading_that_is_not_wanted_says_so(pg_store: Store) -> None:
+    tables = SearchTables(pg_store)
+    with while_wanted(lambda: False), pytest.raises(UnwantedError):
+        tables.update(pg_store)
