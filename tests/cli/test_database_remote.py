@@ -22,6 +22,7 @@ from tests.postgresql_server import PostgreSQLServer
 from tests.stored_rows import execute, is_there, read_rows
 
 KEY = "sk-" + "a1B2" * 8
+OSLO = "tests/weather.md::city=Oslo"
 SETTINGS = WEATHER_WORKSPACE["evalstore.yaml"]
 
 
@@ -119,6 +120,22 @@ def test_a_database_in_which_runs_are_made_is_pulled_as_it_is(
     assert "pulled 1 run" in evalstore("pull").stdout
     assert ids(own(workspace)) == ids(read_address(team))
     assert "Nothing to do" in evalstore("status").stdout
+
+
+def test_what_others_have_pushed_counts_for_runs_on_the_database(
+    team: str, bob: Path, evalstore: Evalstore
+) -> None:
+    on_team = ("--store", team)
+    evalstore(*on_team, "run")
+    assert "1 pass, 1 fail" in evalstore(*on_team, "run").stdout
+    evalstore("-C", str(bob), "pull")
+    labelled = evalstore("-C", str(bob), "label", OSLO, "pass", "--as", "Bob")
+    assert labelled.exit_code == OK
+    assert "pushed 1 judgement" in evalstore("-C", str(bob), "push").stdout
+    assert "Bob" in evalstore(*on_team, "ls", "labels").stdout
+    after = evalstore(*on_team, "run").stdout
+    assert "2 pass" in after
+    assert "0 new answers, 2 reused, 0 new judgements" in after
 
 
 def test_failed_calls_and_excluded_tags_stay_here(
