@@ -144,8 +144,8 @@ def _write_to_database(
         copied = copy_records(opened.store, database, missing, listener or CopyListener())
     if lacking := copied.waiting + copied.waiting_rows:
         raise StoreError(
-            f"the store is damaged: {plural(lacking, 'row')} were not pushed, as they refer to "
-            "rows that it lacks",
+            f"the store is damaged, so {plural(lacking, 'row')} "
+            f"{'was' if lacking == 1 else 'were'} not pushed: it lacks what others refer to",
             hint="'evalstore fsck' lists what is wrong",
         )
     return copied.size

@@ -320,6 +320,21 @@ def test_rows_that_refer_to_what_the_database_lacks_stay_there(
     assert ids(own(bob)) == ids(own(workspace))
 
 
+def test_rows_whose_references_are_lost_here_do_not_reach_the_database(
+    workspace: Path, team: str, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    execute(own(workspace), "DELETE FROM sessions WHERE content LIKE '%Cold.%'")
+    pushed = evalstore("push")
+    assert pushed.exit_code == STORE_UNUSABLE
+    assert "the store is damaged, so" in pushed.stderr
+    assert "rows were not pushed: it lacks what others refer to" in pushed.stderr
+    assert "hint: 'evalstore fsck' lists what is wrong" in pushed.stderr
+    there = ids(read_address(team))
+    assert any(table == "sessions" for table, _ in there)
+    assert not any(table == "runs" for table, _ in there)
+
+
 def test_a_trigger_of_somebody_else_is_told_and_not_run(team: str, evalstore: Evalstore) -> None:
     Store.open(read_address(team), create=True).close()
     execute(
