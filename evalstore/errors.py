@@ -85,6 +85,10 @@ class StoreError(EvalstoreError):
     exit_code = STORE_UNUSABLE
 
 
+class StoreMissingError(StoreError):
+    """A database has no tables of a store."""
+
+
 class StoreLockedError(StoreError):
     """The store is locked by another program for longer than the timeout."""
 

@@ -13,7 +13,7 @@ from threading import Event, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from evalstore.errors import EvalstoreError, StoreError, StoreLockedError
+from evalstore.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store import migrations
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.table_columns import TABLES
@@ -93,7 +93,7 @@ class PostgreSQLDriver:
             with driver.reading() as connection:
                 version = find_version(connection, address)
                 if version is None and not create:
-                    raise StoreError(
+                    raise StoreMissingError(
                         f"there is no store at '{address}'", hint="run 'evalstore init' first"
                     )
                 if version is None:
