@@ -48,6 +48,26 @@ class RunCases(NamedTuple):
     """All cases of the workspace."""
 
 
+SOURCE_TEST = "test"
+"""The name of the test file itself among the digests of what it uses."""
+
+
+class RunSources(NamedTuple):
+    """The digests of test files and of what they use, as they were when a run began."""
+
+    tests: Mapping[str, Mapping[str, str]]
+    """Test file -> `test` and what it uses, such as `dataset:tests/data/letters.csv` -> digest.
+
+    Files that use nothing are left out.
+    """
+    is_cut: bool = False
+    """Whether others are left out, too."""
+
+    def of(self, test: str) -> Mapping[str, str] | None:
+        """Return the digests of a test file, none if it uses nothing; None: they are not known."""
+        return self.tests.get(test, None if self.is_cut else {})
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One execution of a plan, with the cases as they were and their results."""
@@ -93,6 +113,8 @@ class Run:
     author: str | None = None
     """Git's `user.name` of who started it; None: not known, or the run is older than this field."""
     cases: RunCases | None = None
+    """None: the run is older than this field."""
+    sources: RunSources | None = None
     """None: the run is older than this field."""
 
     @property
@@ -163,7 +185,21 @@ def describe_run(run: Run) -> hashing.Description:
         version=run.version,
         author=run.author,
         cases=list(run.cases) if run.cases else None,
+        sources=describe_sources(run.sources),
     )
+
+
+def describe_sources(sources: RunSources | None) -> Json:
+    """Describe the digests of test files and of what they use."""
+    if sources is None:
+        return None
+    tests = {path: dict(digests) for path, digests in sources.tests.items()}
+    return {"tests": tests, **({"isCut": True} if sources.is_cut else {})}
+
+
+def restore_sources(content: Json) -> RunSources | None:
+    """Restore the digests of test files from their description."""
+    return RunSources(content["tests"], content.get("isCut", False)) if content else None
 
 
 def restore_run(id: str, content: hashing.Description) -> Run:
@@ -202,4 +238,5 @@ def restore_run(id: str, content: hashing.Description) -> Run:
         nonce=content.get("nonce", ""),
         author=content.get("author"),
         cases=RunCases(*content["cases"]) if content.get("cases") else None,
+        sources=restore_sources(content.get("sources")),
     )

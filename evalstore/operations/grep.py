@@ -253,11 +253,6 @@ _KIND: dict[Kind, str] = {
 }
 
 
-def grep(location: Location, pattern: str, within: Sequence[In] = ()) -> list[SearchHit]:
-    """Return the stored texts that `iterate_hits` yields."""
-    return [*iterate_hits(location, pattern, within)]
-
-
 def iterate_hits(
     location: Location,
     pattern: str,

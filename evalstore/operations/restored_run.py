@@ -19,7 +19,7 @@ from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import RunOptions, SelectionOptions
 from evalstore.planning.planner import resolve_scope
 from evalstore.planning.project import Project
-from evalstore.runs import RunCommit
+from evalstore.runs import RunCommit, restore_sources
 from evalstore.store.path_trees import read_tree
 from evalstore.workspace.reader import read_workspace
 
@@ -115,6 +115,7 @@ def _restore_origin(run: SharedRun) -> RunOrigin:
         described["message"],
         RunCommit(*described["git"]) if described["git"] else None,
         described["author"],
+        restore_sources(described.get("sources")),
     )
 
 

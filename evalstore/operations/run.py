@@ -44,6 +44,7 @@ from evalstore.planning.settled_parts import SettledParts, find_settled, long_fi
 from evalstore.planning.settled_recorder import SettledRecorder, measure_extent
 from evalstore.store.results import find_decisive, read_lines
 from evalstore.workspace.digest_set import ValueSet
+from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -80,11 +81,13 @@ def offer_run(
 
     With `only`, just for the selected cells for which it is true. The status has no items.
     """
-    reasons, todo = [WorkReasons()], ValueSet()
+    reasons, todo = WorkReasons(), ValueSet()
 
     def count_reasons() -> WorkReasons:
-        reasons.append(WorkReasons())
-        return reasons[-1]
+        """Begin to count; again, where all cells must be planned together and not in batches."""
+        nonlocal reasons, todo
+        reasons, todo = WorkReasons(), ValueSet()
+        return reasons
 
     with _open_scope(location, selection, options, only) as (project, scope):
         if only is not None:
@@ -93,7 +96,7 @@ def offer_run(
             project, scope, selection, count_reasons, lambda plan: todo.update(plan.todo())
         )
         agreed = ApprovedPlan(status.ask, status.judge, status.cost, todo)
-        return OfferedRun(status, reasons[-1].kinds, agreed)
+        return OfferedRun(status, reasons.kinds, agreed)
 
 
 class OfferedRun(NamedTuple):
@@ -179,6 +182,7 @@ def run(
             message=options.message,
             git=git_state(project.workspace.root),
             author=read_user_name(project.workspace.root),
+            sources=read_sources(project.workspace, project.reading),
         )
         shared = None
         if (project.store.is_remote or launcher) and not survey.is_empty:

@@ -17,6 +17,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.execution.shared_work import SharedWork
 from evalstore.files.access import LARGEST_TEXT
 from evalstore.operations.run_preview import most_cost
+from evalstore.runs import describe_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from evalstore.execution.shared_work import RunnerLauncher
     from evalstore.planning.options import RunOptions
     from evalstore.planning.project import Project
-    from evalstore.runs import RunCommit
+    from evalstore.runs import RunCommit, RunSources
     from evalstore.store import Store
     from evalstore.values import Json
     from evalstore.workspace.folder import WorkspaceFolder
@@ -53,6 +54,7 @@ class RunOrigin(NamedTuple):
     message: str | None
     git: RunCommit | None
     author: str | None
+    sources: RunSources | None = None
 
 
 def share_run(
@@ -106,6 +108,7 @@ def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[
         "message": origin.message,
         "git": list(origin.git) if origin.git else None,
         "author": origin.author,
+        "sources": describe_sources(origin.sources),
         "options": {name: getattr(options, name) for name in _OPTIONS},
     }
 

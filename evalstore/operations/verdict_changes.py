@@ -57,6 +57,8 @@ class VerdictChanges:
     """Other results with another verdict or another text as their answer."""
     same_answer: list[Result] = field(default_factory=list)
     """Results that were asked something else and have the same verdict and the same answer."""
+    other_verdicts: int = 0
+    """How many of these have another verdict, which is not a pass either."""
     pending: list[Result] = field(default_factory=list)
     """Results that are pending and had a verdict in the newest earlier run."""
     older: int = 0
@@ -276,6 +278,7 @@ class _Comparer:
             return
         if change == "changed":
             (self._changes.same_answer if has_same_answer else self._changes.changed).append(now)
+            self._changes.other_verdicts += not pair.has_same_verdict
         is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
         if now.verdict != "pass" and not is_same:
             self._changes.failed_again.append(now)

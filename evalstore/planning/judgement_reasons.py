@@ -13,7 +13,7 @@ from evalstore.planning.reason import Reason, describe_evaluator_change, reason_
 from evalstore.planning.shared_questions import QuestionSharing, place_of
 from evalstore.reports.case_edits import differ_cases, versions_compared
 from evalstore.reports.version_diff import differ_evaluations, evaluation_parts, shorten_line
-from evalstore.values import RECORDED, Case
+from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell, Judge
@@ -48,9 +48,8 @@ class JudgementReasons:
         votes = self._votes.get(judgement.subject, ()) if judgement.subject else ()
         now = judgement.cell.case.evaluation
         if judgement.subject and not votes:
-            old = next(
-                (old for old in self._relatives(judgement) if old != judgement.cell.case), None
-            )
+            relatives = (known.case for known in self._relatives(judgement))
+            old = next((old for old in relatives if old != judgement.cell.case), None)
             yield from versions_compared(old, judgement.cell.case) if old else ()
         elif votes and now and all(vote.evaluation != now for vote in votes):
             before = self._before(judgement)
@@ -89,14 +88,16 @@ class JudgementReasons:
 
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
         """Return the difference from the nearest answered relative; None if they are equal."""
-        for old in self._relatives(judgement):
+        cell = judgement.cell
+        for known in self._relatives(judgement):
             name = self._earlier.project.name_of_version
-            differences = list(differ_cases(old, judgement.cell.case, self._find, name))
+            found = differ_cases(known.case, cell.case, self._find, name)
+            differences = self._earlier.with_true_names(found, known, cell.file)
             if differences:
                 return reason_of(differences, "case changed")
         return None
 
-    def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
+    def _relatives(self, judgement: PlannedJudgement) -> Iterator[KnownCase]:
         """Yield the case of a judgement in runs with an answer of the candidate, newest first."""
         cell = judgement.cell
         for known in self._earlier.find(cell):
@@ -104,7 +105,7 @@ class JudgementReasons:
             if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._earlier.prompts_of(
                 known.case
             ):
-                yield known.case._replace(prompts=cell.case.prompts)
+                yield known._replace(case=known.case._replace(prompts=cell.case.prompts))
 
     def _before(self, judgement: PlannedJudgement, judge: Judge | None = None) -> KnownCase | None:
         """Return the case in the newest run with the candidate in which something was different.
@@ -137,7 +138,8 @@ class JudgementReasons:
             return self._undone(judgement, asked, parts or ("criteria",), voted)
         if "instructions" in parts:  # the checks are named with what else changed
             old, new = ({**each, "checks": []} for each in (old, new))
-        reason = reason_of(differ_evaluations(old, new, self._find), "evaluation changed")
+        name = self._earlier.project.name_of_version
+        reason = reason_of(differ_evaluations(old, new, self._find, name), "evaluation changed")
         return reason._replace(also=(*parts[1:], *asked))
 
     def _other_evaluator(self, judgement: PlannedJudgement, judge: Judge, vote: Vote) -> Reason:

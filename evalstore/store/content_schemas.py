@@ -276,6 +276,10 @@ SHAPES: dict[str, Shape] = {
             "spending": shape.list_schema(_MAPPING),
             "git": _record({"commit": _TEXT, "dirty": shape.nullable_schema(_FLAG)}),
             "version": _TEXT,
+            "sources": _record(
+                {"tests": shape.dict_schema(_TEXT, shape.dict_schema(_TEXT, _TEXT))},
+                {"isCut": _FLAG},
+            ),
         },
     ),
 }
