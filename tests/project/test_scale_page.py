@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evalstore.cli.main import commands
 from evalstore.store.location import read_address
 from tests.execution.loopback.team import SECONDS, Gate, Team, team_at, wait_until
 from tests.postgresql_server import PostgreSQLServer
