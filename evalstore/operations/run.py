@@ -13,6 +13,7 @@ from evalstore.operations.abandoned_runs import record_abandoned
 from evalstore.operations.baseline import Baseline, find_baseline
 from evalstore.operations.equal_parts import find_unchanged_parts, known_parts
 from evalstore.operations.gate import decide, reaches_threshold
+from evalstore.operations.ignored_variables import warn_of_ignored_variables
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_scope
 from evalstore.operations.regressions import find_regressions
@@ -66,6 +67,7 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
 
     The items of the plan are in a temporary file.
     """
+    warn_of_ignored_variables(location)
     with _open_scope(location, selection, options) as (project, scope):
         return describe_scope(project, scope, selection, FiledItems)[0]
 
@@ -139,6 +141,7 @@ def run(
     With `only`, just for the selected cells for which it is true. Raises `WorkspaceError` when
     files have errors, before any call is made.
     """
+    warn_of_ignored_variables(location)
     with open_project(location, create=True, keep=True) as project:
         require_launchable(options)
         require_sound(project, selection, hint=GO_ON)
