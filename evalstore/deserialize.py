@@ -228,6 +228,7 @@ def restore_evaluation_result(content: Description) -> Evaluation:
         cost=_restore_cost(content.get("cost")),
         latency=content.get("latency", 0.0),
         origin=content["origin"],
+        taken_from=content.get("takenFrom"),
     )
 
 

@@ -38,8 +38,8 @@ def hide_passwords(text: str) -> str:
     """
 
     def hide(match: re.Match[str]) -> str:
-        before, password = (group for group in match.groups() if group is not None)
-        return before + "*" * len(password)
+        before = next(group for group in match.groups() if group is not None)
+        return f"{before}***"  # whatever its length, which would help to guess it
 
     return _PASSWORDS.sub(hide, text)
 
@@ -83,6 +83,10 @@ class StoreError(EvalstoreError):
     """The store is damaged, locked, read-only, or newer than this program."""
 
     exit_code = STORE_UNUSABLE
+
+
+class StoreMissingError(StoreError):
+    """A database has no tables of a store."""
 
 
 class StoreLockedError(StoreError):

@@ -233,6 +233,7 @@ def describe_evaluation_result(evaluation: Evaluation) -> Description:
         started=evaluation.started,
         nonce=evaluation.nonce,
         origin=evaluation.origin,
+        takenFrom=evaluation.taken_from,
     )
 
 

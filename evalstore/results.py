@@ -61,6 +61,8 @@ class Evaluation:
     latency: float = 0.0
     """Seconds of the judge's call."""
     origin: str = "run"
+    taken_from: str | None = None
+    """Id of the judgement that a judge made under another evaluation version, if it is that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ class Vote(NamedTuple):
     score: float | None
     human: bool = False
     """Whether the vote is a person's."""
+    is_carried: bool = False
+    """Whether it is carried over from another evaluation version, and its row is not stored yet."""
 
 
 @dataclass(slots=True)

@@ -48,6 +48,26 @@ class RunCases(NamedTuple):
     """All cases of the workspace."""
 
 
+SOURCE_TEST = "test"
+"""The name of the test file itself among the digests of what it uses."""
+
+
+class RunSources(NamedTuple):
+    """The digests of test files and of what they use, as they were when a run began."""
+
+    tests: Mapping[str, Mapping[str, str]]
+    """Test file -> `test` and what it uses, such as `dataset:tests/data/letters.csv` -> digest.
+
+    Files that use nothing are left out.
+    """
+    is_cut: bool = False
+    """Whether others are left out, too."""
+
+    def of(self, test: str) -> Mapping[str, str] | None:
+        """Return the digests of a test file, none if it uses nothing; None: they are not known."""
+        return self.tests.get(test, None if self.is_cut else {})
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One execution of a plan, with the cases as they were and their results."""
@@ -94,6 +114,8 @@ class Run:
     """Git's `user.name` of who started it; None: not known, or the run is older than this field."""
     cases: RunCases | None = None
     """None: the run is older than this field."""
+    sources: str | None = None
+    """Id of the digests of its test files and of what they use; None: the run is older."""
 
     @property
     def verdict_rule(self) -> str:
@@ -163,7 +185,19 @@ def describe_run(run: Run) -> hashing.Description:
         version=run.version,
         author=run.author,
         cases=list(run.cases) if run.cases else None,
+        sources=run.sources,
     )
+
+
+def describe_sources(sources: RunSources) -> hashing.Description:
+    """Describe the digests of test files and of what they use."""
+    tests = {path: dict(digests) for path, digests in sources.tests.items()}
+    return hashing.describe("sources", tests=tests, isCut=sources.is_cut or None)
+
+
+def restore_sources(content: Json) -> RunSources:
+    """Restore the digests of test files from their description."""
+    return RunSources(content.get("tests", {}), content.get("isCut", False))
 
 
 def restore_run(id: str, content: hashing.Description) -> Run:
@@ -202,4 +236,5 @@ def restore_run(id: str, content: hashing.Description) -> Run:
         nonce=content.get("nonce", ""),
         author=content.get("author"),
         cases=RunCases(*content["cases"]) if content.get("cases") else None,
+        sources=content.get("sources"),
     )

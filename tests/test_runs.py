@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,17 @@ import pytest
 
 import evalstore
 from evalstore import hashing
-from evalstore.runs import Run, RunCandidate, RunCommit, RunEvaluator, describe_run, restore_run
+from evalstore.runs import (
+    Run,
+    RunCandidate,
+    RunCommit,
+    RunEvaluator,
+    RunSources,
+    describe_run,
+    describe_sources,
+    restore_run,
+    restore_sources,
+)
 from evalstore.store.content_schemas import SHAPES, make_validator
 
 SNAPSHOT, RESULTS, MODEL, EVALUATOR = ("1" * 32, "2" * 32, "3" * 32, "4" * 32)
@@ -83,6 +94,20 @@ def test_a_run_is_stored_as_it_always_was() -> None:
 @pytest.mark.parametrize("run", [WHOLE, PLAIN], ids=["whole", "plain"])
 def test_a_run_is_read_as_it_was_written(run: Run) -> None:
     assert restore_run("", describe_run(run)) == run
+
+
+def test_the_digests_of_a_run_are_read_as_they_were_written() -> None:
+    digests = {"tests/a.md": {"test": "0123456789ab", "dataset:tests/a.csv": "ba9876543210"}}
+    for sources in (RunSources(digests), RunSources({}, is_cut=True)):
+        content = describe_sources(sources)
+        assert make_validator(SHAPES["sources"]).isinstance_python(content)
+        assert restore_sources(content) == sources
+    id, _ = hashing.identify(describe_sources(RunSources(digests)))
+    content = describe_run(replace(PLAIN, sources=id))
+    assert make_validator(SHAPES["run"]).isinstance_python(content)
+    assert restore_run("", content).sources == id
+    assert RunSources(digests).of("tests/b.md") == {}
+    assert RunSources(digests, is_cut=True).of("tests/b.md") is None
 
 
 def test_every_field_of_a_stored_run_is_known() -> None:

@@ -59,9 +59,9 @@ The list of `show` has the results of a run, of the workspace or of a file.
 
 | exit code | meaning |
 |---|---|
-| 0 | done, the gate passed |
+| 0 | done, the gate passed; the run to join is recorded already (`run --join RUN`) |
 | 1 | the gate failed; damage (`fsck`), no match (`grep`), differences (`diff --exit-code`) |
-| 2 | invalid usage, invalid settings, or an invalid file |
+| 2 | invalid usage, settings or file; no run to join; `grep` could not search all |
 | 3 | incomplete: calls failed, or verdicts are undecided or pending; run again |
 | 4 | stopped by `--max-cost` or `--max-time`, or the cost was not confirmed |
 | 5 | nothing selected |

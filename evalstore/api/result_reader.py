@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.api.answers import Answer, answer_from
 from evalstore.api.names import any_revision, run_id, run_revision, session_id
 from evalstore.api.opened_workspace import OpenedWorkspace
 from evalstore.api.options import StrPath, texts
+from evalstore.api.sequences import keep_hits, keep_results, keep_rows
 from evalstore.planning.options import SelectionOptions
 from evalstore.results import Result
 from evalstore.values import Json
@@ -33,28 +35,31 @@ class ResultReader(OpenedWorkspace):
         with self._use() as location:
             return [entry.run for entry in log(location, limit=limit).entries]
 
-    def results(self, run: Run | str = "@") -> list[Result]:
+    def results(self, run: Run | str = "@") -> Sequence[Result]:
         """Return the results of a run, by file and row: one `Result` for each case and candidate.
 
         `run` may be a revision: `@` for the newest, `@~1` for the previous one, the start of an id.
+        More than 10,000 are in a temporary file and are read when they are needed.
         """
         from evalstore.planning.open_project import open_store
-        from evalstore.store.results import read_results
+        from evalstore.store.results import iterate_results
         from evalstore.store.revisions import resolve_run
 
         with self._use() as location, open_store(location) as store:
-            return read_results(store, resolve_run(store, run_revision(run)))
+            batches = iterate_results(store, resolve_run(store, run_revision(run)))
+            return keep_results(chain.from_iterable(batches))
 
-    def to_rows(self, run: Run | str | None = "@") -> list[dict[str, Json]]:
+    def to_rows(self, run: Run | str | None = "@") -> Sequence[dict[str, Json]]:
         """Return the results of a run, or of the workspace (None), as plain dictionaries.
 
         Their keys are the columns of `evalstore export`, in the same order: `pandas.DataFrame`
-        and `polars.DataFrame` take them as they are.
+        and `polars.DataFrame` take them as they are. More than 10,000 are in a temporary file:
+        each time that one is read it is another dictionary.
         """
         from evalstore.operations.exports.rows import open_export
 
         with self._use() as location, open_export(location, any_revision(run)) as export:
-            return list(export.rows)
+            return keep_rows(export.rows)
 
     def to_arrow(self, run: Run | str | None = "@") -> pyarrow.Table:
         """Return the rows of `to_rows` as a `pyarrow.Table`, with the types of the columns.
@@ -195,13 +200,14 @@ class ResultReader(OpenedWorkspace):
 
     def search(
         self, pattern: str, *, within: Literal["answers", "feedback", "tests"] | None = None
-    ) -> list[SearchHit]:
+    ) -> Sequence[SearchHit]:
         """Search the store for texts that contain all words of a pattern; by file and row.
 
-        The last word may be the beginning of one; a phrase stands in quotation marks.
+        The last word may be the beginning of one; a phrase stands in quotation marks. More than
+        10,000 texts are in a temporary file and are read when they are needed.
         """
-        from evalstore.operations.grep import grep
+        from evalstore.operations.grep import iterate_hits
 
         kinds: tuple[In, ...] = () if within is None else (within,)
         with self._use() as location:
-            return grep(location, pattern, kinds)
+            return keep_hits(iterate_hits(location, pattern, kinds))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.json_values import shown
-from evalstore.checks.normalization import preparer
 from evalstore.checks.text_differences import AnswerDifference, place_in
 from evalstore.checks.types.consistency import (
     broken_order,
@@ -40,7 +39,7 @@ class AnswerWithDifference(NamedTuple):
     difference: AnswerDifference
 
 
-def _locate_unequal(check: Mapping[str, Json], subject: CheckInput) -> AnswerWithDifference | None:
+def _locate_unequal(_check: Mapping[str, Json], subject: CheckInput) -> AnswerWithDifference | None:
     """Return the first answer that is not equal to answer 1, and where they differ."""
     answers = prepared_answers(subject)
     number = first_other(answers)
@@ -48,8 +47,7 @@ def _locate_unequal(check: Mapping[str, Json], subject: CheckInput) -> AnswerWit
         return None
     other = answers[number - 1]
     place = place_in(subject.answers[number - 1], other, first_difference(answers[0], other))
-    keep = preparer(tuple(check.get("normalize", ())), False)
-    texts = keep(subject.answers[0]), keep(subject.answers[number - 1])
+    texts = subject.quote(subject.answers[0]), subject.quote(subject.answers[number - 1])
     difference = AnswerDifference(*texts, place if other else "", is_text=True, note=_compared(1))
     return AnswerWithDifference(number, difference)
 

@@ -90,7 +90,10 @@ RULES: Mapping[str, Rules] = {
     "remote": {
         "dry_run": _is_not("words", "gc"),
         "grace": _is_not("words", "gc"),
-        "output_format": lambda values: (values["words"] or ["list"])[0] not in ("list", "show"),
+        "output_format": lambda values: (
+            values["output_format"] != "json"  # which every action can print
+            and (values["words"] or ["list"])[0] not in ("list", "show")
+        ),
     },
     "report": {
         "markdown": _is_html,
@@ -129,17 +132,28 @@ def unsuited(command: str, name: str) -> Callable[[Callable[[Values], bool]], No
     return keep
 
 
+def _is_set(context: Any, name: str, *, by: str) -> bool:
+    """Return whether an option is set by the `COMMANDLINE`, or by a variable: `ENVIRONMENT`."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == by
+
+
 def ignore_unsuited(context: Any) -> None:
-    """Reset the options that only a variable has set, and that have no meaning here."""
+    """Reset the options that only a variable has set, and that have no meaning here.
+
+    A format on the command line overrides the variable of `--json`.
+    """
     parameters = {parameter.name: parameter for parameter in context.command.params}
     rules = RULES.get(context.info_name, {})
+    is_format_given = _is_set(context, "output_format", by="COMMANDLINE")
     for name in (*rules, *(parameters.keys() - rules.keys())):
         is_unsuited = _find_rule(context.info_name, name)
+        if name == "json" and is_format_given:
+            is_unsuited = bool
         if is_unsuited is None:
             continue
         parameter = parameters.get(name)
-        source = context.get_parameter_source(name)
-        if parameter is None or source is None or source.name != "ENVIRONMENT":
+        if parameter is None or not _is_set(context, name, by="ENVIRONMENT"):
             continue
         further = _of_workspaces.get((context.info_name, name))
         if is_unsuited(context.params) or (further and further(context.params)):

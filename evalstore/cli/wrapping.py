@@ -25,12 +25,16 @@ def wrap_sentence(text: str, columns: int) -> list[str]:
     """Return a sentence wrapped between words; a command in quotation marks is never broken.
 
     Neither is a path, or another word of narrow letters. All lines have the indent of the first.
+    Several blanks between words of a line, as in a value that is quoted, remain.
     """
     indent = " " * (len(text) - len(text.lstrip(" ")))
     lines: list[str] = []
-    for word in _WORD.findall(text):
-        if lines and shown_columns(f"{lines[-1]} {word}") <= columns:
-            lines[-1] += f" {word}"
+    end = 0
+    for match in _WORD.finditer(text):
+        word, blanks, end = match[0], text[end : match.start()], match.end()
+        joined = f"{blanks if blanks.strip(' ') == '' else ' '}{word}"
+        if lines and shown_columns(f"{lines[-1]}{joined}") <= columns:
+            lines[-1] += joined
             continue
         is_whole = word.isascii() or "/" in word or word.startswith(('"', "'"))
         parts = [word] if is_whole else _break(word, columns - len(indent))

@@ -15,6 +15,7 @@ from evalstore.checks.types.judge import without_judge
 from evalstore.execution.judge_calls import JudgeCaller
 from evalstore.execution.judge_messages import JudgedConversation, JudgePrompt
 from evalstore.judging.reply_formats import form_of
+from evalstore.planning.carried_votes import told_to_judges
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.pricing import sum_usage
 from evalstore.results import Evaluation, Session
@@ -75,11 +76,12 @@ class EvaluatorCaller:
         """Return a model's judgement on sessions judged together; raises `CallFailed`."""
         started = max(self._environment.now(), newest + 1)
         endpoint = self._endpoints[judge.evaluator]
-        form = form_of(self._contents.content("evaluation", evaluation).get("checks", ()))
+        told = told_to_judges(self._contents.content("evaluation", evaluation))
+        form = form_of(told.get("checks", ()))
         last = sessions[-1].cost
         prompt = JudgePrompt(
             self._contents,
-            evaluation,
+            told,
             [JudgedConversation(session.question, session.turns) for session in sessions],
             self._environment.nonce(),
             usd=last.usd if last else None,

@@ -31,6 +31,7 @@ from evalstore.values import (
     RUNTIME_NAMES,
     AnswerRef,
     FilePart,
+    Json,
     Message,
     OutgoingMessage,
     Question,
@@ -64,15 +65,18 @@ class JudgePrompt:
     def __init__(
         self,
         contents: ContentCache,
-        evaluation: str,
+        told: Json,
         conversations: Sequence[JudgedConversation],
         nonce: str,
         *,
         usd: float | None = None,
     ) -> None:
-        """`evaluation` is an evaluation version's id; `usd` is the last conversation's cost."""
+        """`told` is what judges are told of an evaluation version (`told_to_judges`).
+
+        `usd` is the last conversation's cost.
+        """
         self._contents = contents
-        self._evaluation = evaluation
+        self._told = told
         self._conversations = conversations
         self._nonce = nonce
         self._usd = usd
@@ -99,8 +103,7 @@ class JudgePrompt:
         return name_files(message.role, result)
 
     def _instructions(self) -> Outgoing:
-        content = self._contents.content("evaluation", self._evaluation)
-        parts = deserialize.restore_parts(content.get("instructions", ()))
+        parts = deserialize.restore_parts(self._told.get("instructions", ()))
         return build_parts(self._contents, parts, self._show_reference)
 
     def _show_reference(self, reference: AnswerRef | SampleRef) -> Outgoing:

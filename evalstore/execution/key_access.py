@@ -32,8 +32,9 @@ _KEY_ENDS = ("_KEY", "_TOKEN")
 """Suffixes of the variables of a `.env` file that an application may get."""
 _SHOWN = 5
 """The most names of a list that are shown."""
-_IMPORT_PREFIXES = ("AI_TESTER_", "MAX_")
-"""Prefixes of variables that `init --from` reads, so that they cause no warning."""
+_KNOWN_PREFIXES = ("AI_TESTER_", "MAX_", "EVALSTORE_")
+"""Prefixes of variables of which nothing is said here: `init --from` reads them, or commands warn.
+"""
 
 
 class KeyNotAllowedError(EvalstoreError):
@@ -101,7 +102,7 @@ def read_environment(root: Path, named: Collection[str] = ()) -> Environment:
             if name in named or credentials.is_provider_variable(name)
         }
         ignored = [name for name in read.values if name not in counted]
-        ignored = [name for name in ignored if not name.startswith(_IMPORT_PREFIXES)]
+        ignored = [name for name in ignored if not name.startswith(_KNOWN_PREFIXES)]
         if ignored:
             reason = "only keys and addresses of providers are read"
             warnings.append(f"{file}: no effect: {_list(ignored)}; {reason}")

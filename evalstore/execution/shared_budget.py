@@ -71,7 +71,9 @@ class SharedBudget:
                     if not granted.done():
                         granted.set_exception(error)
                 self._waiting = []
-                raise
+                if not isinstance(error, Exception):
+                    raise
+                return  # the calls that wait raise it
 
     async def _grant_all(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> None:
         """Reserve these costs together if they fit, else one after the other."""

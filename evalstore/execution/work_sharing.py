@@ -17,6 +17,7 @@ from evalstore import hashing
 from evalstore.deserialize import versions_in
 from evalstore.execution.runner_presence import RunnerPresence
 from evalstore.execution.short_transaction import run_in_thread, run_short_transaction
+from evalstore.planning.carried_votes import is_known, keys_of
 from evalstore.planning.cells import limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
 from evalstore.store.leases import Leases, release_items
@@ -25,6 +26,7 @@ from evalstore.workspace.testfiles.judge_prompt import shows_question
 
 if TYPE_CHECKING:
     from evalstore.execution.model_calls import RunEnvironment
+    from evalstore.planning.carried_votes import Key
     from evalstore.planning.cells import Cell
     from evalstore.results import Failure, Session, Vote
     from evalstore.store import Store
@@ -194,19 +196,19 @@ class WorkSharing:
         """Add the votes of other runs; `known` are the votes on each subject that are known."""
         new: dict[str, list[Vote]] = {}
         for subject, votes in self._store.find_votes(known).items():
-            ids = {vote.id for vote in known[subject]}
-            new[subject] = [vote for vote in votes if self._is_new(vote, ids)]
+            keys = keys_of(known[subject])
+            new[subject] = [vote for vote in votes if self._is_new(vote, keys)]
         self._add_votes(new)
 
-    def _is_new(self, vote: Vote, known: Collection[str]) -> bool:
-        """Return whether a vote was made after the plan; `known` are ids."""
-        return vote.id not in known and vote.id not in self._state.plan.passed_over
+    def _is_new(self, vote: Vote, known: Collection[Key]) -> bool:
+        """Return whether a vote was made after the plan; `known` are keys."""
+        return not is_known(vote, known) and vote.id not in self._state.plan.passed_over
 
     def _add_votes(self, votes_by_subject: Mapping[str, Sequence[Vote]]) -> None:
         counted = self._state.plan.votes
         for subject, votes in votes_by_subject.items():
-            known = {vote.id for vote in counted.get(subject, ())}
-            new = [vote for vote in votes if vote.id not in known]
+            known = keys_of(counted.get(subject, ()))
+            new = [vote for vote in votes if not is_known(vote, known)]
             counted[subject] = sorted([*counted.get(subject, ()), *new], key=lambda vote: vote[:2])
 
     def _claim(self, by_key: Mapping[str, Item], *, wait: bool) -> Claim:
@@ -256,7 +258,7 @@ class WorkSharing:
             subject = judgement.subject
             assert subject
             assert judgement.judge
-            known = {vote.id for vote in self._state.plan.votes.get(subject, ())}
+            known = keys_of(self._state.plan.votes.get(subject, ()))
             new = [
                 vote
                 for vote in stored.get(subject, ())

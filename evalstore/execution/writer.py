@@ -144,7 +144,7 @@ class Writer:
         failures: list[Failure],
         leases: LeaseChange,
     ) -> None:
-        """Commit; while another program has locked the store, retry a limited number of times."""
+        """Commit; while another program has locked a file, retry a limited number of times."""
         facts = (sessions, evaluations, failures, leases)
         for tries_left in reversed(range(_TRIES)):
             try:
@@ -152,7 +152,8 @@ class Writer:
                     partial(self._store.record, *facts), is_remote=self._store.is_remote
                 )
             except StoreLockedError:
-                if not tries_left:
+                # A server has already been waited for as long.
+                if not tries_left or self._store.is_remote:
                     raise
             else:
                 return

@@ -69,8 +69,7 @@ class CaseData:
         self._reader, self._savings, self._history = reader, savings, history
         self._name_prompts, self._explain = cache(name_prompts), explain
         self._count = count
-        self._unexplained = MOST_EXPLAINED
-        """How many more results may be explained."""
+        self._explained = 0
         self._pairs = _changed_pairs(diff)
         self._diff = diff
         self._undiffed = 0
@@ -220,9 +219,12 @@ class CaseData:
         A line is its indent and pairs of a text and the name of its colour.
         """
         is_due = result.word in FAILING or self._change_of(result) in ("broke", "fixed")
-        if not is_due or not self._unexplained:
+        if not is_due:
             return None
-        self._unexplained -= 1
+        if self._explained >= MOST_EXPLAINED:
+            self.table.unexplained += 1
+            return None
+        self._explained += 1
         sections = explanation_sections(self._explain(result, cells), None, signs=SIGNS)
         return [
             [title, [[line.indent, *line.spans] for line in lines]]

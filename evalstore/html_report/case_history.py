@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -10,13 +10,13 @@ from evalstore.operations.earlier_results import EarlierRuns
 from evalstore.planning.path_history import PathHistory
 from evalstore.reports.comparison import ResultIndex
 from evalstore.store.path_trees import read_tree
-from evalstore.store.results import iterate_entries
 from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.store.row_results import RowResults
     from evalstore.values import Case
 
 MOST_RUNS = 10
@@ -29,13 +29,14 @@ class CaseHistory:
     A run that has the same results of a test file as a newer one is left out.
     """
 
-    def __init__(self, store: Store, folder: str, run: Run | None) -> None:
+    def __init__(self, store: Store, folder: str, run: Run | None, rows: RowResults) -> None:
         """`folder` is that of the test files; without a stored run there is no history."""
         self.runs: list[Run] = []
         """The earlier runs, newest first."""
-        self._store = store
+        self._rows = rows
         self._entries: list[dict[str, str]] = []
-        self._indices: list[ResultIndex] = []
+        self._indices: list[Mapping[str, ResultIndex]] = []
+        """The results that each run has of the cases of the batch, by test file."""
         if run is None:
             return
         leaves = read_tree(run.results, store.load_nodes)
@@ -47,24 +48,29 @@ class CaseHistory:
             )
 
     def read_batch(self, batch: Sequence[tuple[Result, Case]]) -> None:
-        """Read the earlier results of the test files of a batch."""
-        files = {result.file for result, _ in batch}
-        self._indices = [
-            ResultIndex(
-                result
-                for results in iterate_entries(
-                    self._store, {path: leaf for path, leaf in entries.items() if path in files}
-                )
-                for result, _ in results
-            )
-            for entries in self._entries
-        ]
+        """Read the earlier results of the cases of a batch."""
+        names: dict[str, set[str]] = {}
+        for result, _ in batch:
+            names.setdefault(result.file, set()).update((result.key, result.row))
+        # Runs that have the same nodes of a file share its index.
+        indices: dict[tuple[str, tuple[str, ...]], ResultIndex] = {}
+        self._indices = []
+        for entries in self._entries:
+            of_run: dict[str, ResultIndex] = {}
+            there = {path: entries[path] for path in names if path in entries}
+            for path, found in self._rows.find(there, names).items():
+                place = path, found.nodes
+                if place not in indices:
+                    indices[place] = ResultIndex(result for result, _ in found.cells)
+                of_run[path] = indices[place]
+            self._indices.append(of_run)
 
     def of(self, result: Result, case: Case) -> Json:
         """Return pairs of the number of an earlier run and the verdict on the case."""
         listed = []
-        for number, index in enumerate(self._indices):
-            earlier = index.find(result, case.prompts)
+        for number, indices in enumerate(self._indices):
+            index = indices.get(result.file)
+            earlier = index.find(result, case.prompts) if index else None
             if earlier:
                 listed.append([number, earlier.word or "answered"])
         return listed

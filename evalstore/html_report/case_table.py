@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -62,6 +62,8 @@ class CaseTable:
     """How many attempts at a changed result fail, if there are several."""
     undiffed: int = 0
     """The number of changed answers whose difference is left out."""
+    unexplained: int = 0
+    """The number of results whose verdict is not explained although others are."""
     columns: list[int] = field(default_factory=list)
     """The numbers of the candidates in the order in which they are shown."""
 
@@ -87,8 +89,8 @@ class CaseTable:
         """Return the candidates in the order in which they are shown."""
         return [self.models[number] for number in self.columns]
 
-    def content(self) -> Json:
-        """Return the table as JSON, in which a cell is a list that begins with its candidate.
+    def content(self) -> dict[str, Json]:
+        """Return the table as JSON, apart from its rows.
 
         `addresses` has what stands in an address for the files and rows that are shown with
         escapes, by their number.
@@ -107,25 +109,26 @@ class CaseTable:
             "changes": CHANGES,
             "blocks": self.blocks,
             "since": self.since,
-            "rows": [
-                [
-                    row.file,
-                    safe(row.row),
-                    safe(row.prompt),
-                    row.tags,
-                    [
-                        [
-                            model,
-                            URGENCY.index(word),
-                            CHANGES.index(change) if change else -1,
-                            *([text] if text else []),
-                        ]
-                        for model, (word, change, text) in row.cells.items()
-                    ],
-                ]
-                for row in self.rows
-            ],
         }
+
+    def rows_as_json(self) -> Iterator[Json]:
+        """Yield the rows as JSON, in which a cell is a list that begins with its candidate."""
+        for row in self.rows:
+            yield [
+                row.file,
+                safe(row.row),
+                safe(row.prompt),
+                row.tags,
+                [
+                    [
+                        model,
+                        URGENCY.index(word),
+                        CHANGES.index(change) if change else -1,
+                        *([text] if text else []),
+                    ]
+                    for model, (word, change, text) in row.cells.items()
+                ],
+            ]
 
 
 def count_cases(rows: Iterable[TableRow]) -> int:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from itertools import islice
+from typing import BinaryIO
 
 from evalstore.values import Json
 
@@ -18,6 +21,9 @@ _POLICY = (
     "require-trusted-types-for 'script'",
 )
 """Nothing is loaded, only the script of the page runs, and no text can become markup."""
+_CLOSING = b"</script>\n"
+_AT_ONCE = 1_000
+"""The items of a long list that are encoded together."""
 
 
 def content_policy(script: str, style: str, *, is_served: bool = False) -> str:
@@ -40,11 +46,32 @@ def data_block(name: str, content: Json) -> bytes:
     A `<` can only be in a string of the JSON and is written as an escape, so that no text ends the
     element or starts a comment.
     """
+    return _opening(name) + _encode(content) + _CLOSING
+
+
+def write_list_block(
+    out: BinaryIO, name: str, content: Mapping[str, Json], key: str, items: Iterable[Json]
+) -> None:
+    """Write the element with an object whose last field is a long list, a part at a time."""
+    out.write(_opening(name) + _encode(content).removesuffix(b"}"))
+    out.write((b"," if content else b"") + _encode(key) + b":[")
+    left, separator = iter(items), b""
+    while some := list(islice(left, _AT_ONCE)):
+        out.write(separator + _encode(some)[1:-1])
+        separator = b","
+    out.write(b"]}" + _CLOSING)
+
+
+def _opening(name: str) -> bytes:
+    return f'<script type="application/json" id="{name}">'.encode()
+
+
+def _encode(content: Json) -> bytes:
+    """Return JSON without a `<`."""
     from pydantic_core import to_json  # takes a third of the time of the standard library
 
     try:
         data = to_json(content)
     except ValueError:  # half of a surrogate pair
         data = json.dumps(content).encode()
-    data = data.replace(b"<", b"\\u003c")
-    return f'<script type="application/json" id="{name}">'.encode() + data + b"</script>\n"
+    return data.replace(b"<", b"\\u003c")

@@ -15,7 +15,7 @@ from evalstore.errors import EvalstoreError, NothingSelectedError, StoreError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.html_report.case_data import CaseData
 from evalstore.html_report.case_history import CaseHistory
-from evalstore.html_report.embedding import data_block
+from evalstore.html_report.embedding import data_block, write_list_block
 from evalstore.html_report.page import ServedPage, write_page
 from evalstore.html_report.summary import MOST_RUNS, summarise_results
 from evalstore.operations.diff import diff
@@ -36,6 +36,7 @@ from evalstore.operations.views.verdict_explanation import (
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK
+from evalstore.store.row_results import RowResults
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
@@ -141,15 +142,16 @@ def build_report(
         compared = _compare(location, project, run, compare)
         regressions = _find_regressions(project, run, compared, compare)
         stored = None if run.id == WORKSPACE else run
+        rows = RowResults(project.store)
         data = CaseData(
             AnswerReader(project, run),
             savings := ReuseSavings(run),
             compared,
-            history := CaseHistory(project.store, project.settings.paths["tests"], stored),
+            history := CaseHistory(project.store, project.settings.paths["tests"], stored, rows),
             lambda prompts: label_prompts(
                 project, {id: number for number, id in enumerate(prompts)}
             ),
-            lambda result, cells: _explain(project, run, result, cells),
+            lambda result, cells: _explain(project, run, result, cells, rows),
             collector.collect_read,
         )
         with TemporaryFile() as spool:
@@ -163,7 +165,8 @@ def build_report(
                 spool.write(data_block(f"image-{id}", content))
             runs = [{"id": other.id[:8], "at": other.started // 1000} for other in history.runs]
             spool.write(data_block("data-runs", runs))
-            spool.write(data_block("data-cases", data.table.content()))
+            table = data.table
+            write_list_block(spool, "data-cases", table.content(), "rows", table.rows_as_json())
             summary = summarise_results(
                 project.workspace.root.name,
                 run,
@@ -180,12 +183,14 @@ def build_report(
 
 
 def _explain(
-    project: Project, run: Run, result: Result, cells: Sequence[Result]
+    project: Project, run: Run, result: Result, cells: Sequence[Result], rows: RowResults
 ) -> VerdictExplanation:
     if run.id == WORKSPACE:
         return explain_workspace_result(project, result, cells)
     folder = project.settings.paths["tests"]
-    return explain_stored_result(project.location, project.store, result, run, folder=folder)
+    return explain_stored_result(
+        project.location, project.store, result, run, folder=folder, rows=rows
+    )
 
 
 def _finish(collector: StatsCollector) -> list[Stats]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import minute
 from evalstore.display import cost_text, money, percent, plural, safe, short, simulated
+from evalstore.html_report.case_data import MOST_EXPLAINED
 from evalstore.html_report.charts import (
     Drawing,
     TrendPoint,
@@ -236,6 +237,9 @@ def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable
         )
     if table.undiffed:
         yield f"The differences of {table.undiffed:,} changed answers are left out."
+    if table.unexplained:
+        explained = f"beyond the first {MOST_EXPLAINED:,}"
+        yield f"Results whose verdict is not explained, {explained}: {table.unexplained:,}."
 
 
 def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -> Iterable[Fact]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import today
 from evalstore.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
+from evalstore.operations.ignored_variables import HINT, find_ignored_variables
 from evalstore.operations.model_problems import find_model_problems
 from evalstore.planning.code_trust import CodeTrust
 from evalstore.planning.open_project import locate_store, open_workspace
@@ -84,6 +85,10 @@ def _check(
             Problem(workspace.config.name, f"'{name}' is {why}", severity="warning")
             for name, why in workspace.ignored
         ]
+    problems += [
+        Problem(ignored.file, ignored.words, ignored.line, severity="warning", hint=HINT)
+        for ignored in find_ignored_variables(location, workspace)
+    ]
     problems += find_unknown_prices(reading, today())
     problems += find_model_problems(workspace, reading)
     problems += find_untrusted(location, workspace, store, reading)

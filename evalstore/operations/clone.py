@@ -12,15 +12,17 @@ from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import temporary_folder
 from evalstore.operations.bundle import unbundle
 from evalstore.operations.init import init
+from evalstore.operations.open_database import open_typed_database
 from evalstore.operations.open_remote import OpenRemote, open_typed
-from evalstore.operations.pull import PullReport, pull_missing
+from evalstore.operations.pull import PullReport, pull_from_database, pull_missing
 from evalstore.operations.remotes import absolute_address, allow_address
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.known_runs import cache_path
 from evalstore.sharing.layout import require_remote
-from evalstore.workspace.remote_names import DEFAULT_REMOTE, is_folder, path_of
+from evalstore.workspace.remote_names import DEFAULT_REMOTE, is_database, is_folder, path_of
+from evalstore.workspace.remote_urls import read_database
 from evalstore.workspace.remotes import write_remote
 
 if TYPE_CHECKING:
@@ -61,25 +63,32 @@ def clone(
     """Make a workspace without tests, and copy all rows of a remote or a bundle into its store.
 
     `directory` is a folder that does not exist yet or is empty (default: one with the last name
-    of the address, without the suffix of a file). A bundle becomes no remote. Raises
-    `EvalstoreError`, and then no folder is created.
+    of the address, without the suffix of a file, or that of the database). A bundle becomes no
+    remote. Raises `EvalstoreError`, and then no folder is created.
     """
     address = absolute_address(location, address)
     bundle = Path(path_of(address)) if is_folder(address) else None
     if bundle and not bundle.is_file():
         bundle = None
-    directory = directory or Path((bundle.stem if bundle else Path(address).name) or "results")
+    database = read_database(address) if is_database(address) else None
+    if directory is None:
+        name = database.options.get("dbname", "") if database else Path(address).name
+        directory = Path((bundle.stem if bundle else Path(name).name) or "results")
     target = location.directory / directory
     _require_new(target, directory, address, is_bundle=bundle is not None)
-    files = None if bundle else open_typed(address)
+    files = None if bundle or database else open_typed(address)
     if files:
         require_remote(files)
     try:
         with _made_parents(target), temporary_folder(target) as folder:
             if bundle:
                 report = _unpack(folder, location, bundle, listener)
-            elif files:
-                report = _fill(folder, location, address, files, listener)
+            else:
+                report = (
+                    _fill(folder, location, address, files, listener)
+                    if files
+                    else _fill_from_database(folder, location, address, listener)
+                )
                 allow_address(location, target, DEFAULT_REMOTE, address)
     except OSError as error:
         raise EvalstoreError(
@@ -130,6 +139,20 @@ def _fill(
     with open_store(inside) as store, IndexCache.open(cache, files.address) as indexes:
         opened = OpenRemote(DEFAULT_REMOTE, address, files, indexes, store)
         return pull_missing(opened, dry_run=False, listener=listener)
+
+
+def _fill_from_database(
+    folder: Path, location: Location, address: str, listener: CopyListener | None
+) -> PullReport:
+    init(folder, bare=True)
+    inside = Location(folder, warn=location.warn)
+    write_remote(open_workspace(inside), DEFAULT_REMOTE, address)
+    place = read_database(address)
+    with (
+        open_store(inside) as store,
+        open_typed_database(DEFAULT_REMOTE, place, store, location) as opened,
+    ):
+        return pull_from_database(opened, dry_run=False, listener=listener)
 
 
 def _unpack(

@@ -6,9 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.planning.settled_parts import SettledParts
+from evalstore.planning.source_changes import compare_sources
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evalstore.planning.source_changes import SourceChanges
     from evalstore.results import Result
+    from evalstore.runs import RunSources
     from evalstore.values import CaseFile
 
 
@@ -36,3 +41,17 @@ class Side:
     """Results of earlier runs that are filled in -> the id of the run."""
     equal: SettledParts = field(default_factory=SettledParts)
     """The parts that are equal on both sides; their results are left out."""
+    sources: RunSources | None = None
+    """The digests of its test files and of what they use."""
+    former: Mapping[str, str] = field(default_factory=dict)
+    """Its paths of test files whose path is another one now."""
+    earlier_sources: Mapping[str, RunSources | None] = field(default_factory=dict)
+    """Test files with versions of earlier runs -> the digests of the run with it."""
+
+    def compare_sources(self, now: Side, path: str) -> SourceChanges | None:
+        """Return whose bytes differ in a newer version of a test file; None: it is not known."""
+        if path not in self.earlier_sources:
+            return compare_sources(self.sources, now.sources, path, self.former.get(path))
+        sources = self.earlier_sources[path]
+        is_known = sources is not None and path in sources.tests
+        return compare_sources(sources if is_known else None, now.sources, path)

@@ -26,7 +26,7 @@ from evalstore.operations.diff_sides import (
     run_side,
     workspace_side,
 )
-from evalstore.operations.edited_sources import EditedSources
+from evalstore.operations.edited_sources import EditedSources, Versions
 from evalstore.operations.equal_parts import as_equal, find_equal_parts, without_rows_of
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.judgement_changes import judgement_changes
@@ -122,12 +122,15 @@ def diff(
         }
         names = PromptNames(location, project)
         names.expect(prompts_of(file for pair in edited.values() for file in pair))
+        changes = {path: filled.compare_sources(now, path) for path in edited}
         edits = {
             path: differences
-            for path, differences in find_edits(project.versions, edited, finder, names).items()
+            for path, differences in find_edits(
+                project.versions, edited, finder, names, changes
+            ).items()
             if differences
         }
-        sources = EditedSources(project.workspace, finder, project.versions, names)
+        sources = EditedSources(finder, project.versions, names)
         results = comparison.differing
         judgements = judgement_changes(
             project.store,
@@ -163,7 +166,9 @@ def diff(
             labels=find_labels(project, results),
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             causes=causes,
-            sources=sources.find({path: (path, *edited[path]) for path in edits}),
+            sources=sources.find(
+                {path: Versions(path, *edited[path], changes[path]) for path in edits}
+            ),
             is_now_partial=now.selection not in ("", was.selection),
             attempts=attempts,
         )

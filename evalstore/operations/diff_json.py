@@ -1,15 +1,17 @@
-"""Converts the sides of a compared pair to JSON."""
+"""Converts the sides of a compared pair, and the edits of test files, to JSON."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from evalstore.operations.diff_attempts import count_attempts
+from evalstore.operations.json_output import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from evalstore.operations.attempts import Attempt
+    from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
     from evalstore.values import Json
 
@@ -34,3 +36,13 @@ def side_to_json(
         **({"attempts": count_attempts(attempts)} if attempts else {}),
         **({"run": earlier[result]} if result in earlier else {}),
     }
+
+
+def edits_to_json(
+    edits: Mapping[str, Sequence[Difference]], sources: Mapping[str, Sequence[str]]
+) -> Json:
+    """Return the edits of test files as JSON, with what of them was edited: `sources`."""
+    return [
+        {"file": file, "edited": list(sources.get(file, (file,))), "edits": to_json(listed)}
+        for file, listed in edits.items()
+    ]

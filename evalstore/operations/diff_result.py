@@ -11,7 +11,7 @@ from evalstore.operations.diff_attempts import (
     sessions_to_show,
 )
 from evalstore.operations.diff_causes import Causes
-from evalstore.operations.diff_json import side_to_json
+from evalstore.operations.diff_json import edits_to_json, side_to_json
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_field
@@ -231,9 +231,7 @@ class Diff:
             "unchanged": self.comparison.unchanged_count,
             "causes": {change: self.causes_of(change) for change in ("new", "gone")},
             "notes": self.notes,
-            "edits": [
-                {"file": file, "edits": to_json(edits)} for file, edits in self.edits.items()
-            ],
+            "edits": edits_to_json(self.edits, self.sources),
             "participants": to_json(self.participants[0]),
             "statistics": {
                 "was": to_json(was),

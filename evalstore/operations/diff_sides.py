@@ -29,7 +29,9 @@ from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries, read_results
 from evalstore.store.revisions import resolve_run
+from evalstore.store.run_sources import SourcesReader
 from evalstore.values import RECORDED, Case, CaseFile
+from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.planning.selection import Selection
-    from evalstore.runs import Run
+    from evalstore.runs import Run, RunSources
     from evalstore.store import Store
 
 
@@ -59,7 +61,12 @@ def run_side(
     results = read_results(store, run, without={part.results for part in equal})
     selection = describe_selection(run.selection) if is_partial(run) else ""
     rule, named = run.verdict_rule, find_named_candidates(store, run, current)
-    return Side(run.id, results, nodes, files, models, selection, rule, named=named, equal=equal)
+    return Side(
+        *(run.id, results, nodes, files, models, selection, rule),
+        named=named,
+        equal=equal,
+        sources=SourcesReader(store).find(run),
+    )
 
 
 def workspace_side(
@@ -80,7 +87,11 @@ def workspace_side(
     nodes, rule = dict(project.reading.nodes), project.settings.verdict
     named = {each.name or each.id for each in project.settings.candidates}
     left_out = frozenset(named - models) if models is not None else frozenset()
-    return Side(WORKSPACE, results, nodes, files, models, "", rule, left_out, equal=plan.settled)
+    return Side(
+        *(WORKSPACE, results, nodes, files, models, "", rule, left_out),
+        equal=plan.settled,
+        sources=read_sources(project.workspace, project.reading),
+    )
 
 
 def side_of_candidates(project: Project, revision: str | None) -> Side:
@@ -131,6 +142,7 @@ def follow_renames(store: Store, folder: str, was: Side, now: Side) -> Side:
             result._replace(file=names.get(result.file, result.file)) for result in was.results
         ],
         nodes={names[path]: node for path, node in was.nodes.items()},
+        former={name: path for path, name in names.items()},
     )
 
 
@@ -224,6 +236,8 @@ def _fill_older_side(
     ]
     filled: dict[Result, str] = {}
     leaves: dict[str, str] = {}
+    sources: dict[str, RunSources | None] = {}
+    find_sources = SourcesReader(store).find
     older: dict[str, dict[str, Case]] = {}
     """The cases of the results that are filled into files with results of their own."""
     whole = {result.file for result in missing} - {result.file for result in was.results}
@@ -245,6 +259,7 @@ def _fill_older_side(
             filled[earlier] = past.id
             if result.file in whole:
                 leaves.setdefault(result.file, entries[result.file])
+                sources.setdefault(result.file, find_sources(past))
             else:
                 older.setdefault(result.file, {}).setdefault(case.key, case)
         missing = left
@@ -258,6 +273,7 @@ def _fill_older_side(
         if any(old != case for old, case in zip(file.cases, mixed.cases, strict=True)):
             nodes[path] = f"{was.nodes[path]}{_OTHER}{path}"
             files[nodes[path]] = mixed
+            sources[path] = None
     known = all_places(filled)
     results = [
         result
@@ -270,6 +286,9 @@ def _fill_older_side(
         nodes=was.nodes | nodes,
         files=was.files | files,
         earlier=filled,
+        earlier_sources={
+            path: of_run for path, of_run in sources.items() if nodes[path] != was.nodes.get(path)
+        },
     )
 
 

@@ -16,6 +16,7 @@ from evalstore.errors import INCOMPLETE, OK, STORE_UNUSABLE, USAGE, EvalstoreErr
 from evalstore.execution.endpoints import ProviderPool
 from evalstore.operations.check import find_unknown_prices
 from evalstore.operations.doctor_ping import Checkup, PingTarget, examine_all
+from evalstore.operations.ignored_variables import HINT, find_ignored_variables
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import OPENAI_COMPATIBLE
@@ -108,7 +109,7 @@ def doctor(
     except EvalstoreError as error:
         diagnosis.findings.append(DoctorFinding("environment", "fail", str(error), error.hint))
         return diagnosis
-    diagnosis.findings += [*_environment(workspace, providers), *_currencies(reading)]
+    diagnosis.findings += [*_environment(location, workspace, providers), *_currencies(reading)]
     targets = list(_targets(workspace, reading, models))
     diagnosis.models = asyncio.run(
         examine_all(providers, reading, targets, timeout if ping else None)
@@ -237,7 +238,9 @@ def describe_store(state: StoreState, name: str) -> DoctorFinding:
     )
 
 
-def _environment(workspace: WorkspaceFolder, providers: ProviderPool) -> Iterator[DoctorFinding]:
+def _environment(
+    location: Location, workspace: WorkspaceFolder, providers: ProviderPool
+) -> Iterator[DoctorFinding]:
     names = [name for name in NAMES if (workspace.root / name).is_file()]
     yield DoctorFinding("environment", "ok", " and ".join(names) or "no .env file (none is needed)")
     for kind, base in OPENAI_COMPATIBLE.items():
@@ -246,6 +249,9 @@ def _environment(workspace: WorkspaceFolder, providers: ProviderPool) -> Iterato
                 message = f"{name} has no effect: '{kind}' is called at {base}"
                 hint = "write a provider file with 'baseURL' to call another place"
                 yield DoctorFinding("environment", "warn", message, hint)
+    for ignored in find_ignored_variables(location, workspace):
+        message = f"{ignored.file}:{ignored.line}: {ignored.words}"
+        yield DoctorFinding("environment", "warn", message, HINT)
     for warning in providers.environment.warnings:
         yield DoctorFinding("environment", "warn", warning)
 

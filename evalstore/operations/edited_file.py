@@ -217,7 +217,7 @@ class EditedFile:
 
 _PARTS = (
     ("test", re.compile("test changed").match),
-    ("system prompt", re.compile(r"system prompt (?:[^:]+ )?changed").match),
+    ("system prompt", re.compile(r"system prompt (?:(?:[^:]+ )?changed|.+ in place of )").match),
 )
 """Parts of a case, and how the reasons begin that are about them."""
 

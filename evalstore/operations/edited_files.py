@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.operations.edited_sources import EditedSources
+from evalstore.operations.edited_sources import EditedSources, Versions
 from evalstore.operations.prompt_names import PromptNames, prompts_of
 from evalstore.planning.options import is_partial
 from evalstore.planning.renames import pair_in_store
+from evalstore.planning.source_changes import SourceChanges, compare_sources
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import is_tree
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import find_entry, read_tree, read_trees
+from evalstore.store.run_sources import SourcesReader
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,6 +42,8 @@ class _Leaves(NamedTuple):
 
     was: str | None
     now: str | None
+    before: Run
+    """The run that has the first one."""
 
 
 class _Replaced(NamedTuple):
@@ -62,6 +66,8 @@ class _Edits:
     removed: list[str] = field(default_factory=list)
     pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """The former and the new leaves of files, by path, until it is known what was edited."""
+    changes: Mapping[str, SourceChanges | None] = field(default_factory=dict)
+    """Whose bytes differ, for the same files."""
     edited: list[str] = field(default_factory=list)
     used: dict[str, None] = field(default_factory=dict)
     """What was edited of what test files use: `file files/terms.txt`."""
@@ -78,10 +84,18 @@ class _Edits:
         edited = {*self.edited}
         for id, replaced in self.prompts.items():
             name = names("prompt", id) or ""
-            if (names("prompt", replaced.former) or name) == name:
-                named.add(name)
-            else:  # another prompt is used
-                edited.update(replaced.files)
+            is_same = (names("prompt", replaced.former) or name) == name
+            for file in replaced.files:
+                changes = self.changes.get(file)
+                prompts = changes.names_of(_PROMPT) if changes else [name] if is_same else []
+                if is_same and name in prompts:
+                    named.add(name)
+                elif prompts and changes and not changes.is_test_edited:
+                    named.update(prompts)
+                elif changes and not changes.is_test_edited:
+                    edited.add(f"cases of {file}")
+                else:  # another prompt is used
+                    edited.add(file)
         known = sorted(named - {""})
         yield from _list(known, "changed", _PROMPT if len(known) == 1 else "system prompts ")
         if "" in named:
@@ -100,10 +114,11 @@ class FileHistory:
     def __init__(self, store: Store, folder: str) -> None:
         """`folder` is that of the test files."""
         self._store, self._folder = store, folder
+        self._sources = SourcesReader(store)
         self._unjudged: dict[str, _Leaves] = {}
         """The files that were edited since they were judged, by path."""
 
-    def step(self, run: Run, was: Mapping[str, str], now: Mapping[str, str]) -> _Edits:
+    def step(self, before: Run, run: Run, was: Mapping[str, str], now: Mapping[str, str]) -> _Edits:
         """Return the edits that a run was the first to judge.
 
         `was` and `now` are the leaves of the snapshots of the run before and of this one, by path;
@@ -111,8 +126,8 @@ class FileHistory:
         """
         load = self._store.load_nodes
         for path in was.keys() | now.keys():
-            before = self._unjudged[path].was if path in self._unjudged else was.get(path)
-            self._unjudged[path] = _Leaves(before, now.get(path))
+            known = self._unjudged.get(path) or _Leaves(was.get(path), None, before)
+            self._unjudged[path] = known._replace(now=now.get(path))
         gone = {path: each.was for path, each in self._unjudged.items() if not each.now}
         judged = self._unjudged
         if is_partial(run):
@@ -127,6 +142,11 @@ class FileHistory:
             {path: each for path, each in judged.items() if each.was != each.now},
             {path: was for path, was in gone.items() if was},
         )
+        find = self._sources.find
+        edits.changes = {
+            path: compare_sources(find(judged[path].before), find(run), path)
+            for path in edits.pairs
+        }
         if is_partial(run):  # a file that is gone may have been renamed
             edits.removed.clear()
         for path in [*judged, *edits.renamed.values()]:
@@ -156,7 +176,7 @@ def _find_sources(
     files = store.load_case_files(
         {leaf for each in edits for pair in each.pairs.values() for leaf in pair}
     )
-    others: dict[tuple[int, str], tuple[str, CaseFile, CaseFile]] = {}
+    others: dict[tuple[int, str], Versions] = {}
     """The files in which more was edited than system prompts, by the number of their edits."""
     for number, each in enumerate(edits):
         for path, (was, now) in each.pairs.items():
@@ -164,11 +184,12 @@ def _find_sources(
             is_long = is_tree(before) or is_tree(after)
             replaced, is_all = (set(), False) if is_long else find_replaced_prompts(before, after)
             if not is_all:
-                others[number, path] = path, before, after
+                others[number, path] = Versions(path, before, after, each.changes[path])
             for place, former, id in replaced:
                 each.prompts.setdefault(id, _Replaced(former, place, [])).files.append(path)
     if others:
-        short = (file for _, *pair in others.values() for file in pair if not is_tree(file))
+        pairs = ((each.was, each.now) for each in others.values())
+        short = (file for pair in pairs for file in pair if not is_tree(file))
         names.expect([*dict.fromkeys(prompts_of(short))])
     found = sources.find(others)
     for number, each in enumerate(edits):
@@ -191,7 +212,7 @@ def find_file_edits(
     `before` are runs before them, newest first. Runs of imported verdicts have no edits.
     """
     history = FileHistory(store, workspace.settings.paths["tests"])
-    sources = EditedSources(workspace, CaseFinder(store), VersionReader(store), names)
+    sources = EditedSources(CaseFinder(store), VersionReader(store), names)
     edits: dict[str, _Edits] = {}
     every = [run for run in reversed([*runs, *before]) if run.origin is None]
     for start in range(0, len(every) - 1, _TREES_AT_ONCE):
@@ -200,7 +221,10 @@ def find_file_edits(
             (one.snapshot, other.snapshot) for pair in pairs for one, other in (pair, pair[::-1])
         ]
         leaves = iter(read_trees(trees, store.load_nodes))
-        found = {run.id: history.step(run, next(leaves), next(leaves)) for _, run in pairs}
+        found = {
+            run.id: history.step(before_it, run, next(leaves), next(leaves))
+            for before_it, run in pairs
+        }
         _find_sources(store, found.values(), sources, names)
         edits |= found
     listed = [edits.get(run.id, _Edits()) for run in runs]
@@ -211,6 +235,14 @@ def find_file_edits(
         for version in (id, replaced.former)
     )
     return [tuple(each.describe(names)) for each in listed]
+
+
+def are_edited_prompts(names: Iterable[str], changes: SourceChanges | None) -> bool:
+    """Return whether system prompts were edited, as far as it is known whose bytes differ.
+
+    If not, the test file has another one in the place of each.
+    """
+    return changes is None or {*names} <= {*changes.names_of(_PROMPT)}
 
 
 def find_replaced_prompts(

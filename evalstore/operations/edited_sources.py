@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evalstore.operations.equal_parts import leave_out_same
+from evalstore.planning.source_changes import ROWS
 from evalstore.planning.version_reader import in_batches
 from evalstore.reports.case_edits import differ_cases, versions_compared
 from evalstore.store.case_files import StoredCases
-from evalstore.workspace.data_files import find_data_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from evalstore.planning.source_changes import SourceChanges
     from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.version_diff import Name
     from evalstore.store.case_finder import CaseFinder
     from evalstore.values import Case, CaseFile
-    from evalstore.workspace.folder import WorkspaceFolder
 
 _COMPARED = 5
 """The most pairs of cases of a file whose contents are read."""
@@ -32,8 +32,16 @@ _IN_CHECK = re.compile(r"check \d+ changed: (schema|evaluator prompt)\b")
 Key = TypeVar("Key")
 _UNNAMED = re.compile(r"schema [0-9a-f]{8}\Z")
 """A version without a name, as its file was edited several times since."""
-ROWS = "rows of "
-"""Begins the name of a data file that was edited, or of which other rows are used."""
+
+
+class Versions(NamedTuple):
+    """Two versions of a test file."""
+
+    path: str
+    was: CaseFile
+    now: CaseFile
+    changes: SourceChanges | None = None
+    """Whose bytes differ; None where that is not known."""
 
 
 class _Rows(NamedTuple):
@@ -43,53 +51,39 @@ class _Rows(NamedTuple):
     """Rows with the same values whose cases differ."""
     have_other_values: bool
     """Whether there are other rows, or the same ones in another order."""
-    is_any_kept: bool
-    """Whether both versions have some of the rows."""
 
 
 class EditedSources:
     """Tells what was edited where two versions of a test file differ.
 
-    Rows with the same values differ if the test file was edited, or something else that it uses.
-    If they do not, and other rows have come, its data file was edited or is used otherwise.
+    A name of a file is given only if its bytes differ, as far as runs have noted them. How the
+    cases differ says which of these edits they come from: rows with the same values differ if the
+    test file was edited, or something else that it uses but its data.
     Of long files only the parts that differ are read.
     """
 
-    def __init__(
-        self, workspace: WorkspaceFolder, finder: CaseFinder, versions: VersionReader, name: Name
-    ) -> None:
-        self._workspace, self._finder = workspace, finder
-        self._versions, self._name = versions, name
+    def __init__(self, finder: CaseFinder, versions: VersionReader, name: Name) -> None:
+        self._finder, self._versions, self._name = finder, versions, name
 
-    def find(
-        self, files: Mapping[Key, tuple[str, CaseFile, CaseFile]]
-    ) -> dict[Key, tuple[str, ...]]:
+    def find(self, files: Mapping[Key, Versions]) -> dict[Key, tuple[str, ...]]:
         """Return what was edited, such as `rows of tests/data/letters.csv`; by the same keys.
 
-        `files` are the paths of test files with their two versions. The path is the first name
-        unless all edits are of what the test file uses.
+        The path of a test file is its first name unless all edits are of what it uses. If neither
+        is known, it is `rows of` its path, or `cases of` it.
         """
         compared = {
-            key: self._compare(was, now)
-            for key, (_, was, now) in files.items()
-            if replace(was, cases=()) == replace(now, cases=())
+            key: self._compare(each.was, each.now)
+            for key, each in files.items()
+            if replace(each.was, cases=()) == replace(each.now, cases=())
         }
         found = {key: rows for key, rows in compared.items() if rows}
         used = self._find_used({key: rows.edited[:_COMPARED] for key, rows in found.items()})
         return {
-            key: self._name_all(path, found[key], used[key]) if key in found else (path,)
-            for key, (path, *_) in files.items()
+            key: _name_known(each.path, each.changes, found.get(key), used.get(key))
+            if each.changes
+            else _name_likely(each.path, found.get(key), used.get(key))
+            for key, each in files.items()
         }
-
-    def _name_all(self, path: str, rows: _Rows, used: Mapping[str, None] | None) -> tuple[str, ...]:
-        """Return what was edited; `used` is None if the test file was."""
-        names = [f"schema of {path}" if _UNNAMED.match(name) else name for name in used or ()]
-        is_edited = used is None
-        if rows.have_other_values:
-            data = find_data_file(self._workspace, path)
-            names += [f"{ROWS}{data.name}"] if data else []
-            is_edited = is_edited or not (data and data.is_alone and rows.is_any_kept)
-        return (path, *names) if is_edited or not names else tuple(names)
 
     def _compare(self, was: CaseFile, now: CaseFile) -> _Rows | None:
         """Compare the rows of both versions; None for long files that differ in many parts."""
@@ -101,7 +95,6 @@ class EditedSources:
         return _Rows(
             [pair for pair in pairs if _without_label(pair[0]) != _without_label(pair[1])],
             [case.key for case in old.cases] != [case.key for case in new.cases],
-            bool(pairs) or len(new.cases) < len(now.cases),
         )
 
     def _find_used(
@@ -158,6 +151,35 @@ class EditedSources:
                     continue
                 names = {self._name("prompt", former), self._name("prompt", id)} - {None}
                 yield names.pop() if len(names) == 1 else None
+
+
+def _name_known(
+    path: str, changes: SourceChanges, rows: _Rows | None, used: Collection[str] | None
+) -> tuple[str, ...]:
+    """Return which of the files whose bytes differ were edited, as the cases show it.
+
+    `used` is None if the cases do not show that it was only what the test file uses.
+    """
+    names = [name for name in used or () if name in changes.edited]
+    is_explained = used is not None and len(names) == len(used)
+    have_other_values = rows is None or rows.have_other_values
+    names += changes.data if have_other_values else []
+    if changes.is_test_edited:
+        is_needed = have_other_values or not (is_explained and names)
+        return (path, *names) if is_needed else tuple(names)
+    if not is_explained:
+        names += [name for name in changes.edited if name not in names]
+    return tuple(names) or (f"cases of {path}",)
+
+
+def _name_likely(path: str, rows: _Rows | None, used: Collection[str] | None) -> tuple[str, ...]:
+    """Return what was edited where it is not known whose bytes differ.
+
+    `used` is None if it was the test file.
+    """
+    names = [f"schema of {path}" if _UNNAMED.match(name) else name for name in used or ()]
+    names += [f"{ROWS}{path}"] if rows and rows.have_other_values else []
+    return (path, *names) if used is None or not names else tuple(names)
 
 
 def is_use_of(subject: str, names: Collection[str]) -> bool:

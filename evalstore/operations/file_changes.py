@@ -6,18 +6,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.operations.edited_file import EditedFile, FileItems
-from evalstore.operations.edited_files import find_replaced_prompts
-from evalstore.operations.edited_sources import EditedSources
+from evalstore.operations.edited_files import are_edited_prompts, find_replaced_prompts
+from evalstore.operations.edited_sources import EditedSources, Versions
 from evalstore.operations.planned_rows import plan_rows
 from evalstore.operations.row_ids import lacks_row_id
 from evalstore.operations.status_report import FileChange
 from evalstore.planning.renames import pair_with_workspace
+from evalstore.planning.source_changes import SourceChanges, compare_sources
 from evalstore.planning.version_reader import VersionReader
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import read_tree
+from evalstore.store.run_sources import SourcesReader
+from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from evalstore.operations.edited_file import WasRun
     from evalstore.operations.stored_outcomes import StoredOutcomes
@@ -38,7 +41,8 @@ class FileChanges:
 
         With `narrows`, only files in which the command would do something are among the changes.
         """
-        self._project, self._was_run, self._narrows = project, was_run, narrows
+        self._project, self._run, self._was_run = project, run, was_run
+        self._narrows = narrows
         self._pairs: dict[str, str] = {}
         self._edited: dict[str, EditedFile] = {}
         """The files whose cases differ."""
@@ -94,11 +98,14 @@ class FileChanges:
             for path in reading.nodes.keys() - self._pairs.keys()
             if not narrows or path in self._selected
         ]
+        differing = self._compare_sources()
         prompts = {
-            path: _edited_prompts(self._project, edited.was, edited.now)
+            path: _edited_prompts(self._project, edited.was, edited.now, differing[path])
             for path, edited in self._edited.items()
         }
-        sources = self._find_sources([path for path, names in prompts.items() if not names])
+        sources = self._find_sources(
+            {path: differing[path] for path, names in prompts.items() if not names}
+        )
         for path, old in self._pairs.items():
             change = None
             if path in self._edited:
@@ -123,21 +130,36 @@ class FileChanges:
             ]
         return sorted(changes, key=lambda change: (change.file, change.code))
 
-    def _find_sources(self, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    def _compare_sources(self) -> dict[str, SourceChanges | None]:
+        """Return whose bytes differ from those that the run has noted, by edited test file."""
+        project = self._project
+        was = SourcesReader(project.store).find(self._run) if self._edited else None
+        now = read_sources(project.workspace, project.reading) if was else None
+        return {path: compare_sources(was, now, path, self._pairs[path]) for path in self._edited}
+
+    def _find_sources(
+        self, files: Mapping[str, SourceChanges | None]
+    ) -> dict[str, tuple[str, ...]]:
         """Return what was edited where these files differ; nothing if they are very many."""
-        if len(paths) > _MOST_READ:
+        if len(files) > _MOST_READ:
             return {}
         project = self._project
         find = EditedSources(
-            project.workspace,
             CaseFinder(project.store),
             VersionReader(project.store, project.reading.contents, project.contents),
             project.name_of_version,
         ).find
-        return find({it: (it, self._edited[it].was, self._edited[it].now) for it in paths})
+        return find(
+            {
+                path: Versions(path, self._edited[path].was, self._edited[path].now, changes)
+                for path, changes in files.items()
+            }
+        )
 
 
-def _edited_prompts(project: Project, was: CaseFile, now: CaseFile) -> tuple[str, ...]:
+def _edited_prompts(
+    project: Project, was: CaseFile, now: CaseFile, changes: SourceChanges | None
+) -> tuple[str, ...]:
     """Return the names of the system prompts that were edited, if the test file was not."""
     replaced, is_all = find_replaced_prompts(was, now)
     name = project.name_of_version
@@ -145,7 +167,10 @@ def _edited_prompts(project: Project, was: CaseFile, now: CaseFile) -> tuple[str
         None if name("prompt", former) else name("prompt", id)  # a named one was exchanged
         for _, former, id in replaced
     }
-    return tuple(sorted(filter(None, names))) if is_all and None not in names else ()
+    if not is_all or None in names:
+        return ()
+    edited = sorted(filter(None, names))
+    return tuple(edited) if are_edited_prompts(edited, changes) else ()
 
 
 def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
-from evalstore.operations.edited_sources import ROWS, is_use_of
+from evalstore.operations.edited_sources import is_use_of
 from evalstore.operations.equal_parts import leave_out_same
+from evalstore.planning.source_changes import ROWS, as_replaced
 from evalstore.planning.version_reader import in_batches
 from evalstore.reports.case_edits import (
     differ_otherwise,
@@ -18,11 +20,17 @@ from evalstore.reports.case_edits import (
 )
 
 if TYPE_CHECKING:
+    from evalstore.planning.source_changes import SourceChanges
     from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.version_diff import Difference
     from evalstore.store.case_finder import CaseFinder
     from evalstore.values import CaseFile
 
+_OF_USED = re.compile(
+    r"(?:conversation \d+, )?(?P<name>(?:file|tool|schema) .+?) changed(?:: (?P<rest>.*))?$",
+    re.DOTALL,
+)
+"""A difference that is an edit of something that the test file uses."""
 PROMPT_EDITS = ("system prompt ", "evaluator prompt ")
 """Beginnings of the differences that are edits of a prompt and not of the test file."""
 Name = Callable[[str, str], "str | None"]
@@ -59,14 +67,16 @@ def find_edits(
     files: Mapping[str, tuple[CaseFile, CaseFile]],
     finder: CaseFinder,
     name: Name = lambda _kind, _id: None,
+    changes: Mapping[str, SourceChanges | None] | None = None,
 ) -> dict[str, list[Difference]]:
     """Return the differences between two versions of each file, reading contents in batches.
 
     Parts of a long file that both versions have are not read.
 
     Of equal edits of several rows only the first is listed. One that is filled in otherwise in
-    other rows names its row.
+    other rows names its row. `changes` tell whose bytes differ.
     """
+    known = changes or {}
     sizes = {file: len(now.cases) for file, (_, now) in files.items()}
     files = {file: leave_out_same(*pair, finder) for file, pair in files.items()}
     edits: dict[str, dict[str, _FirstEdit]] = {file: {} for file in files}
@@ -76,7 +86,8 @@ def find_edits(
             version for _, old, case in batch if old for version in versions_compared(old, case)
         )
         for file, old, case in batch:
-            for difference in differ_pair(old, case, versions.find, name):
+            for found in differ_pair(old, case, versions.find, name):
+                difference = as_replaced(found, known.get(file))
                 first = edits[file].get(difference.subject)
                 if first is None:
                     edits[file][difference.subject] = _FirstEdit(difference, case.row)
@@ -87,9 +98,8 @@ def find_edits(
         file: [edit.named(sizes[file]) for edit in kinds.values()] for file, kinds in edits.items()
     }
     for file, (was, now) in files.items():
-        known = edits[file].keys()
         others = differ_otherwise(was, now)
-        listed[file] += [difference for difference in others if difference.subject not in known]
+        listed[file] += [other for other in others if other.subject not in edits[file]]
     return listed
 
 
@@ -98,21 +108,32 @@ def by_subject(
 ) -> dict[str, list[Difference]]:
     """Return the edits by what was edited: a test file, or a named prompt, once for all files.
 
-    `sources` are the names of what was edited, by test file. Where it was the data file, and not
-    the test file, the edits are those of its rows: `rows of tests/data/letters.csv`.
+    `sources` are the names of what was edited, by test file. Where it was not the test file, the
+    edits are those of what it uses: a `tool`, or `rows of tests/data/letters.csv`.
     """
     subjects: dict[str, list[Difference]] = {}
     prompts: dict[str, dict[Difference, None]] = {}
     for file, differences in edits.items():
         names = sources.get(file, (file,))
-        rows = [name for name in names if name.startswith(ROWS) and file not in names]
         for difference in differences:
             prompt, colon, rest = difference.subject.partition(": ")
             if colon and difference.subject.startswith(PROMPT_EDITS):
                 edit = replace(difference, subject=rest)
                 prompts.setdefault(prompt, {})[edit] = None
             elif file in names or not is_use_of(difference.subject, names):
-                listed = subjects.setdefault(rows[0] if rows else file, [])
-                if difference not in listed:  # the rows may be those of several test files
-                    listed.append(difference)
+                subject, of_subject = _place(file, names, difference)
+                listed = subjects.setdefault(subject, [])
+                if of_subject not in listed:  # several test files may use it
+                    listed.append(of_subject)
     return subjects | {prompt: list(listed) for prompt, listed in prompts.items()}
+
+
+def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str, Difference]:
+    """Return what of these names a difference is of, with the difference as it stands below it."""
+    if file in names or not names:
+        return file, difference
+    used = _OF_USED.match(difference.subject)
+    if used and used["name"] in names:
+        return used["name"], replace(difference, subject=used["rest"] or "changed")
+    rows = (name for name in names if name.startswith(ROWS))
+    return next(rows, names[0]), difference

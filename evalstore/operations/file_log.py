@@ -16,6 +16,7 @@ from evalstore.operations.prompt_names import prompts_of
 from evalstore.operations.verdict_history import PENDING, VerdictHistory, Words
 from evalstore.planning.path_history import follow_file
 from evalstore.planning.row_index import RowIndex
+from evalstore.planning.source_changes import compare_sources
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import find_same
@@ -23,6 +24,7 @@ from evalstore.store.case_files import StoredCases
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import iterate_entries, results_of
+from evalstore.store.run_sources import SourcesReader
 from evalstore.values import CaseFile
 
 if TYPE_CHECKING:
@@ -66,6 +68,11 @@ class _Version:
     """The runs that covered the file, oldest first, with the leaves of its results."""
     rows: dict[str, set[str]] = field(default_factory=dict)
     """The labels of the rows in each of these leaves."""
+
+    @property
+    def last_run(self) -> Run:
+        """Return the last of these runs that is known."""
+        return self.results[-1][0] if self.results else self.run
 
 
 def find_logged_changes(
@@ -272,7 +279,12 @@ def _find_edits(
     """Yield the edits of each version since the previous one."""
     pairs = list(pairwise(versions))
     compared = {now.run.id: (files[was.node], files[now.node]) for was, now in pairs}
-    edits = find_edits(VersionReader(store), compared, finder, name)
+    find = SourcesReader(store).find
+    changes = {
+        now.run.id: compare_sources(find(was.last_run), find(now.run), now.path, was.path)
+        for was, now in pairs
+    }
+    edits = find_edits(VersionReader(store), compared, finder, name, changes)
     if versions:
         yield (Difference("new"),)
     for was, now in pairs:

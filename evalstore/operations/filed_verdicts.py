@@ -6,12 +6,12 @@ import hashlib
 import sqlite3
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.reports.comparison import find_match, places_of
+from evalstore.reports.cell_places import find_match, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from evalstore.reports.comparison import PlaceKey
+    from evalstore.reports.cell_places import PlaceKey
     from evalstore.results import Result
     from evalstore.values import Verdict
 

@@ -111,7 +111,8 @@ class Searcher:
                 FoundText(hit, place.run, ", ".join(names[id] for id in place.prompts))
                 for hit, place in _hits(store, words, placed)
             )
-            return FoundTexts(texts, total)
+            lacks = index.missing and not total
+            return FoundTexts(texts, total, _incomplete(pattern, index) if lacks else None)
 
         return self._use(report, find)
 
@@ -252,11 +253,6 @@ _KIND: dict[Kind, str] = {
 }
 
 
-def grep(location: Location, pattern: str, within: Sequence[In] = ()) -> list[SearchHit]:
-    """Return the stored texts that `iterate_hits` yields."""
-    return [*iterate_hits(location, pattern, within)]
-
-
 def iterate_hits(
     location: Location,
     pattern: str,
@@ -269,8 +265,8 @@ def iterate_hits(
 
     The last word may be the beginning of one; a phrase in quotation marks is one word. `name` is
     an expression over `file::row`, as that of a selection. Raises `EvalstoreError` when nothing
-    in the pattern is a word. The index is updated, and the texts are placed, before the first one
-    is yielded; few of them are in memory.
+    in the pattern is a word, and when nothing is found while the index lacks texts. The index is
+    updated, and the texts are placed, before the first one is yielded; few of them are in memory.
     """
     by_name = compile_name(name) if name else None
     words = split_words(pattern)
@@ -281,8 +277,6 @@ def iterate_hits(
         index = open_index(location, store)
         try:
             index.update(store, report)
-            if index.missing:
-                location.warn(_lacks(index))
             placed = PlacedTexts()
             documents = index.find_documents(words, kinds)
             for start in range(0, len(documents), _PLACED_AT_ONCE):
@@ -293,13 +287,26 @@ def iterate_hits(
                 placed.add(texts)
         finally:
             index.close()
-        in_order = iter(placed)
+        in_order, is_any = iter(placed), False
         while batch := list(islice(in_order, _AT_ONCE)):
+            if index.missing and not is_any:
+                location.warn(_lacks(index))
+            is_any = True
             yield from (hit for hit, _ in _hits(store, words, batch))
+        if index.missing and not is_any:
+            raise _incomplete(pattern, index)
 
 
 def _lacks(index: SearchIndex) -> str:
     return f"the search index lacks {plural(index.missing, 'text')}, which this user may not add"
+
+
+def _incomplete(pattern: str, index: SearchIndex) -> EvalstoreError:
+    return EvalstoreError(
+        f"nothing with '{pattern}' is in the search index, which lacks "
+        f"{plural(index.missing, 'text')} that this user may not add",
+        hint="they can be searched when a user who may write to the store has searched once",
+    )
 
 
 def _no_word(pattern: str) -> EvalstoreError:

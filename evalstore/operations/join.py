@@ -13,6 +13,7 @@ from evalstore.files.normal_path import normal_path
 from evalstore.operations.restored_run import require_joinable, restored
 from evalstore.operations.run_record import FinishedRun, carry_out, record
 from evalstore.planning.open_project import locate_store, open_workspace
+from evalstore.runs import Run
 from evalstore.store import Store
 from evalstore.store.location import StoreLocation, is_url, read_address
 
@@ -49,11 +50,15 @@ def join_run(
     """Take part in a run in progress: `@` for the newest one, or the start of its id.
 
     Its settings, models and prompts come from the store. Of `options`, the number of calls at once
-    counts. Raises `RevisionError` when there is no such run.
+    counts. One that is named and over by now is complete for this program: launchers may start it
+    late. Raises `RevisionError` when there is no such run.
     """
     # A migration would end the runs of programs of the older version that are in progress.
     with closing(Store.open(_find_store(location), may_migrate=False)) as store:
         run = _find(store, name)
+        if isinstance(run, Run):
+            listener.note(_explain_recorded(name, run))
+            return JoinReport(run.id, 0, 0, 0, 0.0, run.status)
         require_joinable(run)
         if run.is_silent:
             listener.note(
@@ -72,8 +77,11 @@ def _find_store(location: Location) -> StoreLocation:
     return normal_path(location.directory, location.store)
 
 
-def _find(store: Store, name: str) -> SharedRun:
-    """Return the run in progress with this name; the newest one must have a live runner."""
+def _find(store: Store, name: str) -> SharedRun | Run:
+    """Return the run in progress with this name, or its record if it is over by now.
+
+    The newest one must have a live runner: who names none may also wait for the next to begin.
+    """
     runs = store.find_shared_runs()
     if name == NEWEST:
         named = [run for run in runs if not run.is_silent][:1]
@@ -88,7 +96,8 @@ def _find(store: Store, name: str) -> SharedRun:
         if runs:
             hint = f"'--join {runs[0].id[:8]}' continues one that its programs have left"
         raise RevisionError(f"no run is in progress in the store '{store.path}'", hint=hint)
-    _refuse_recorded(store, name)
+    if recorded := _find_recorded(store, name):
+        return recorded
     known = ", ".join(run.id[:8] for run in runs)
     raise RevisionError(
         f"no run in progress is called '{name}' in the store '{store.path}'",
@@ -96,16 +105,19 @@ def _find(store: Store, name: str) -> SharedRun:
     )
 
 
-def _refuse_recorded(store: Store, name: str) -> None:
-    """Raise `RevisionError` for the name of a run in progress that is over."""
+def _find_recorded(store: Store, name: str) -> Run | None:
+    """Return the record of a run that was in progress under this name."""
     for run in store.find_recent_runs():
         if len(name) >= _RECOGNIZED and name[: len(run.nonce)] == run.nonce[: len(name)]:
-            rest = "'evalstore run' does what is left"
-            shown = f"'evalstore show {run.id[:8]}' shows it"
-            raise RevisionError(
-                f"run {name[:8]} is over: it is recorded as {run.id[:8]}, {run.status}",
-                hint=shown if run.status == "complete" else f"{rest}; {shown}",
-            )
+            return run
+    return None
+
+
+def _explain_recorded(name: str, run: Run) -> str:
+    shown = f"'evalstore show {run.id[:8]}' shows it"
+    if run.status != "complete":
+        shown = f"'evalstore run' does what is left; {shown}"
+    return f"run {name[:8]} is over: it is recorded as {run.id[:8]}, {run.status}; {shown}"
 
 
 def _take_part(

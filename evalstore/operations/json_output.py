@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from evalstore.files.filed_sequence import FiledSequence
 from evalstore.values import Json
 
 _ALWAYS = object()
@@ -60,7 +61,7 @@ def to_json(value: Any) -> Json:
         return value
     if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
         return fields_to_json(value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | FiledSequence):
         return [to_json(inner) for inner in value]
     if isinstance(value, PurePath):
         return str(value)

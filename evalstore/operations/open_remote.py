@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalstore.errors import EvalstoreError
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.known_runs import cache_path
 from evalstore.sharing.remote_acceptance import acceptance_of, signing_key_of
-from evalstore.workspace.remote_names import is_folder, path_of
+from evalstore.workspace.remote_names import is_database, is_folder, path_of
 from evalstore.workspace.remote_urls import BUCKETS, RemoteUrl, read_url
 from evalstore.workspace.remotes import find_remote, locate_folder, locate_url
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.sharing.differences import IdSource
     from evalstore.sharing.remote_files import RemoteFiles
     from evalstore.sharing.signatures import SigningKey
     from evalstore.store import Store
@@ -42,6 +44,10 @@ class OpenRemote:
     """Signs pushes; only where the remote was opened for one."""
     exclude_tags: Sequence[str] = ()
     """The results of cases with these tags are not pushed."""
+
+    def ids(self) -> AbstractContextManager[IdSource]:
+        """Return the ids of the rows of the remote, as it was last read."""
+        return nullcontext(self.cache.records)
 
 
 @contextmanager
@@ -79,6 +85,12 @@ def open_files(workspace: WorkspaceFolder, name: str, address: str) -> RemoteFil
     A place outside of the workspace is refused unless the user has allowed it: evalstore.yaml may
     be somebody else's. Nothing is connected to yet.
     """
+    if is_database(address):
+        raise EvalstoreError(
+            f"the remote '{name}' is a database: only 'push', 'pull', 'fetch' and 'remote show' "
+            "work with one",
+            hint="all commands use it as their store with '--store ADDRESS', also 'run' and 'fsck'",
+        )
     if is_folder(address):
         return FolderFiles(locate_folder(workspace, name, path_of(address)))
     return _open_url(locate_url(workspace, name, address))

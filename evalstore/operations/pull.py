@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.operations.open_remote import OpenRemote, open_remote
+from evalstore.operations.open_database import OpenDatabase, open_files_or_database
 from evalstore.operations.push import count_kinds
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.layout import require_remote
@@ -15,6 +15,7 @@ from evalstore.sharing.progress import CopyListener
 from evalstore.sharing.pull import Pulled, pull_records
 
 if TYPE_CHECKING:
+    from evalstore.operations.open_remote import OpenRemote
     from evalstore.planning.options import Location
     from evalstore.sharing.differences import MissingIds
     from evalstore.sharing.index_cache import IndexCache
@@ -67,7 +68,9 @@ def pull(
     Raises `EvalstoreError`, and then the rows that were stored until then stay; the next pull
     goes on from there.
     """
-    with open_remote(location, remote, create=True) as opened:
+    with open_files_or_database(location, remote, create=True) as opened:
+        if isinstance(opened, OpenDatabase):
+            return pull_from_database(opened, dry_run=dry_run, listener=listener)
         return pull_missing(opened, dry_run=dry_run, listener=listener)
 
 
@@ -90,6 +93,25 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
     pulled = _copy(opened, missing, report, listener or CopyListener())
     report.newer = opened.cache.records.count_unknown()
     note_left(report, pulled)
+    return report
+
+
+def pull_from_database(
+    opened: OpenDatabase, *, dry_run: bool, listener: CopyListener | None
+) -> PullReport:
+    """Copy all rows of an open database that its store does not have; raises `EvalstoreError`."""
+    from evalstore.sharing.database_remote import copy_records
+
+    with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
+        missing = find_missing(theirs, ours)
+    counts = count_kinds(count_by_table(missing))
+    report = PullReport(opened.name, opened.address, counts, dry_run=dry_run)
+    if dry_run or not missing or opened.database is None:
+        return report
+    copied = copy_records(opened.database, opened.store, missing, listener or CopyListener())
+    report.records = count_kinds(copied.stored)
+    report.bytes_received = copied.size
+    report.waiting, report.waiting_rows = copied.waiting, copied.waiting_rows
     return report
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.clock import now
 from evalstore.display import plural, short
-from evalstore.errors import EvalstoreError
-from evalstore.operations.open_remote import OpenRemote, open_remote
+from evalstore.errors import EvalstoreError, StoreError
+from evalstore.operations.open_database import OpenDatabase, open_files_or_database
+from evalstore.operations.open_remote import OpenRemote
 from evalstore.operations.push_notes import note_excluded_tags, note_own_name
 from evalstore.operations.pushed_rows import choose_rows, count_excluded_runs, find_missing_rows
 from evalstore.operations.user_name import name_of_writer
@@ -20,7 +22,7 @@ from evalstore.sharing.differences import count_by_table
 from evalstore.sharing.indexes import IndexHeader
 from evalstore.sharing.layout import is_remote, make_remote
 from evalstore.sharing.progress import CopyListener
-from evalstore.sharing.push import SecretsError, push_records
+from evalstore.sharing.push import SecretsError, push_records, refuse_secrets
 from evalstore.sharing.secret_scan import FoundSecret, SecretScan
 from evalstore.workspace.env_files import read_env_files
 
@@ -65,10 +67,10 @@ def push(
 
     With `since`, a revision, only the runs after it and what belongs to them. What has to do with
     cases with excluded tags stays here, with all runs that have such cases. An empty or missing
-    folder becomes a remote. Raises `EvalstoreError`, also when there are keys in what would be
-    pushed, unless `allow_keys`.
+    folder becomes a remote, and a database without tables gets them. Raises `EvalstoreError`, also
+    when there are keys in what would be pushed, unless `allow_keys`.
     """
-    with open_remote(location, remote, to_push=not dry_run) as opened:
+    with open_files_or_database(location, remote, to_push=not dry_run, may_lack=True) as opened:
         chosen = choose_rows(
             location,
             opened,
@@ -76,10 +78,8 @@ def push(
             exclude_tags=exclude_tags,
             with_failures=with_failures,
         )
-        if not dry_run:
-            make_remote(opened.files)
-        if not dry_run or is_remote(opened.files):
-            opened.cache.refresh(opened.files)
+        if isinstance(opened, OpenRemote):
+            _read(opened, dry_run=dry_run)
         missing = find_missing_rows(opened, chosen, with_failures=with_failures)
         report = PushReport(
             opened.name,
@@ -89,19 +89,66 @@ def push(
             excluded_runs=count_excluded_runs(opened, chosen),
         )
         if not dry_run and missing:
-            workspace = open_workspace(location)
-            pushed = write_missing(
-                location,
-                opened,
-                missing,
-                listener,
-                allow_keys=allow_keys,
-                announce=partial(note_own_name, workspace),
-            )
-            report.bytes_sent = pushed.bytes_sent
+            report.bytes_sent = _write(location, opened, missing, listener, allow_keys=allow_keys)
         if not dry_run:
             note_excluded_tags(open_workspace(location), opened.name, exclude_tags)
         return report
+
+
+def _read(opened: OpenRemote, *, dry_run: bool) -> None:
+    """Read what a remote has, and make it one before unless nothing may be written."""
+    if not dry_run:
+        make_remote(opened.files)
+    if not dry_run or is_remote(opened.files):
+        opened.cache.refresh(opened.files)
+
+
+def _write(
+    location: Location,
+    opened: OpenRemote | OpenDatabase,
+    missing: MissingIds,
+    listener: CopyListener | None,
+    *,
+    allow_keys: bool,
+) -> int:
+    """Write these rows to a remote; returns the bytes that were sent."""
+    if isinstance(opened, OpenDatabase):
+        return _write_to_database(location, opened, missing, listener, allow_keys=allow_keys)
+    announce = partial(note_own_name, open_workspace(location))
+    return write_missing(
+        location, opened, missing, listener, allow_keys=allow_keys, announce=announce
+    ).bytes_sent
+
+
+def _write_to_database(
+    location: Location,
+    opened: OpenDatabase,
+    missing: MissingIds,
+    listener: CopyListener | None,
+    *,
+    allow_keys: bool,
+) -> int:
+    from evalstore.sharing.database_remote import copy_records, open_database
+
+    scan = None if allow_keys else _scan(location)
+    if scan:
+        try:
+            refuse_secrets(opened.store, missing, scan)
+        except SecretsError as error:
+            raise _refusal(error.secrets, "pushed") from error
+    with (
+        nullcontext(opened.database)
+        if opened.database
+        else open_database(opened.place, create=True)
+    ) as database:
+        copied = copy_records(opened.store, database, missing, listener or CopyListener())
+    if lacking := copied.waiting + copied.waiting_rows:
+        raise StoreError(
+            f"the store is damaged, so {plural(lacking, 'row')} "
+            f"{'was' if lacking == 1 else 'were'} not pushed: it lacks what others refer to",
+            hint="'evalstore fsck' lists what is wrong",
+        )
+    return copied.size
 
 
 def write_missing(
@@ -121,7 +168,7 @@ def write_missing(
     """
     created = max(now(), 0)  # a clock may be wrong
     header = IndexHeader(name_of_writer(location.directory), created, ())
-    scan = None if allow_keys else SecretScan({**_variables_of_files(location), **os.environ})
+    scan = None if allow_keys else _scan(location)
     try:
         return push_records(
             opened.store,
@@ -138,10 +185,11 @@ def write_missing(
         raise _refusal(error.secrets, verb) from error
 
 
-def _variables_of_files(location: Location) -> dict[str, str]:
-    """Return the variables of the `.env` files of the workspace."""
+def _scan(location: Location) -> SecretScan:
+    """Return a scan for keys, also for the variables of the `.env` files of the workspace."""
     files = read_env_files(open_workspace(location).root)
-    return {name: value for file in files.values() for name, value in file.values.items()}
+    variables = {name: value for file in files.values() for name, value in file.values.items()}
+    return SecretScan({**variables, **os.environ})
 
 
 def count_kinds(by_table: Mapping[str, int]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from evalstore.store.records import COPIED_TABLES
 from evalstore.store.table_columns import FAILURES
 
 if TYPE_CHECKING:
+    from evalstore.operations.open_database import OpenDatabase
     from evalstore.operations.open_remote import OpenRemote
     from evalstore.planning.options import Location
     from evalstore.sharing.differences import MissingIds
@@ -36,7 +37,7 @@ def pushed_tables(*, with_failures: bool) -> list[str]:
 
 def choose_rows(
     location: Location,
-    opened: OpenRemote,
+    opened: OpenRemote | OpenDatabase,
     *,
     since: str | None = None,
     exclude_tags: Sequence[str] = (),
@@ -60,17 +61,19 @@ def choose_rows(
 
 
 def find_missing_rows(
-    opened: OpenRemote, chosen: ChosenRows, *, with_failures: bool = False
+    opened: OpenRemote | OpenDatabase, chosen: ChosenRows, *, with_failures: bool = False
 ) -> MissingIds:
-    """Return those of the chosen rows that the remote lacks, by its cache."""
-    if chosen.ids is not None:
-        return find_missing(chosen.ids, opened.cache.records)
-    with opened.store.snapshot_ids() as ids:
-        return find_missing(ids, opened.cache.records, pushed_tables(with_failures=with_failures))
+    """Return those of the chosen rows that the remote lacks, as far as it was read."""
+    with opened.ids() as theirs:
+        if chosen.ids is not None:
+            return find_missing(chosen.ids, theirs)
+        with opened.store.snapshot_ids() as ids:
+            return find_missing(ids, theirs, pushed_tables(with_failures=with_failures))
 
 
-def count_excluded_runs(opened: OpenRemote, chosen: ChosenRows) -> int:
-    """Return how many runs stay here although the remote lacks them, by its cache."""
+def count_excluded_runs(opened: OpenRemote | OpenDatabase, chosen: ChosenRows) -> int:
+    """Return how many runs stay here although the remote lacks them, as far as it was read."""
     if chosen.excluded_runs is None:
         return 0
-    return count_ids(find_missing(chosen.excluded_runs, opened.cache.records))
+    with opened.ids() as theirs:
+        return count_ids(find_missing(chosen.excluded_runs, theirs))

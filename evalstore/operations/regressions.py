@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.diff_sides import compare_sides, follow_renames, run_side
 from evalstore.operations.earlier_results import EarlierRuns, every_run
-from evalstore.operations.verdict_changes import file_batches
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.selection import Selection
 from evalstore.reports.comparison import CellIndex
-from evalstore.store.results import iterate_cases, iterate_entries
+from evalstore.store.results import iterate_cases
+from evalstore.store.row_results import RowResults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evalstore.operations.baseline import Baseline
     from evalstore.planning.project import Project
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case, Json
+
+_AT_ONCE = 200
+"""The failures that are looked for together in an earlier run."""
 
 
 class Regression(NamedTuple):
@@ -106,27 +109,55 @@ def _search(
     They are taken out of `waiting`, which has the results by file. With `any_verdict` every
     earlier verdict counts.
     """
+    rows = RowResults(store)
     paths = {path for path, left in waiting.items() if left}
     for past, entries in runs.before(run, paths, limit=store.count_runs()) if paths else ():
-        for batch in file_batches(entries):
-            cells = (cell for part in iterate_entries(store, batch) for cell in part)
-            judged = CellIndex(cell for cell in cells if cell[0].verdict)
-            for path in batch:
-                left: list[_Failure] = []
-                for failure in waiting[path]:
+        left: dict[str, list[_Failure]] = {path: [] for path in entries}
+        for batch in _batches(waiting, sorted(entries)):
+            names = {
+                path: {name for each in failures for name in (each.then.key, each.then.row)}
+                for path, failures in batch.items()
+            }
+            found = rows.find({path: entries[path] for path in batch}, names)
+            for path, failures in batch.items():
+                judged = CellIndex(
+                    (cell, case)
+                    for cell, case in found[path].cells
+                    if cell.verdict and not names[path].isdisjoint((cell.key, cell.row))
+                )
+                for failure in failures:
                     was = judged.find(failure.then, failure.case.prompts)
                     if was is None:
-                        left.append(failure)
+                        left[path].append(failure)
                     elif any_verdict or was[0].verdict == "pass":
                         yield failure.result, past.id
                     else:
-                        left.append(_Failure(failure.result, *was))
+                        left[path].append(_Failure(failure.result, *was))
                         if _place(was[0]) != _place(failure.then):
                             runs.forget()
-                waiting[path] = left
+        waiting.update(left)
         paths &= {path for path, left in waiting.items() if left}
         if not paths:
             return
+
+
+def _batches(
+    waiting: Mapping[str, Sequence[_Failure]], paths: Iterable[str]
+) -> Iterator[dict[str, Sequence[_Failure]]]:
+    """Yield those of `waiting` in these files in batches, by file."""
+    batch: dict[str, Sequence[_Failure]] = {}
+    room = _AT_ONCE
+    for path in paths:
+        failures = waiting[path]
+        for start in range(0, len(failures), _AT_ONCE):
+            some = failures[start : start + _AT_ONCE]
+            if len(some) > room:
+                yield batch
+                batch, room = {}, _AT_ONCE
+            batch[path] = some
+            room -= len(some)
+    if batch:
+        yield batch
 
 
 def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> list[Regression]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import USAGE, EvalstoreError, WorkspaceError, hide_passwords
+from evalstore.operations.open_database import OpenDatabase, open_files_or_database
 from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.operations.push import count_kinds
 from evalstore.operations.push_notes import note_excluded_tags, read_excluded_tags
@@ -23,10 +24,11 @@ from evalstore.operations.pushed_rows import (
 from evalstore.planning.open_project import open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.layout import INDEXES, require_remote
+from evalstore.store.database import NO_LIMIT
 from evalstore.store.records import COPIED_TABLES
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
-from evalstore.workspace.remote_names import is_folder, is_remote_name, path_of
-from evalstore.workspace.remote_urls import read_url
+from evalstore.workspace.remote_names import is_database, is_folder, is_remote_name, path_of
+from evalstore.workspace.remote_urls import read_database, read_url
 from evalstore.workspace.remotes import find_remote, folder_of, write_remote
 
 if TYPE_CHECKING:
@@ -64,12 +66,13 @@ class RemoteReport:
     records: Mapping[str, int]
     """How many runs, answers, judgements and versions the remote has."""
     size: int
-    """Bytes of its packs and indexes, as a push and a pull count them."""
+    """Bytes of its packs and indexes, as a push and a pull count them; of a database, of its
+    tables with their indexes."""
     to_pull: Mapping[str, int] = field(metadata={"json_name": "toPull"})
     to_push: Mapping[str, int] = field(metadata={"json_name": "toPush"})
     """Without failed calls."""
     pushes: Sequence[RemotePush]
-    """Oldest first."""
+    """Oldest first; a database does not know them."""
     uncounted: str | None = None
     """Why `toPush` also counts what excluded tags keep here; None if it does not."""
     excluded_runs: int = field(default=0, metadata={"json_name": "excludedRuns"})
@@ -126,7 +129,7 @@ def absolute_address(location: Location, address: str) -> str:
         if not path_of(address).strip():
             raise EvalstoreError("the address is empty", hint="name a folder, as in ../team")
         return str(folder_of(location.directory, path_of(address)))
-    return read_url(address).address
+    return str(read_database(address)) if is_database(address) else read_url(address).address
 
 
 def allow_address(location: Location, root: Path, name: str, address: str) -> None:
@@ -137,44 +140,49 @@ def allow_address(location: Location, root: Path, name: str, address: str) -> No
     boundary = WorkspaceBoundary(root, allow_all=True, tell=location.warn)
     if is_folder(address):
         boundary.require(Path(address), f"the remote '{name}'")
+    elif is_database(address):
+        boundary.require_server(address, f"the remote '{name}'")
     else:
         boundary.require_address(address, f"the remote '{name}'")
 
 
 def remove_remote(location: Location, name: str) -> Remote:
-    """Remove a remote from the settings; its files stay. Raises `EvalstoreError`."""
+    """Remove a remote from the settings; what it has stays. Raises `EvalstoreError`."""
     workspace = open_workspace(location)
     name, remote = find_remote(workspace, name)
     write_remote(workspace, name, None)
     note_excluded_tags(workspace, name, ())
-    return Remote(name, remote.address)
+    return Remote(name, hide_passwords(remote.address))
 
 
 def show_remote(location: Location, name: str | None) -> RemoteReport:
     """Return what a remote has; raises `EvalstoreError`."""
-    with open_remote(location, name) as opened:
-        require_remote(opened.files)
-        opened.cache.refresh(opened.files)
-        with opened.store.snapshot_ids() as ids:
-            to_pull = find_missing(opened.cache.records, ids)
+    with open_files_or_database(location, name) as opened:
+        if isinstance(opened, OpenRemote):
+            require_remote(opened.files)
+            opened.cache.refresh(opened.files)
+        with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
+            to_pull = find_missing(theirs, ours)
+            counts = {table: theirs.count(table, NO_LIMIT) for table in COPIED_TABLES}
         chosen, uncounted = _choose_readable(location, opened)
         to_push = find_missing_rows(opened, chosen)
-        counts = {table: opened.cache.records.count(table) for table in COPIED_TABLES}
         return RemoteReport(
             opened.name,
             opened.address,
             count_kinds(counts),
-            opened.cache.records.count_bytes() + _count_index_bytes(opened),
+            _measure(opened),
             count_kinds(count_by_table(to_pull)),
             count_kinds(count_by_table(to_push)),
-            _list_pushes(opened.cache),
+            _list_pushes(opened.cache) if isinstance(opened, OpenRemote) else (),
             uncounted,
             count_excluded_runs(opened, chosen),
             _last_excluded(location, opened),
         )
 
 
-def _choose_readable(location: Location, opened: OpenRemote) -> tuple[ChosenRows, str | None]:
+def _choose_readable(
+    location: Location, opened: OpenRemote | OpenDatabase
+) -> tuple[ChosenRows, str | None]:
     """Return the rows that a push copies; all, and why, if the tests do not tell."""
     try:
         return choose_rows(location, opened), None
@@ -186,15 +194,21 @@ def _choose_readable(location: Location, opened: OpenRemote) -> tuple[ChosenRows
         return ChosenRows(), str(error)
 
 
-def _last_excluded(location: Location, opened: OpenRemote) -> list[str]:
+def _last_excluded(location: Location, opened: OpenRemote | OpenDatabase) -> list[str]:
     """Return the tags of the last push that the settings do not exclude."""
     noted = read_excluded_tags(open_workspace(location), opened.name)
     return [tag for tag in noted if tag not in opened.exclude_tags]
 
 
-def _count_index_bytes(opened: OpenRemote) -> int:
+def _measure(opened: OpenRemote | OpenDatabase) -> int:
+    """Return how many bytes a remote has."""
+    if isinstance(opened, OpenDatabase):
+        from evalstore.store.inspection import inspect_database
+
+        return inspect_database(opened.place).size or 0
     names = {push.name for push in opened.cache.list_pushes()}
-    return sum(file.size for file in opened.files.iterate(INDEXES) if file.name in names)
+    indexes = sum(file.size for file in opened.files.iterate(INDEXES) if file.name in names)
+    return opened.cache.records.count_bytes() + indexes
 
 
 def _list_pushes(cache: IndexCache) -> list[RemotePush]:

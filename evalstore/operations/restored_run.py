@@ -115,6 +115,7 @@ def _restore_origin(run: SharedRun) -> RunOrigin:
         described["message"],
         RunCommit(*described["git"]) if described["git"] else None,
         described["author"],
+        described.get("sources"),
     )
 
 

@@ -13,6 +13,7 @@ from evalstore.operations.abandoned_runs import record_abandoned
 from evalstore.operations.baseline import Baseline, find_baseline
 from evalstore.operations.equal_parts import find_unchanged_parts, known_parts
 from evalstore.operations.gate import decide, reaches_threshold
+from evalstore.operations.ignored_variables import warn_of_ignored_variables
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_scope
 from evalstore.operations.regressions import find_regressions
@@ -42,7 +43,9 @@ from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.settled_parts import SettledParts, find_settled, long_files
 from evalstore.planning.settled_recorder import SettledRecorder, measure_extent
 from evalstore.store.results import find_decisive, read_lines
+from evalstore.store.run_sources import ensure_sources
 from evalstore.workspace.digest_set import ValueSet
+from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -64,6 +67,7 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
 
     The items of the plan are in a temporary file.
     """
+    warn_of_ignored_variables(location)
     with _open_scope(location, selection, options) as (project, scope):
         return describe_scope(project, scope, selection, FiledItems)[0]
 
@@ -78,11 +82,13 @@ def offer_run(
 
     With `only`, just for the selected cells for which it is true. The status has no items.
     """
-    reasons, todo = [WorkReasons()], ValueSet()
+    reasons, todo = WorkReasons(), ValueSet()
 
     def count_reasons() -> WorkReasons:
-        reasons.append(WorkReasons())
-        return reasons[-1]
+        """Begin to count; again, where all cells must be planned together and not in batches."""
+        nonlocal reasons, todo
+        reasons, todo = WorkReasons(), ValueSet()
+        return reasons
 
     with _open_scope(location, selection, options, only) as (project, scope):
         if only is not None:
@@ -91,7 +97,7 @@ def offer_run(
             project, scope, selection, count_reasons, lambda plan: todo.update(plan.todo())
         )
         agreed = ApprovedPlan(status.ask, status.judge, status.cost, todo)
-        return OfferedRun(status, reasons[-1].kinds, agreed)
+        return OfferedRun(status, reasons.kinds, agreed)
 
 
 class OfferedRun(NamedTuple):
@@ -135,6 +141,7 @@ def run(
     With `only`, just for the selected cells for which it is true. Raises `WorkspaceError` when
     files have errors, before any call is made.
     """
+    warn_of_ignored_variables(location)
     with open_project(location, create=True, keep=True) as project:
         require_launchable(options)
         require_sound(project, selection, hint=GO_ON)
@@ -176,6 +183,7 @@ def run(
             message=options.message,
             git=git_state(project.workspace.root),
             author=read_user_name(project.workspace.root),
+            sources=_store_sources(project),
         )
         shared = None
         if (project.store.is_remote or launcher) and not survey.is_empty:
@@ -306,6 +314,11 @@ def _warnings(project: Project) -> list[str]:
 def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
     with open_store(location) as store:
         yield from read_lines(store, run)
+
+
+def _store_sources(project: Project) -> str:
+    """Store the digests of the test files and of what they use; returns their id."""
+    return ensure_sources(project.store, read_sources(project.workspace, project.reading))
 
 
 def _store_workspace(project: Project) -> str:

@@ -183,6 +183,7 @@ def make_run(project: Project, finished: FinishedRun, nonce: str) -> Run:
         git=origin.git,
         version=__version__,
         author=origin.author,
+        sources=origin.sources,
         cases=RunCases(
             finished.totals.cases,
             sum(len(file.cases) for file in project.reading.files.values()),

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.execution.execution_counts import ExecutionCounts
+from evalstore.operations.carried_judgements import CarriedJudgements
 from evalstore.operations.prompt_names import prompt_labels, settled_places
 from evalstore.planning.result_parts import ResultParts
 from evalstore.planning.results import (
@@ -78,8 +79,7 @@ class RunTotals:
         self._settled, self._recorder = settled or SettledParts(), recorder
         recorders = [each for each in (recorder, sums) if each]
         self._parts = ResultParts(long_files(project) if recorders else {}, recorders)
-        self._project = project
-        self._started = started
+        self._project, self._started = project, started
         self._rule = project.settings.verdict
         load = project.store.load_cases
         self._leaves = LeafBuilder(project.reading, load, self._settled, self._parts.note_results)
@@ -108,6 +108,7 @@ class RunTotals:
         """The cost of the reused answers and judgements, in USD."""
         self._answered: dict[str, int] = {}
         """Shared question -> how many of its answers are counted."""
+        self._carried = CarriedJudgements(project)
         self._votes: set[str] = set()
         """Ids of the votes of earlier runs on answers to shared questions that are counted."""
 
@@ -115,6 +116,9 @@ class RunTotals:
         """Add a batch, and store its results; without an outcome nothing was done for it."""
         outcome = outcome or ExecutionCounts()
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
+        costs = self._find_costs(plan, outcome)
+        self._count_votes(cells, costs.usd)
+        cells, added = self._carried.store(cells, costs.usd)
         words = [result.word for result in cells]
         notable = [
             result for result, word in zip(cells, words, strict=True) if word not in ("pass", None)
@@ -124,17 +128,15 @@ class RunTotals:
             if result.attempts and any(verdict != "pass" for verdict in result.attempts):
                 self.attempts[_cell_key(result.cell)] = result.attempts
         self._count_questions(cells)
-        costs = self._find_costs(plan, outcome)
         self._parts.add(cells, costs)
         if self._recorder:
-            stored = (outcome.sessions, outcome.votes)
-            self._recorder.count(*(sum(map(len, kind.values())) for kind in stored))
+            asked = sum(map(len, outcome.sessions.values()))
+            self._recorder.count(asked, sum(map(len, outcome.votes.values())) + added)
         self._leaves.add(cells)
         self._project.store.ensure_versions(self._leaves.take_contents())
         self._note(notable)
         self.prompts |= prompt_labels(self._project, cells)
         self._count_answers(plan, outcome, costs.usd)
-        self._count_votes(cells, costs.usd)
 
     def _count_words(self, cells: Sequence[CellResult], words: Sequence[str | None]) -> None:
         """Count the verdicts by file and by candidate."""

@@ -53,6 +53,7 @@ class RunOrigin(NamedTuple):
     message: str | None
     git: RunCommit | None
     author: str | None
+    sources: str | None = None
 
 
 def share_run(
@@ -106,6 +107,7 @@ def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[
         "message": origin.message,
         "git": list(origin.git) if origin.git else None,
         "author": origin.author,
+        "sources": origin.sources,
         "options": {name: getattr(options, name) for name in _OPTIONS},
     }
 

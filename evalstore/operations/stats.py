@@ -177,8 +177,9 @@ class StatsCollector:
             groups = self._groups.get(place)
             if groups is None:
                 groups = self._groups[place] = [self._total, *self._groups_of(result, case)]
+            row = result.file, result.row
             for totals in groups:
-                totals.add(measured)
+                totals.add(measured, row)
 
     def _groups_of(self, result: Result, case: Case) -> Iterator[GroupTotals]:
         for by, totals in zip(self._groupings, self._sums, strict=True):

@@ -138,10 +138,11 @@ def _add_up_results(collector: SumCollector, path: str, node: str, needed: list[
     store = collector.project.store
     for batch in select_results(_results_of(store, path, node), collector.keep):
         for measured, case in collector.meter.measure(batch, store):
+            row = measured.result.file, measured.result.row
             sessions.update(map(digest_of, measured.result.sessions))
             for by, totals in groups.items():
                 for key in collector.keys(by, measured.result, case):
-                    totals.setdefault(key, GroupTotals()).add(measured)
+                    totals.setdefault(key, GroupTotals()).add(measured, row)
     return PartSums(
         array("Q", sessions),
         {

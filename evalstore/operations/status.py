@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evalstore.operations.ignored_variables import warn_of_ignored_variables
 from evalstore.operations.status_cache import recall
 from evalstore.planning.options import SelectionOptions
 
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
     """Return what a run would do and what changed, without calling a model.
 
-    Without `whole`, the list of items may be missing.
+    Without `whole`, the list of items may be missing. Warns of what has no effect in `.env`.
     """
+    warn_of_ignored_variables(location)
     if selection == SelectionOptions() and (remembered := recall(location, whole=whole)):
         return remembered
     from evalstore.operations.plan_status import compute_status

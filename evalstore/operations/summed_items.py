@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
 from itertools import groupby, takewhile
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
+from evalstore.files.filed_sequence import NumberedSequence
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.change_text import AllEqual
 from evalstore.planning.plan_items import FiledItems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.plan_items import ItemFile
 
 
-class SummedItems(Sequence["PlanItem"]):
+class SummedItems(NumberedSequence["PlanItem"]):
     """The items of a kind with the counts of equal ones added up, and their totals.
 
     Those in a file are read when they are asked for: equal ones are of one cell, and stand
@@ -72,22 +72,15 @@ class SummedItems(Sequence["PlanItem"]):
     def __iter__(self) -> Iterator[PlanItem]:
         return (item for _, item in self._place())
 
-    @overload
-    def __getitem__(self, number: int) -> PlanItem: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[PlanItem]: ...
-
-    def __getitem__(self, number: int | slice) -> PlanItem | list[PlanItem]:
-        if isinstance(number, slice):
-            return [self[each] for each in range(*number.indices(len(self)))]
+    def read_one(self, number: int) -> PlanItem:
+        """Return the item with a number."""
         if self._file is None:
             return self._listed[number]
         start = self._starts[number]
         file, cell = self._file, _cell_of(self._file[start])
         rest = map(file.__getitem__, range(start, len(file)))
         same = takewhile(lambda item: _cell_of(item) == cell, rest)
-        return summed(same)[number % len(self) - bisect_left(self._starts, start)]
+        return summed(same)[number - bisect_left(self._starts, start)]
 
 
 def _cell_of(item: PlanItem) -> tuple[str, str, str, str | None, str]:

@@ -7,6 +7,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from evalstore.operations.earlier_index import leave_out_same
 from evalstore.operations.earlier_results import EarlierRuns, RecentRuns
 from evalstore.operations.equal_parts import find_parts, share_rows
 from evalstore.operations.judgement_changes import judgement_changes
@@ -16,6 +17,7 @@ from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Pair, ResultIndex, sort_pair
 from evalstore.store.path_trees import read_tree
+from evalstore.store.result_counts import find_divided
 from evalstore.store.results import iterate_entries
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class VerdictChanges:
     """Other results with another verdict or another text as their answer."""
     same_answer: list[Result] = field(default_factory=list)
     """Results that were asked something else and have the same verdict and the same answer."""
+    other_verdicts: int = 0
+    """How many of these have another verdict, which is not a pass either."""
     pending: list[Result] = field(default_factory=list)
     """Results that are pending and had a verdict in the newest earlier run."""
     older: int = 0
@@ -186,7 +190,7 @@ class _Comparer:
             self._waiting.pop(path, None)
         others = {path: leaf for path, leaf in entries.items() if path not in same}
         unread = {path: self._leaves[path] for path in others if path in self._unread}
-        now, results = self._read_both(unread, others)
+        now, results, is_any_same = self._read_both(unread, others)
         now |= {path: self._waiting.pop(path, []) for path in others.keys() - unread.keys()}
         self._unread -= unread.keys()
         judged_before = ResultIndex(result for result in results if result.verdict)
@@ -204,13 +208,14 @@ class _Comparer:
             if left:
                 self._waiting[path] = left
         self._sort(pairs)
-        return bool(same or pairs)
+        return bool(same or pairs or is_any_same)
 
     def _read_both(
         self, unread: Mapping[str, str], before: Mapping[str, str]
-    ) -> tuple[dict[str, list[tuple[Result, Case]]], list[Result]]:
+    ) -> tuple[dict[str, list[tuple[Result, Case]]], list[Result], bool]:
         """Return what `_read` does of the unread files, and the results of files before.
 
+        Results of long files that are as they were are left out; also returns whether some are.
         Parts of long files that both have are left out, as their results are unchanged, unless
         their rows may be those of other results.
         """
@@ -220,24 +225,49 @@ class _Comparer:
             equal = find_parts(store, unread.values()) & find_parts(store, before.values())
             equal &= self._known.keys()
         while True:
+            if not equal and find_divided(store, unread.values()):
+                return self._read_differing(unread, before)
             now = self._read(unread, equal)
             batches = iterate_entries(store, before, equal)
             results = [result for batch in batches for result, _ in batch]
             found = (result for listed in now.values() for result, _ in listed)
             if not share_rows(store, [self._known[id] for id in equal], found, results):
-                return now, results
+                return now, results, False
             equal = set()
+
+    def _read_differing(
+        self, unread: Mapping[str, str], before: Mapping[str, str]
+    ) -> tuple[dict[str, list[tuple[Result, Case]]], list[Result], bool]:
+        """Return what `_read_both` does, without the results that are as they were."""
+
+        def read(files: Iterable[str]) -> Iterator[Result]:
+            batches = iterate_entries(self._store, {path: before[path] for path in files})
+            return (result for batch in batches for result, _ in batch)
+
+        left, results, is_any_same = leave_out_same(self._iterate(unread), lambda: read(unread))
+        results += read(before.keys() - unread.keys())
+        now: dict[str, list[tuple[Result, Case]]] = {path: [] for path in unread}
+        for result, case in left:
+            now[result.file].append((result, case))
+        return now, results, is_any_same
 
     def _read(
         self, leaves: Mapping[str, str], without: Collection[str] = ()
     ) -> dict[str, list[tuple[Result, Case]]]:
         """Return the judged and the pending results of these files."""
         judged: dict[str, list[tuple[Result, Case]]] = {path: [] for path in leaves}
+        for result, case in self._iterate(leaves, without):
+            judged[result.file].append((result, case))
+        return judged
+
+    def _iterate(
+        self, leaves: Mapping[str, str], without: Collection[str] = ()
+    ) -> Iterator[tuple[Result, Case]]:
+        """Yield the judged and the pending results of these files."""
         for batch in iterate_entries(self._store, leaves, without):
             for result, case in batch:
                 if result.verdict or result.is_missing:
-                    judged[result.file].append((result, case))
-        return judged
+                    yield result, case
 
     def _sort(self, results: Iterable[tuple[Result, Result]]) -> None:
         """Sort pairs of an earlier result and the current one by how they changed."""
@@ -276,6 +306,7 @@ class _Comparer:
             return
         if change == "changed":
             (self._changes.same_answer if has_same_answer else self._changes.changed).append(now)
+            self._changes.other_verdicts += not pair.has_same_verdict
         is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
         if now.verdict != "pass" and not is_same:
             self._changes.failed_again.append(now)

@@ -27,8 +27,6 @@ class KindReasons:
     reasons: Counter[Grounds] = field(default_factory=Counter)
     first: dict[Grounds, PlanItem] = field(default_factory=dict)
     """Reason -> the first item that has it."""
-    by_models: set[Grounds] = field(default_factory=set)
-    """The reasons for which a model judges."""
     differing: set[Grounds] = field(default_factory=set)
     """The reasons whose values are not the same in all items."""
 
@@ -41,8 +39,6 @@ class KindReasons:
         self.models[item.evaluator or item.model if is_judgement else item.model] += item.count
         reason = item.reason, item.also
         self.reasons[reason] += item.count
-        if is_judgement and not is_by_checks:
-            self.by_models.add(reason)
         example = self.first.setdefault(reason, item)
         if (item.was, item.now) != (example.was, example.now):
             self.differing.add(reason)

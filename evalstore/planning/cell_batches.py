@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain, compress
+from typing import NamedTuple
 
 from evalstore.planning.cells import (
     AlikeCases,
@@ -55,21 +56,47 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
         yield cells.pop()
 
 
+class PlacedCell(NamedTuple):
+    """What names a cell, without the ids of its questions."""
+
+    file: str
+    row: str
+    key: str
+    model: str
+    prompt: str | None
+    prompt_number: int
+    prompts: tuple[str | None, ...]
+    """All system prompts of its case."""
+
+
+class CaseCells(NamedTuple):
+    """A case with how many cells and skipped pairs it has among those of a command."""
+
+    file: str
+    case: Case
+    cells: int
+    skipped: int
+
+
 class StreamedCells(Collection[Cell]):
-    """The cells of files with very many cases; unless they are few, each iteration builds them."""
+    """The cells of very many cases; unless they are few, each iteration builds them."""
 
     def __init__(
         self,
         place_cases: Callable[[], Iterator[PlacedCase]],
         attempts: int | None = None,
         place_alike: Callable[[], Iterator[AlikeCases]] | None = None,
+        *,
+        kept: Sequence[int] | None = None,
     ) -> None:
         """`place_cases` returns an iterator over the cases; one is exhausted here for the summary.
 
         `place_alike` returns one over the same cases, which is quicker where it is enough.
-        `attempts` overrides those of files and settings.
+        `attempts` overrides those of files and settings. `kept` has a number for each cell that the
+        cases have: 0 where it is left out. Then there are no skipped pairs.
         """
         self._place_cases, self._attempts = place_cases, attempts
+        self._kept = kept
         self._few: list[Cell] = []
         """All cells, when they are few."""
         self._count = 0
@@ -78,7 +105,53 @@ class StreamedCells(Collection[Cell]):
         self.shared = IdSet()
         """Ids of questions: all that the cells of several cases ask are among them."""
         if place_alike is None or not self._summarise_alike(place_alike()):
-            self._summarise(place_cases())
+            self._summarise()
+
+    def keep(self, kept: Iterable[int]) -> StreamedCells:
+        """Return only the cells for which a number is not 0; there is one for each, in order."""
+        if self._kept is not None:
+            numbers = iter(kept)
+            kept = (next(numbers) if was else 0 for was in self._kept)
+        return StreamedCells(self._place_cases, self._attempts, kept=bytes(kept))
+
+    def cases(self) -> Iterator[CaseCells]:
+        """Yield the cases that have cells or skipped pairs."""
+        for placed, flags in self._placed():
+            lacking = 0
+            if self._kept is None:
+                lacking = sum(1 for _, lacks in placed.candidates if lacks)
+            count = len(flags) - flags.count(0)
+            if count or lacking:
+                yield CaseCells(placed.file, placed.case, count, lacking)
+
+    def places(self) -> Iterator[PlacedCell]:
+        """Yield the place of each cell, in their order."""
+        for placed, flags in self._placed():
+            if any(flags):
+                case = placed.case
+                places = (
+                    PlacedCell(
+                        *(placed.file, case.row, case.key, candidate.id),
+                        *(prompt, number, case.prompts),
+                    )
+                    for candidate, lacks in placed.candidates
+                    if not lacks
+                    for number, prompt in enumerate(case.prompts)
+                )
+                yield from compress(places, flags)
+
+    def _placed(self) -> Iterator[tuple[PlacedCase, Sequence[int]]]:
+        """Yield each case, with a number for each of its cells: 0 where it is left out."""
+        start = 0
+        every: dict[int, bytes] = {}
+        for placed in self._place_cases():
+            able = sum(1 for _, lacks in placed.candidates if not lacks)
+            count = able * len(placed.case.prompts)
+            if self._kept is None:
+                yield placed, every.setdefault(count, b"\1" * count)
+            else:
+                yield placed, self._kept[start : start + count]
+                start += count
 
     def _summarise_alike(self, groups: Iterable[AlikeCases]) -> bool:
         """Summarise the cells; False if that takes the cases one by one.
@@ -100,26 +173,25 @@ class StreamedCells(Collection[Cell]):
         self._count, self.summary = count, summary
         return True
 
-    def _summarise(self, cases: Iterable[PlacedCase]) -> None:
+    def _summarise(self) -> None:
         """Summarise the cells."""
         attempts, tests = self._attempts, DigestSet()
-        for placed in cases:
+        for placed, flags in self._placed():
             case = placed.case
-            able = sum(1 for _, lacks in placed.candidates if not lacks)
-            if able < len(placed.candidates):
+            if self._kept is None and any(lacks for _, lacks in placed.candidates):
                 pairs = cells_of(placed, attempts)
                 self.skipped += (pair for pair in pairs if isinstance(pair, SkippedPair))
-            if not able or not case.prompts:
+            if not any(flags):
                 continue
-            self._count += able * len(case.prompts)
+            self._count += len(flags) - flags.count(0)
             if self._count <= FEW:
-                self._few += self._make(placed)
+                self._few += compress(self._make(placed), flags)
             elif self._few:
                 self._few.clear()
             self.summary.add(placed.file, case, placed.judges)
             asked = case.tests if len(case.tests) == 1 else {*case.tests}
             if [test for test in asked if not tests.add(digest_of(test))]:
-                for cell in self._make(placed):
+                for cell in compress(self._make(placed), flags):
                     for id in cell.questions:
                         self.shared.add(id)
 
@@ -137,7 +209,11 @@ class StreamedCells(Collection[Cell]):
     def __iter__(self) -> Iterator[Cell]:
         if len(self._few) == self._count:
             return iter(self._few)
-        return chain.from_iterable(map(self._make, self._place_cases()))
+        if self._kept is None:
+            return chain.from_iterable(map(self._make, self._place_cases()))
+        return chain.from_iterable(
+            compress(self._make(placed), flags) for placed, flags in self._placed() if any(flags)
+        )
 
     def __contains__(self, cell: object) -> bool:
         return any(own == cell for own in self)

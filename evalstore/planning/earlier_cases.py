@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.planning.known_cases import KnownCase, KnownCases
+from evalstore.planning.source_changes import as_replaced, compare_sources, names_use
 from evalstore.planning.version_reader import VersionReader
+from evalstore.store.run_sources import SourcesReader
 from evalstore.values import RECORDED, Case, Json
+from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from evalstore.planning.cells import Cell
     from evalstore.planning.project import Project
+    from evalstore.planning.source_changes import SourceChanges
+    from evalstore.reports.version_diff import Difference
+    from evalstore.runs import RunSources
 
 _FEW_PROMPTS = 8
 """The most system prompts of a case that are searched without a set."""
@@ -26,6 +32,9 @@ class EarlierCases:
         self.known = KnownCases(project)
         self.versions = VersionReader(project.store, project.reading.contents, project.contents)
         self.find_version = self.versions.find
+        self._earlier_sources = SourcesReader(project.store)
+        self._sources: RunSources | None = None
+        """The digests of the workspace, once they are needed."""
         self._prompts: dict[int, tuple[Case, Collection[str | None]]] = {}
         """By the `id()` of a case with many: the case, which keeps the id in use, and its
         prompts."""
@@ -33,6 +42,24 @@ class EarlierCases:
     def find(self, cell: Cell) -> Iterator[KnownCase]:
         """Yield the versions of a case in earlier runs, newest first."""
         return self.known.find(cell.file, cell.case)
+
+    def with_true_names(
+        self, differences: Iterable[Difference], known: KnownCase, file: str
+    ) -> list[Difference]:
+        """Return differences from an earlier run; what was not edited is not named as if it was."""
+        listed = list(differences)
+        if not any(map(names_use, listed)):
+            return listed
+        changes = self.changes_since(known, file)
+        return [as_replaced(difference, changes) for difference in listed]
+
+    def changes_since(self, known: KnownCase, file: str) -> SourceChanges | None:
+        """Return whose bytes differ from those of an earlier run; None where it is not known."""
+        was = self._earlier_sources.find(known.run)
+        if was and self._sources is None:
+            self._sources = read_sources(self.project.workspace, self.project.reading)
+        path = self.known.path_in(known.run.snapshot, file)
+        return compare_sources(was, self._sources, file, path)
 
     def prompts_of(self, case: Case) -> Collection[str | None]:
         """Return the system prompts of an earlier case, as a set when they are many."""

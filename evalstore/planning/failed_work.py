@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
 from evalstore.errors import EvalstoreError, NothingSelectedError
+from evalstore.planning.cell_batches import batches
+from evalstore.planning.earlier_batches import EarlierBatches, WholePlanError
 from evalstore.planning.plan import (
     CHECKS,
     UNSETTLED,
@@ -15,14 +18,19 @@ from evalstore.planning.plan import (
     plan_asks,
     plan_judgements,
 )
+from evalstore.workspace.digest_set import DigestMap, IdSet, digest_of_value
 
 if TYPE_CHECKING:
     from evalstore.planning.age_limit import AgeLimit
+    from evalstore.planning.cell_batches import StreamedCells
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
     from evalstore.results import Failure
     from evalstore.store.failures import Place
+
+_BATCH = 4_000
+"""About the number of cells that are planned together, to save memory."""
 
 
 def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
@@ -45,16 +53,22 @@ def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
     if not failures:
         return failures
     begun = _beginnings(project)
-    newest: dict[Place, int] = {}
-    for session, votes in plan.votes.items():
-        for vote in votes:
-            place = session, vote.evaluation, vote.evaluator
-            newest[place] = max(vote.started, newest.get(place, 0))
+    newest = _newest_votes(plan)
     return {
         place: failure
         for place, failure in failures.items()
         if failure.at >= _start(begun, newest.get(place))
     }
+
+
+def _newest_votes(plan: Plan) -> dict[Place, int]:
+    """Return when the newest vote of each judgement was cast."""
+    newest: dict[Place, int] = {}
+    for session, votes in plan.votes.items():
+        for vote in votes:
+            place = session, vote.evaluation, vote.evaluator
+            newest[place] = max(vote.started, newest.get(place, 0))
+    return newest
 
 
 def _beginnings(project: Project) -> list[int]:
@@ -71,31 +85,63 @@ def _start(begun: Sequence[int], success: int | None) -> int:
 class FailedWork(NamedTuple):
     """Failed calls and undecided judgements."""
 
-    questions: set[str]
-    judgements: set[Place]
+    questions: IdSet
+    judgements: FailedJudgements
 
 
-def only_tried(
+class FailedJudgements:
+    """The judgements that failed and that no later run has made; of each it keeps few bytes."""
+
+    def __init__(self, project: Project) -> None:
+        self._newest = DigestMap()
+        """When the newest failure of each was, plus one; 0 where a later run has made it."""
+        self._is_any = False
+        for place, at in project.store.iterate_failed_judgements():
+            self._newest.put(digest_of_value(place), at + 1)
+            self._is_any = True
+        self._begun = _beginnings(project) if self._is_any else []
+
+    def leave_out_made(self, plan: Plan) -> None:
+        """Leave out the judgements that a later run has made, by the votes of a plan."""
+        if not self._is_any:
+            return
+        for place, started in _newest_votes(plan).items():
+            digest = digest_of_value(place)
+            after = self._newest.get(digest)
+            if after and after - 1 < _start(self._begun, started):
+                self._newest.replace(digest, 0)
+
+    def __contains__(self, place: object) -> bool:
+        return self._is_any and bool(self._newest.get(digest_of_value(place)))
+
+
+def find_tried(
     project: Project,
-    cells: Sequence[Cell],
+    cells: StreamedCells,
     selection: SelectionOptions,
     answers: AgeLimit,
     judgements: AgeLimit,
-) -> tuple[list[Cell], FailedWork]:
-    """Return the cells with failed calls or undecided judgements; raises if there are none."""
+) -> tuple[bytearray, FailedWork]:
+    """Return 1 for each cell with failed calls or undecided judgements, 0 for others, and these.
+
+    Raises `NothingSelectedError` if there are none.
+    """
     if selection.refresh:
         raise EvalstoreError(
             "'--retry-errors' and '--refresh' cannot be combined",
             hint="'--refresh' asks everything that is selected again, with what failed",
         )
-    plan = Plan(cells=list(cells))
-    plan_asks(plan, project.store.find_samples(plan.questions), answers)
-    votes = project.store.find_votes(plan.subjects())
-    plan_judgements(plan, votes, judgements, UNSETTLED)
-    tried = FailedWork(set(failed_questions(project, plan)), set(failed_judgements(project, plan)))
-    drop_untried(plan, *tried)
-    busy = busy_cells(plan)
-    if cells and not busy:
+    tried = FailedWork(IdSet(), FailedJudgements(project))
+    busy = bytearray()
+    try:
+        earlier = EarlierBatches(cells.shared)
+        for batch in batches(cells, _BATCH, 2 * _BATCH):
+            earlier.begin(batch)
+            busy += _find_busy(project, batch, tried, answers, judgements)
+    except WholePlanError:
+        tried = FailedWork(IdSet(), FailedJudgements(project))
+        busy = _find_busy(project, [*cells], tried, answers, judgements)
+    if cells and not any(busy):
         raise NothingSelectedError(
             "nothing is selected: no call failed, and no judgement is undecided or an error",
             hint="'evalstore run' without '--retry-errors' does all that is missing",
@@ -103,10 +149,33 @@ def only_tried(
     return busy, tried
 
 
+def _find_busy(
+    project: Project,
+    cells: Sequence[Cell],
+    tried: FailedWork,
+    answers: AgeLimit,
+    judgements: AgeLimit,
+) -> bytearray:
+    """Return 1 for each cell with failed calls or undecided judgements, and note the calls."""
+    plan = Plan(cells=[*cells])
+    plan_asks(plan, project.store.find_samples(plan.questions), answers)
+    votes = project.store.find_votes(plan.subjects())
+    plan_judgements(plan, votes, judgements, UNSETTLED)
+    for question in failed_questions(project, plan):
+        tried.questions.add(question)
+    tried.judgements.leave_out_made(plan)
+    drop_untried(plan, tried.questions, tried.judgements)
+    return bytearray(_are_busy(plan))
+
+
 # --- of a plan
 
 
-def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[Place]) -> None:
+def drop_untried(
+    plan: Plan,
+    questions: Collection[str] | IdSet,
+    judgements: Collection[Place] | FailedJudgements,
+) -> None:
     """Keep in a plan only failed calls and undecided judgements, and what depends on them.
 
     `questions` and `judgements` are those whose call failed. The plan must have been made
@@ -135,6 +204,11 @@ def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[
 
 def busy_cells(plan: Plan) -> list[Cell]:
     """Return the cells for which the plan has a question or a judgement."""
+    return [*compress(plan.cells, _are_busy(plan))]
+
+
+def _are_busy(plan: Plan) -> Iterator[bool]:
+    """Yield for each cell whether the plan has a question or a judgement for it."""
     planned = {ask.question_id for ask in plan.asks}
     judged = {
         (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
@@ -150,4 +224,4 @@ def busy_cells(plan: Plan) -> list[Cell]:
             for evaluator in evaluators
         )
 
-    return [cell for cell in plan.cells if is_busy(cell)]
+    return map(is_busy, plan.cells)

@@ -7,30 +7,29 @@ cases; then the sample, the shard and the limit.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.clock import now
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.planning.age_limit import AT_REQUEST, EVER, AgeLimit
-from evalstore.planning.path_history import PathHistory
+from evalstore.planning.cells import SkippedPair
 from evalstore.planning.renames import pair_with_workspace
-from evalstore.planning.results import CellResult, as_result
 from evalstore.planning.selection import Placed, Subset, read_shard
-from evalstore.reports.comparison import ResultIndex
 from evalstore.store.path_trees import read_tree
-from evalstore.store.results import read_results
 from evalstore.values import Case, CaseFile
+from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.settings import AGE_HINT, Settings, read_age
 
 if TYPE_CHECKING:
-    from evalstore.planning.cells import Cell
+    from evalstore.planning.cell_batches import StreamedCells
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
-    from evalstore.results import Result
 
-_ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
+ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
 
 
 def subset_of(selection: SelectionOptions) -> Subset:
@@ -47,16 +46,37 @@ def is_plain(selection: SelectionOptions) -> bool:
     return not (others or selection.last_failed or selection.retry_errors)
 
 
-def take_subset(cases: Sequence[Placed], subset: Subset) -> list[Placed]:
-    """Return the cases of a subset; raises `NothingSelectedError` for an empty shard."""
-    taken = subset.take(cases)
-    if cases and not taken and subset.shard:
+def take_subset(
+    cells: StreamedCells, skipped: Sequence[SkippedPair], subset: Subset
+) -> tuple[StreamedCells, list[SkippedPair]]:
+    """Return the cells and pairs of the cases in a subset; cases without any are not counted.
+
+    Raises `NothingSelectedError` for an empty shard.
+    """
+    counts, pairs = array("I"), array("I")
+
+    def read() -> Iterator[Placed]:
+        del counts[:], pairs[:]
+        for each in cells.cases():
+            if each.cells or skipped:
+                counts.append(each.cells)
+                pairs.append(each.skipped if skipped else 0)
+                yield each.file, each.case
+
+    chosen = subset.choose(read)
+    if chosen and not any(chosen) and subset.shard:
         number, count = subset.shard
         raise NothingSelectedError(
             f"nothing is selected: no case falls into shard {number}/{count}",
             hint="use fewer shards than there are cases",
         )
-    return taken
+    kept = bytearray()
+    left, kept_pairs = iter(skipped), list[SkippedPair]()
+    for is_chosen, count, lacking in zip(chosen, counts, pairs, strict=True):
+        kept += (b"\1" if is_chosen else b"\0") * count
+        of_case = [*islice(left, lacking)]
+        kept_pairs += of_case if is_chosen else ()
+    return cells.keep(kept), kept_pairs
 
 
 # --- age limits
@@ -100,26 +120,52 @@ def stands_until(plan: Plan, settings: Settings) -> float:
 # --- changed
 
 
-def only_changed(project: Project, cases: Sequence[Placed]) -> list[Placed]:
-    """Return the cases that are not in the snapshot of the newest run.
+class ChangedCases:
+    """Finds the cases that are not in the snapshot of the newest run."""
 
-    Raises `NothingSelectedError` when there are none.
-    """
-    runs = project.store.find_runs(limit=1)
-    if not runs:
-        return list(cases)
-    entries = read_tree(runs[0].snapshot, project.store.load_nodes)
-    files = project.store.load_case_files(list(set(entries.values())))
-    pairs = pair_with_workspace(project, entries, files)
-    gone = [files[id] for path, id in entries.items() if path not in project.reading.nodes]
-    moved = _contents(gone)
-    known = {path: _contents([files[entries[old]]]) | moved for path, old in pairs.items()}
-    changed = [(path, case) for path, case in cases if _content(case) not in known.get(path, moved)]
-    if not changed:
-        raise NothingSelectedError(
-            "nothing is selected: nothing has changed since the newest run", hint=_ALL
+    def __init__(self, project: Project) -> None:
+        self._known: dict[str, ValueSet] = {}
+        """By file, what its cases were in the run."""
+        self._same: set[str] = set()
+        """The files that are as they were."""
+        self._moved: ValueSet | None = None
+        """The cases of files that are gone, which any file may have got; None without a run."""
+        self._was_asked = self._is_any = False
+        if runs := project.store.find_runs(limit=1):
+            self._read(project, runs[0].snapshot)
+
+    def _read(self, project: Project, snapshot: str) -> None:
+        """Read the cases of a snapshot."""
+        nodes = project.reading.nodes
+        entries = read_tree(snapshot, project.store.load_nodes)
+        files = project.store.load_case_files(list(set(entries.values())))
+        pairs = pair_with_workspace(project, entries, files)
+        gone = [files[id] for path, id in entries.items() if path not in nodes]
+        self._moved = _contents(gone)
+        self._same = {path for path, old in pairs.items() if entries[old] == nodes[path]}
+        self._known = {
+            path: _contents([files[entries[old]]])
+            for path, old in pairs.items()
+            if path not in self._same
+        }
+
+    def __call__(self, path: str, case: Case) -> bool:
+        """Return whether a case of a file has changed."""
+        self._was_asked = True
+        is_changed = self._moved is None or not (
+            path in self._same
+            or (content := _content(case)) in self._moved
+            or (path in self._known and content in self._known[path])
         )
-    return changed
+        self._is_any = self._is_any or is_changed
+        return is_changed
+
+    def require_any(self) -> None:
+        """Raise `NothingSelectedError` when it was asked about cases, none of which has changed."""
+        if self._was_asked and not self._is_any:
+            raise NothingSelectedError(
+                "nothing is selected: nothing has changed since the newest run", hint=ALL
+            )
 
 
 _Content = tuple[object, ...]
@@ -129,54 +175,8 @@ def _content(case: Case) -> _Content:
     return case.tests, case.prompts, case.evaluation
 
 
-def _contents(files: Sequence[CaseFile]) -> set[_Content]:
-    return {_content(case) for file in files for case in file.cases}
-
-
-# --- failed
-
-
-def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
-    """Return the cells that did not pass in the newest run that has them.
-
-    Raises `NothingSelectedError` when there are none.
-
-    Rows are paired by their values, else by their label.
-    """
-    waiting, failed, is_first = list(cells), set[int](), True
-    reading = project.reading
-    leaves = {leaf: reading.files[path] for path, leaf in reading.nodes.items()}
-    history = PathHistory(project.store, project.settings.paths["tests"], reading.nodes, leaves)
-    for run in project.store.find_recent_runs():
-        is_first = False
-        if not waiting:
-            break
-        history.step(run.snapshot)
-        before = ResultIndex(_rename(read_results(project.store, run), history))
-        left = []
-        for cell in waiting:
-            result = before.find(as_result(CellResult(cell, None, None, (), ())), cell.case.prompts)
-            if result is None:
-                left.append(cell)
-            elif _has_failed(result):
-                failed.add(id(cell))
-        waiting = left
-    if cells and not failed:
-        words = "there is no run yet" if is_first else "nothing failed when it last ran"
-        raise NothingSelectedError(f"nothing is selected: {words}", hint=_ALL)
-    return [cell for cell in cells if id(cell) in failed]
-
-
-def _rename(results: Iterable[Result], history: PathHistory) -> Iterator[Result]:
-    """Yield results under the current paths of their test files."""
-    for result in results:
-        path = history.newest_path(result.file)
-        if path is not None:
-            yield result if path == result.file else result._replace(file=path)
-
-
-def _has_failed(result: Result) -> bool:
-    """Return whether a result has failed; an answered case without an evaluation has not."""
-    if result.verdict is None:
-        return result.evaluation is not None or len(result.sessions) < result.required_answers
-    return result.verdict != "pass"
+def _contents(files: Iterable[CaseFile]) -> ValueSet:
+    contents = ValueSet()
+    for file in files:
+        contents.update(map(_content, file.cases))
+    return contents

@@ -13,7 +13,7 @@ from evalstore.planning.reason import Reason, describe_evaluator_change, reason_
 from evalstore.planning.shared_questions import QuestionSharing, place_of
 from evalstore.reports.case_edits import differ_cases, versions_compared
 from evalstore.reports.version_diff import differ_evaluations, evaluation_parts, shorten_line
-from evalstore.values import RECORDED, Case
+from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell, Judge
@@ -45,12 +45,11 @@ class JudgementReasons:
 
     def versions_needed(self, judgement: PlannedJudgement) -> Iterator[tuple[str, str | None]]:
         """Yield the versions that the reason of a judgement probably needs, by kind and id."""
-        votes = self._votes.get(judgement.subject, ()) if judgement.subject else ()
+        votes = self._stored_votes(judgement.subject) if judgement.subject else []
         now = judgement.cell.case.evaluation
         if judgement.subject and not votes:
-            old = next(
-                (old for old in self._relatives(judgement) if old != judgement.cell.case), None
-            )
+            relatives = (known.case for known in self._relatives(judgement))
+            old = next((old for old in relatives if old != judgement.cell.case), None)
             yield from versions_compared(old, judgement.cell.case) if old else ()
         elif votes and now and all(vote.evaluation != now for vote in votes):
             before = self._before(judgement)
@@ -76,8 +75,9 @@ class JudgementReasons:
         if same and judgement.judge:
             was, now = str(len(same)), str(judgement.judge.times)
             return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
-        if not here and votes:
-            return self._evaluated_otherwise(judgement, votes)
+        votes = self._stored_votes(subject)
+        if votes and all(vote.evaluation != evaluation for vote in votes):
+            return _with_carried(self._evaluated_otherwise(judgement, votes), judgement, here)
         place = (subject, evaluation, judgement.evaluator)
         if place in self._failed:
             message = self._failed[place].message
@@ -87,16 +87,22 @@ class JudgementReasons:
             return self._other_evaluator(judgement, judgement.judge, by_others[-1])
         return self._judged_otherwise(judgement) or Reason("not judged yet")
 
+    def _stored_votes(self, subject: str) -> list[Vote]:
+        """Return the votes on a subject without those that are carried over."""
+        return [vote for vote in self._votes.get(subject, ()) if not vote.is_carried]
+
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
         """Return the difference from the nearest answered relative; None if they are equal."""
-        for old in self._relatives(judgement):
+        cell = judgement.cell
+        for known in self._relatives(judgement):
             name = self._earlier.project.name_of_version
-            differences = list(differ_cases(old, judgement.cell.case, self._find, name))
+            found = differ_cases(known.case, cell.case, self._find, name)
+            differences = self._earlier.with_true_names(found, known, cell.file)
             if differences:
                 return reason_of(differences, "case changed")
         return None
 
-    def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
+    def _relatives(self, judgement: PlannedJudgement) -> Iterator[KnownCase]:
         """Yield the case of a judgement in runs with an answer of the candidate, newest first."""
         cell = judgement.cell
         for known in self._earlier.find(cell):
@@ -104,7 +110,7 @@ class JudgementReasons:
             if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._earlier.prompts_of(
                 known.case
             ):
-                yield known.case._replace(prompts=cell.case.prompts)
+                yield known._replace(case=known.case._replace(prompts=cell.case.prompts))
 
     def _before(self, judgement: PlannedJudgement, judge: Judge | None = None) -> KnownCase | None:
         """Return the case in the newest run with the candidate in which something was different.
@@ -137,7 +143,8 @@ class JudgementReasons:
             return self._undone(judgement, asked, parts or ("criteria",), voted)
         if "instructions" in parts:  # the checks are named with what else changed
             old, new = ({**each, "checks": []} for each in (old, new))
-        reason = reason_of(differ_evaluations(old, new, self._find), "evaluation changed")
+        name = self._earlier.project.name_of_version
+        reason = reason_of(differ_evaluations(old, new, self._find, name), "evaluation changed")
         return reason._replace(also=(*parts[1:], *asked))
 
     def _other_evaluator(self, judgement: PlannedJudgement, judge: Judge, vote: Vote) -> Reason:
@@ -188,6 +195,25 @@ class JudgementReasons:
             if known.case.evaluation in voted and self._earlier.has_asked(known, cell):
                 return Reason(_is_again(parts, judged_by, known.run.id))
         return Reason(_is_again(parts, judged_by))
+
+
+def _with_carried(reason: Reason, judgement: PlannedJudgement, votes: Sequence[Vote]) -> Reason:
+    """Return the reason of checks, with the judges whose judgements are used again.
+
+    `votes` are those that are carried over to the evaluation version.
+    """
+    evaluators = {vote.evaluator for vote in votes}
+    judges = judgement.cell.judges
+    names = dict.fromkeys(judge.id for judge in judges if judge.evaluator in evaluators)
+    if judgement.judge or not names:
+        return reason
+    *first, last = names
+    listed = f"{', '.join(first)} and {last}" if first else last
+    if first or len(votes) > 1:
+        remark = f"the judgements by {listed} are used again: their instructions are unchanged"
+    else:
+        remark = f"the judgement by {listed} is used again: its instructions are unchanged"
+    return reason.followed_by(remark)
 
 
 def _is_again(parts: Sequence[str], judged_by: Sequence[str], run: str | None = None) -> str:

@@ -80,8 +80,8 @@ class KnownCases:
         return any(
             known.case.evaluation == case.evaluation
             and known.case.recorded == case.recorded
-            and set(case.tests) <= set(known.case.tests)
-            and set(case.prompts) <= set(known.case.prompts)
+            and set(case.tests) == set(known.case.tests)
+            and set(case.prompts) == set(known.case.prompts)
             for known in self.find(file, case)
         )
 

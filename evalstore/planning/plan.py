@@ -8,7 +8,7 @@ questions. After a complete run the plan is empty.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalstore import hashing
@@ -22,7 +22,6 @@ from evalstore.values import Evaluator, Question, Verdict
 
 CHECKS = hashing.evaluator_id(Evaluator(checks=True))
 """The id of the evaluator that stands for the checks."""
-_CHECKS_ALONE = ("checks",)
 UNSETTLED: tuple[Verdict, ...] = ("undecided", "error")
 """Verdicts of a judge that could not be read, and of a check that could not be computed."""
 
@@ -219,13 +218,14 @@ def plan_judgements(
     bound: AgeLimit = EVER,
     again: Collection[Verdict] = (),
     begun: float = math.inf,
+    carry: Callable[[Plan, Missing], None] = lambda _plan, _missing: None,
 ) -> None:
     """Add to the plan the judgements that stored and future sessions lack, each once.
 
     Votes with a verdict of `again` from before the run has `begun` do not count, nor do those
-    before the bound.
+    before the bound. `carry` takes out judgements for which there are votes to carry over.
     """
-    missing: _Missing = {}
+    missing: Missing = {}
     planned = {ask.question_id: ask.count for ask in plan.asks}
     for cell in plan.cells:
         if cell.case.evaluation is None:
@@ -253,8 +253,9 @@ def plan_judgements(
                     )
                 ]
                 if len(counting) < len(stored):
-                    ids = {vote.id for vote in counting}
-                    plan.passed_over |= {vote.id for vote in stored if vote.id not in ids}
+                    plan.passed_over |= {each.id for each in stored} - {
+                        each.id for each in counting
+                    }
             for judge, count in _lacking(cell, counting, before_checks=True):
                 judgement = PlannedJudgement(cell, sessions, judge, count)
                 place = (cell.case.evaluation, judgement.evaluator)
@@ -273,14 +274,15 @@ def plan_judgements(
                 known = missing.get(key)
                 if known is None or known.count < judgement.count:
                     missing[key] = judgement
+    carry(plan, missing)
     _add_judgements(plan, missing)
 
 
-_Missing = dict[tuple[str | Subject, str, str], PlannedJudgement]
+Missing = dict[tuple[str | Subject, str, str], PlannedJudgement]
 """By what is judged, its evaluation version and its evaluator."""
 
 
-def _add_judgements(plan: Plan, missing: _Missing) -> None:
+def _add_judgements(plan: Plan, missing: Missing) -> None:
     """Add missing judgements to those to make, those that wait for trust, or those left.
 
     Those of earlier batches are not added again.
@@ -343,7 +345,7 @@ def is_checked(cell: Cell, stored: Sequence[Vote]) -> bool:
     Then nothing is missing, and that vote counts.
     """
     case = cell.case
-    if len(stored) != 1 or case.judged_by != _CHECKS_ALONE:
+    if len(stored) != 1 or case.judged_by != ("checks",):
         return False
     vote = stored[0]
     return vote.evaluator == CHECKS and vote.evaluation == case.evaluation and not vote.human

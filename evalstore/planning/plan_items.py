@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from operator import attrgetter, eq
-from typing import Any, Protocol, overload
+from operator import attrgetter
+from typing import Any, Protocol
 
+from evalstore.files.filed_sequence import FiledSequence
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.plan_item import PlanItem
 
@@ -53,7 +54,7 @@ class ListedItems:
         return self._asks + self._judgements
 
 
-class FiledItems(Sequence[PlanItem]):
+class FiledItems(FiledSequence[PlanItem]):
     """Keeps items in a temporary file without a name, which goes when the program ends.
 
     They can be read by several threads, and are copied and pickled as a list.
@@ -78,28 +79,10 @@ class FiledItems(Sequence[PlanItem]):
         yield from self._asks
         yield from self._judgements
 
-    @overload
-    def __getitem__(self, number: int) -> PlanItem: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[PlanItem]: ...
-
-    def __getitem__(self, number: int | slice) -> PlanItem | list[PlanItem]:
-        if isinstance(number, slice):
-            return [self[each] for each in range(*number.indices(len(self)))]
-        number += len(self) if number < 0 else 0
+    def read_one(self, number: int) -> PlanItem:
+        """Return the item with a number."""
         asks = len(self._asks)
-        return self._asks[number] if 0 <= number < asks else self._judgements[number - asks]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, list | FiledItems):
-            return NotImplemented
-        return len(self) == len(other) and all(map(eq, self, other))
-
-    __hash__ = None  # type: ignore[assignment]  # as that of a list
-
-    def __reduce__(self) -> tuple[type[list[PlanItem]], tuple[list[PlanItem]]]:
-        return list, ([*self],)
+        return self._asks[number] if number < asks else self._judgements[number - asks]
 
     def of_kind(self, kind: str) -> ItemFile:
         """Return the items among which those of a kind are."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.deserialize import restore_messages
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.planning import failed_work, history_filters, unknown_names
+from evalstore.planning.carried_votes import carry_over
 from evalstore.planning.cell_batches import StreamedCells, Summary, summarise_cells
 from evalstore.planning.cells import (
     Candidate,
@@ -21,11 +22,12 @@ from evalstore.planning.cells import (
     place_alike,
     place_cases,
 )
-from evalstore.planning.earlier_batches import EarlierWork
+from evalstore.planning.earlier_batches import EarlierWork, WholePlanError
+from evalstore.planning.failed_cells import find_failed
 from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import files_of
 from evalstore.planning.row_labels import CUT, complete_label
-from evalstore.planning.selection import Placed, Selection, Subset
+from evalstore.planning.selection import Selection, Subset
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.values import RECORDED, Case, CaseFile, Text, Verdict
 
@@ -136,10 +138,10 @@ def resolve_scope(
     )
     subset = history_filters.subset_of(selection)
     settled = settled or SettledParts()
-    cells, skipped, cases = _choose(project, selection, subset, candidates, judges, settled)
+    cells, skipped = _choose(project, selection, subset, candidates, judges, settled)
     if len(apart := settled.apart_from(cells)) < len(settled):
         settled = apart
-        cells, skipped, cases = _choose(project, selection, subset, candidates, judges, settled)
+        cells, skipped = _choose(project, selection, subset, candidates, judges, settled)
     for judge in summarise_cells(cells).judges.values():
         project.keep_judges(judge)
     if selection.tags or selection.exclude_tags:
@@ -160,13 +162,15 @@ def resolve_scope(
             ),
         )
     tried: failed_work.FailedWork | None = None
-    if selection.last_failed:
-        cells, skipped = history_filters.only_failed(project, [*cells]), []
-    if selection.retry_errors:
-        cells, tried = failed_work.only_tried(project, [*cells], selection, answers, judgements)
-        skipped = []
-    if cases is not None and not subset.is_all:
-        cells, skipped = _take_subset(cases, cells, skipped, subset)
+    if isinstance(cells, StreamedCells):
+        if selection.last_failed:
+            failed = find_failed(project, cells, hint=history_filters.ALL)
+            cells, skipped = cells.keep(failed), []
+        if selection.retry_errors:
+            busy, tried = failed_work.find_tried(project, cells, selection, answers, judgements)
+            cells, skipped = cells.keep(busy), []
+        if not (history_filters.is_plain(selection) or subset.is_all):
+            cells, skipped = history_filters.take_subset(cells, skipped, subset)
     _require_judges(project, summarise_cells(cells), judges, has_others=bool(settled))
     again = UNSETTLED if selection.retry_errors else ()
     return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun, settled)
@@ -179,10 +183,10 @@ def _choose(
     candidates: list[Candidate],
     judges: list[Judge],
     settled: SettledParts,
-) -> tuple[Collection[Cell], list[SkippedPair], list[Placed] | None]:
-    """Return the selected cells, the skipped pairs, and the selected cases.
+) -> tuple[Collection[Cell], list[SkippedPair]]:
+    """Return the selected cells and the skipped pairs, before filters by results and the subset.
 
-    The cases are None when the cells are those of the subset already.
+    They are streamed if any such filter is left to apply.
     """
     is_plain = history_filters.is_plain(selection)
     first = subset.limit if is_plain else None
@@ -197,44 +201,23 @@ def _choose(
             for case in file.cases if isinstance(file.cases, tuple) else ():
                 if matches(path, case):
                     answers_it(case)
-    if is_plain and (first or subset.is_all):
-        made = _make_cells(
-            files,
-            lambda path, case: matches(path, case) and answers_it(case),
-            candidates,
-            judges,
-            selection,
-            first,
-            settled,
-            by_row=criteria.is_by_row,
-        )
-        return *made, None
-    cases = [
-        placed for placed in _selected(project, files, matches, selection) if answers_it(placed[1])
-    ]
-    chosen = {(path, case.row) for path, case in cases}
-    cells, skipped = build_cells(
+    changed = history_filters.ChangedCases(project) if selection.changed else None
+    made = _make_cells(
         files,
+        lambda path, case: (
+            matches(path, case) and (changed is None or changed(path, case)) and answers_it(case)
+        ),
         candidates,
         judges,
-        lambda path, case: (path, case.row) in chosen,
-        attempts=selection.attempts,
+        selection,
+        first,
+        settled,
+        by_row=criteria.is_by_row or selection.changed,
+        streams=not is_plain,
     )
-    return cells, skipped, cases
-
-
-def _take_subset(
-    cases: list[Placed], cells: Collection[Cell], skipped: list[SkippedPair], subset: Subset
-) -> tuple[list[Cell], list[SkippedPair]]:
-    """Return the cells and pairs of the cases in a subset; cases without any are not counted."""
-    has_cell = {(pair.file, pair.row) for pair in skipped}
-    has_cell |= {(cell.file, cell.case.row) for cell in cells}
-    cases = [placed for placed in cases if (placed[0], placed[1].row) in has_cell]
-    taken = {(path, case.row) for path, case in history_filters.take_subset(cases, subset)}
-    return (
-        [cell for cell in cells if (cell.file, cell.case.row) in taken],
-        [pair for pair in skipped if (pair.file, pair.row) in taken],
-    )
+    if changed is not None:
+        changed.require_any()
+    return made
 
 
 def make_plan(
@@ -279,12 +262,22 @@ def plan_cells(
     samples = project.store.find_samples(plan.questions, costs)
     plan_asks(plan, samples, scope.answers)
     votes = project.store.find_votes(plan.subjects(), costs)
-    plan_judgements(plan, votes, scope.judgements, scope.ignored_verdicts, scope.run_started)
+    plan_judgements(
+        plan,
+        votes,
+        scope.judgements,
+        scope.ignored_verdicts,
+        scope.run_started,
+        partial(carry_over, load=partial(project.versions.load, "evaluation")),
+    )
+    if scope.retry_only:
+        if shared.judged:
+            raise WholePlanError
+        tried = scope.retry_only
+        failed_work.drop_untried(plan, tried.questions, tried.judgements)
     _leave_out_shared(plan)
     project.code.note_waiting(cells, plan.waiting)
     project.code.note_models(plan.waiting_models)
-    if scope.retry_only:
-        failed_work.drop_untried(plan, *scope.retry_only)
     if scope.judge_only:
         plan.asks = []
         plan.judgements = [judgement for judgement in plan.judgements if judgement.sessions]
@@ -304,18 +297,6 @@ def _leave_out_shared(plan: Plan) -> None:
     shared.asked = {id: place for id, place in known.items() if id in asked}
     plan.asks = [ask for ask in plan.asks if ask.question_id not in known]
     plan.waiting_asks = [ask for ask in plan.waiting_asks if ask.question_id not in known]
-
-
-def _selected(
-    project: Project,
-    files: Mapping[str, CaseFile],
-    matches: Callable[[str, Case], bool],
-    selection: SelectionOptions,
-) -> list[Placed]:
-    cases = [
-        (path, case) for path, file in files.items() for case in file.cases if matches(path, case)
-    ]
-    return history_filters.only_changed(project, cases) if cases and selection.changed else cases
 
 
 def _require_judges(
@@ -365,14 +346,16 @@ def _make_cells(
     settled: SettledParts,
     *,
     by_row: bool,
+    streams: bool,
 ) -> tuple[Collection[Cell], list[SkippedPair]]:
-    """Return the cells of the selected cases; those of files not in memory are streamed.
+    """Return the cells of the selected cases.
 
-    Without `by_row`, cases with the same tags are selected together.
+    They are streamed with `streams`, and if some of the files are not in memory. Without `by_row`,
+    cases with the same tags are selected together.
     """
     made_of = (files, candidates, judges, selected)
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
-    if are_stored and most is None:
+    if (are_stored or streams) and most is None:
         cells = StreamedCells(
             partial(place_cases, *made_of, by_row=by_row, settled=settled.by_file),
             selection.attempts,

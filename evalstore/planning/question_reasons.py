@@ -9,8 +9,15 @@ from evalstore import hashing
 from evalstore.planning.age_limit import with_verb
 from evalstore.planning.earlier_cases import takes_part
 from evalstore.planning.reason import NEW_ROW, Reason, describe_prompt_change, reason_of
+from evalstore.planning.source_changes import replaced_by
 from evalstore.reports.case_edits import judging_changed
-from evalstore.reports.version_diff import Difference, differ_models, differ_tests, shorten_line
+from evalstore.reports.version_diff import (
+    Difference,
+    differ_models,
+    differ_tests,
+    in_place,
+    shorten_line,
+)
 from evalstore.values import Case, Question
 
 if TYPE_CHECKING:
@@ -111,13 +118,24 @@ class QuestionReasons:
                 self._find,
                 self._earlier.project.name_of_version,
             )
+            differences = self._earlier.with_true_names(differences, known, cell.file)
             return reason_of(differences, "test changed", relative)
         if cell.prompt not in self._earlier.prompts_of(case):
             number = cell.prompt_number
             before = case.prompts[number] if number < len(case.prompts) else None
             replaced = None if before in self._earlier.prompts_of(cell.case) else before
-            name = self._edited_prompt(replaced, cell.prompt)
-            return describe_prompt_change(self._find, replaced, cell.prompt, relative, name)
+            name = self._earlier.project.name_of_version
+            former, present = (name("prompt", id) if id else None for id in (replaced, cell.prompt))
+            if replaced and present and former != present:
+                changes = None if former else self._earlier.changes_since(known, cell.file)
+                if former:
+                    text = in_place("system prompt", present, former).subject
+                    return Reason(text, relative=relative)
+                if changes and changes.uses_another("system prompt", present):
+                    text = replaced_by("system prompt", present, changes).subject
+                    return Reason(text, relative=relative)
+            edited = None if former else present
+            return describe_prompt_change(self._find, replaced, cell.prompt, relative, edited)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
                 return None
@@ -135,11 +153,6 @@ class QuestionReasons:
             was, now = str(model.temperature), str(cell.candidate.temperature)
             return Reason(f"model option temperature {was} -> {now}", was, now, relative)
         return None
-
-    def _edited_prompt(self, was: str | None, now: str | None) -> str | None:
-        """Return the name of an edited system prompt; None if another one took its place."""
-        name = self._earlier.project.name_of_version
-        return name("prompt", now) if was and now and not name("prompt", was) else None
 
     def _also_edited(self, cell: Cell, number: int, known: KnownCase) -> tuple[str, ...]:
         """Return the parts of the case that differ from a relative beside the first difference."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
 from evalstore.judging.aggregation import JudgedSession, combine_votes, judge_session, wants_models
+from evalstore.planning.carried_votes import without_unneeded
 from evalstore.planning.plan import CHECKS, Plan, counted_votes, is_checked
 from evalstore.results import Result, Sample, Vote
 from evalstore.store.case_chunks import ResultBuilder, collect, is_tree
@@ -81,9 +82,8 @@ def compute_results(
         judged: list[JudgedSession] = []
         for together in cell.subjects(answers):
             subject = hashing.subject_of(together)
-            counted = counted_votes(
-                cell, [*plan.votes.get(subject, ()), *new_votes.get(subject, ())]
-            )
+            cast = [*plan.votes.get(subject, ()), *new_votes.get(subject, ())]
+            counted = without_unneeded(cell, counted_votes(cell, cast))
             votes += counted
             if evaluation and _is_complete(cell, counted):
                 judged.append(judge_session(counted, cell.case.judged_by, CHECKS, rule))

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress, repeat
 
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.errors import EvalstoreError
 from evalstore.values import Case
+from evalstore.workspace.digest_set import find_smallest
 
 _MOST_WORDS = 200
 _TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
+
+_LOT_BITS = 64
+"""The number of bits of a lot that only decide between cases that are equal in the others."""
 
 Placed = tuple[str, Case]
 """A case and the path of its test file."""
@@ -105,19 +111,58 @@ class Subset:
 
     def take(self, cases: Sequence[Placed]) -> list[Placed]:
         """Return the cases of the subset, in their order."""
-        taken = list(cases)
+        return [*compress(cases, self.choose(lambda: cases))]
+
+    def choose(self, read: Callable[[], Iterable[Placed]]) -> bytearray:
+        """Return 1 for each case of the subset and 0 for each other one, in their order.
+
+        `read` returns the cases, which are read up to three times; few are in memory meanwhile.
+        """
+        chosen = bytearray()
         if self.sample is not None:
-            drawn = {(path, case.row) for path, case in sorted(taken, key=self._lot)[: self.sample]}
-            taken = [(path, case) for path, case in taken if (path, case.row) in drawn]
+            chosen = self._draw(self.sample, read)
         if self.shard is not None:
             number, count = self.shard
-            taken = [placed for placed in taken if _hash(*placed[1].tests) % count == number - 1]
-        return taken[: self.limit]
+            chosen = bytearray(
+                is_drawn and _hash(*case.tests) % count == number - 1
+                for is_drawn, (_, case) in zip(chosen or repeat(1), read(), strict=False)
+            )
+        elif self.sample is None:
+            chosen = bytearray(1 for _ in read())
+        if self.limit is not None:
+            _keep_first(chosen, self.limit)
+        return chosen
 
-    def _lot(self, placed: Placed) -> tuple[int, str, str]:
-        """Return the sort key of a draw; with it a new case replaces at most one other."""
-        path, case = placed
-        return _hash(str(self.seed), path, case.key), path, case.row
+    def _draw(self, count: int, read: Callable[[], Iterable[Placed]]) -> bytearray:
+        """Return 1 for each case whose lot is one of the first `count`."""
+        lots = array("Q", (self._lot(path, case) >> _LOT_BITS for path, case in read()))
+        if len(lots) <= count:
+            return bytearray(b"\1" * len(lots))
+        last = find_smallest(lots, count)
+        drawn = bytearray(lot < last for lot in lots)
+        tied = [number for number, lot in enumerate(lots) if lot == last]
+        left = count - sum(drawn)
+        if len(tied) > left:
+            among = compress(read(), (lot == last for lot in lots))
+            ranks = [(self._lot(path, case), path, case.row) for path, case in among]
+            tied = [number for _, number in sorted(zip(ranks, tied, strict=True))]
+        for number in tied[:left]:
+            drawn[number] = 1
+        return drawn
+
+    def _lot(self, path: str, case: Case) -> int:
+        """Return the lot of a draw; with it a new case replaces at most one other."""
+        return _hash(str(self.seed), path, case.key)
+
+
+def _keep_first(chosen: bytearray, count: int) -> None:
+    """Set all numbers after the first `count` that are 1 to 0."""
+    place = -1
+    for _ in range(count):
+        place = chosen.find(1, place + 1)
+        if place < 0:
+            return
+    chosen[place + 1 :] = bytes(len(chosen) - place - 1)
 
 
 def _hash(*texts: str) -> int:

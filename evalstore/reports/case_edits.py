@@ -17,6 +17,7 @@ from evalstore.reports.version_diff import (
     differ_prompts,
     differ_tests,
     evaluation_parts,
+    in_place,
 )
 from evalstore.values import Case, CaseFile, Json
 
@@ -95,7 +96,7 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
         old, new = (
             (find("evaluation", id) or {}) if id else {} for id in (was.evaluation, now.evaluation)
         )
-        yield from differ_evaluations(old, new, find)
+        yield from differ_evaluations(old, new, find, name)
     yield from _differ_prompts("system prompt", was.prompts, now.prompts, find, name)
     yield from _differ_prompts("evaluator prompt", was.judge_prompts, now.judge_prompts, find, name)
     yield from _differ("judged by", was, now)
@@ -120,7 +121,7 @@ def differ_results(was: Result, now: Result, find: Find, name: Name) -> Iterator
         old, new = (
             find("evaluation", id) or {} for id in (was.evaluation or "", now.evaluation or "")
         )
-        yield from differ_evaluations(old, new, find)
+        yield from differ_evaluations(old, new, find, name)
     yield from _differ_prompts("system prompt", (was.prompt,), (now.prompt,), find, name)
 
 
@@ -167,7 +168,11 @@ def _differ_prompts(
     for before, after in zip_longest(old, new, fillvalue=""):
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
-            named = name("prompt", after) or name("prompt", before)
+            former, present = name("prompt", before), name("prompt", after)
+            if former and present and former != present:
+                yield in_place(subject, present, former)
+                continue
+            named = present or former
             start = f"{subject} {named}: " if named else f"{subject} "
             for edit in edits:
                 yield replace(edit, subject=f"{start}{edit.subject}")

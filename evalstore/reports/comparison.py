@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
+from evalstore.reports.cell_places import find_match, places_of
 from evalstore.reports.paired_tests import ClusterSum, RateChange, change_of, sum_of
 from evalstore.reports.statistics import (
     Counts,
@@ -20,6 +21,7 @@ from evalstore.reports.statistics import (
 from evalstore.results import Result
 
 if TYPE_CHECKING:
+    from evalstore.reports.cell_places import Place, PlaceKey
     from evalstore.values import Case
 
 Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]
@@ -277,49 +279,12 @@ def order_of_rows(
     return order
 
 
-Place = tuple[str, str, str, Any]
-PlaceKey = tuple[str, Place]
-
-
 def _by(row: str, prompt: str) -> Callable[[Result], Place]:
     """Return the function from a result to its place, by attributes of row and system prompt."""
     return lambda result: (result.file, result.model, getattr(result, row), getattr(result, prompt))
 
 
 _BY_NUMBER = (_by("key", "prompt_number"), _by("row", "prompt_number"))
-
-
-class Placed(Protocol):
-    """What is kept of the result of a cell."""
-
-    @property
-    def prompt(self) -> str | None:
-        """Return the system prompt."""
-
-
-Kept = TypeVar("Kept", bound=Placed)
-
-
-def places_of(result: Result) -> Iterator[PlaceKey]:
-    """Yield the places at which the cell of a result is looked for, in this order."""
-    for prompt in ("prompt", "prompt_number"):
-        for row in ("key", "row"):
-            yield prompt, _by(row, prompt)(result)
-
-
-def find_match(
-    kept: Callable[[PlaceKey], Kept | None], result: Result, prompts: Collection[str | None]
-) -> Kept | None:
-    """Return what is kept of the same cell as a result, by the rules of `compare`.
-
-    `prompts` are the case's current system prompts.
-    """
-    for place in places_of(result):
-        match = kept(place)
-        # A result with another system prompt of the case belongs to that prompt's cell.
-        if match and (match.prompt == result.prompt or match.prompt not in prompts):
-            return match
-    return None
 
 
 class ResultIndex:

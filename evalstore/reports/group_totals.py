@@ -194,23 +194,21 @@ class GroupTotals:
         self._answers = _Facts()
         self._judgements = _Facts()
 
-    def add(self, result: MeasuredResult) -> None:
-        """Add a result."""
-        self.add_result(result.result.file, result.result.row, *result[1:])
+    def add(self, result: MeasuredResult, case: tuple[str, str]) -> None:
+        """Add a result of a case: the file and the row, which groups share to save memory."""
+        self.add_result(case, *result[1:])
 
     def add_result(
         self,
-        file: str,
-        row: str,
+        case: tuple[str, str],
         verdict: Verdict | None,
         answers: Sequence[CallFacts],
         judgements: Sequence[CallFacts],
         attempts: Sequence[Verdict],
     ) -> None:
-        """Add the result of a row of a file; the others are the fields of `MeasuredResult`."""
+        """Add the result of a file and row; the others are the fields of `MeasuredResult`."""
         self._results += 1
-        self._files.add(file)
-        case = file, row
+        self._files.add(case[0])
         self._cases[case] = add_verdict(self._cases.get(case, _NONE), verdict)
         self._answers.add(answers)
         self._judgements.add(judgements)

@@ -24,6 +24,11 @@ _TEXT_LINE = re.compile(r"\bline \d+(?: in \[.*| \(and \d+ more\))?(?:;|$)", re.
 """The end of the subject of an edited line, also with its row or in a reason that says more."""
 _LIST_ITEM = re.compile(r"\s*(?:[-*+#>]+|\d+[.)])\s")
 
+_IN_PLACE = re.compile(
+    r"(?P<place>(?:conversation \d+, )?)(?P<another>another )?"
+    r"(?P<kind>tool|schema|(?:system|evaluator) prompt)(?: (?P<new>.+?))? in place of (?P<old>.+)",
+    re.DOTALL,
+)
 CODE_CHANGED = "the candidate's code changed"
 """The start of the difference between two versions of a model that is an application."""
 
@@ -58,10 +63,21 @@ class Difference:
     def swapped(self) -> Difference:
         """Return the difference with the sides exchanged."""
         subject = self.subject
+        if match := _IN_PLACE.fullmatch(subject):
+            kind, was = match["kind"], match["old"]
+            another = f"another {kind}"
+            old = another if was == another else f"{kind} {was}"
+            new = another if match["another"] else match["new"]
+            return Difference(f"{match['place']}{old} in place of {new}")
         for old, new in ((" is new", " is gone"), (" is gone", " is new")):
             if subject.endswith(old):
                 return Difference(subject.removesuffix(old) + new, self.now, self.was)
         return Difference(subject, self.now, self.was)
+
+
+def in_place(kind: str, name: str, former: str | None = None) -> Difference:
+    """Return that a version of a kind is used where another one was; `former` is its name."""
+    return Difference(f"{kind} {name} in place of {former or f'another {kind}'}")
 
 
 Find = Callable[[str, str], Json]
@@ -102,7 +118,9 @@ def _nowhere(_kind: str, _id: str) -> Json:
     return None
 
 
-def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Difference]:
+def differ_evaluations(
+    was: Json, now: Json, find: Find = _nowhere, name: Name = _nowhere
+) -> list[Difference]:
     """Return the differences between two evaluation versions."""
     differences = list(
         _content("instructions changed:", was.get("instructions"), now.get("instructions"))
@@ -113,7 +131,7 @@ def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Diff
         if number not in pairs:
             differences.append(Difference(f"check {number + 1} ({check['type']}) is new"))
         elif old[pairs[number]] != check:
-            differences.append(_in_pair(number, old[pairs[number]], check, find))
+            differences.append(_in_pair(number, old[pairs[number]], check, find, name))
     kept = [pairs[number] for number in sorted(pairs)]
     for number in sorted({*range(len(old))}.difference(kept)):
         differences.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
@@ -122,12 +140,12 @@ def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Diff
     return differences
 
 
-def _in_pair(number: int, was: Json, now: Json, find: Find) -> Difference:
+def _in_pair(number: int, was: Json, now: Json, find: Find, name: Name) -> Difference:
     """Return the difference between two versions of a check; `number` is that of the new one."""
     file = was.get("file"), now.get("file")
     if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
         return Difference(f"file {file[1]['path']} changed")
-    change = _in_check(was, now, find)
+    change = _in_check(was, now, find, name)
     place = f"check {number + 1} changed"
     if was["type"] == now["type"]:
         place += f": {change.subject}"
@@ -139,7 +157,7 @@ def evaluation_parts(was: Json, now: Json) -> tuple[str, ...]:
     return tuple(part for part in ("instructions", "checks") if was.get(part) != now.get(part))
 
 
-def _in_check(was: Json, now: Json, find: Find) -> Difference:
+def _in_check(was: Json, now: Json, find: Find, name: Name) -> Difference:
     """Return the first difference between two versions of a check, or between its prompts.
 
     A check of another type differs as a whole.
@@ -153,6 +171,9 @@ def _in_check(was: Json, now: Json, find: Find) -> Difference:
         return Difference("check", as_written(was, now), as_written(now, was))
     path = as_setting(path.removeprefix("given."), now)
     if path.startswith("prompts["):
+        former, present = (name("prompt", id) if id else None for id in (before, after))
+        if former and present and former != present:
+            return in_place("evaluator prompt", present, former)
         old, new = (find("prompt", id) if id else None for id in (before, after))
         inner = differ_prompts(old, new) if old and new else []
         return (
@@ -295,6 +316,8 @@ def _versions(
         shown = name(kind, id) or earlier or key or id[:8]
         if key not in old:
             yield Difference(f"{kind} {shown} is new")
+        elif earlier and earlier != shown:
+            yield in_place(kind, shown, earlier)
         else:
             if kind == "schema":
                 change = next(

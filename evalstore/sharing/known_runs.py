@@ -13,8 +13,8 @@ from evalstore.sharing.acceptance import ACCEPT_ALL, Acceptance
 from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.index_cache_file import read_origin
 from evalstore.sharing.remote_acceptance import acceptance_of
-from evalstore.workspace.remote_names import CACHES, is_folder, path_of
-from evalstore.workspace.remote_urls import read_url
+from evalstore.workspace.remote_names import CACHES, is_database, is_folder, path_of
+from evalstore.workspace.remote_urls import read_database, read_url
 from evalstore.workspace.remotes import find_remote, folder_of
 
 if TYPE_CHECKING:
@@ -36,9 +36,14 @@ def cache_path(
 def open_known(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCache | None]:
     """Open what is known of a remote; None when it was never read.
 
-    Raises `EvalstoreError` for a remote that is not set.
+    Raises `EvalstoreError` for a remote that is not set, and for a database.
     """
     name, settings = find_remote(workspace, remote)
+    if is_database(settings.address):
+        raise EvalstoreError(
+            f"the remote '{name}' is a database, of which no copy is kept here",
+            hint=f"'evalstore pull {name}' copies its runs",
+        )
     address = _absolute(workspace, settings.address)
     rules = acceptance_of(workspace, name, settings)
     path = cache_path(workspace, name, address, rules)
@@ -73,7 +78,7 @@ def iterate_former(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCac
 def _absolute(workspace: WorkspaceFolder, address: str) -> str:
     if is_folder(address):
         return str(folder_of(workspace.root, path_of(address)))
-    return read_url(address).address
+    return str(read_database(address)) if is_database(address) else read_url(address).address
 
 
 def find_known_runs(workspace: WorkspaceFolder, remote: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from evalstore.errors import StoreError
@@ -25,12 +26,13 @@ def merge_records(
     until then stays.
     """
     listener.start(count_ids(missing))
-    for batch in split_records(_read(source, missing, name)):
+    for batch in split_records(read_checked(source, missing, name)):
         target.ensure_records(batch)
         listener.advance(len(batch), sum(checked.record.size for checked in batch))
 
 
-def _read(source: Store, missing: MissingIds, name: str) -> Iterator[CheckedRecord]:
+def read_checked(source: Store, missing: MissingIds, name: str) -> Iterator[CheckedRecord]:
+    """Yield these rows of a store, called `name`; raises `StoreError` for a damaged one."""
     try:
         for record in iterate_records(source, missing):
             yield check_record(record)
@@ -38,5 +40,5 @@ def _read(source: Store, missing: MissingIds, name: str) -> Iterator[CheckedReco
         problem = str(error).removeprefix("the store is damaged: ")
         raise StoreError(
             f"the store '{name}' is damaged: {problem}",
-            hint=f"'evalstore fsck --store {name}' lists what is wrong",
+            hint=f"'evalstore fsck --store {quote(name)}' lists what is wrong",
         ) from error

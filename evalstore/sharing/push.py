@@ -42,9 +42,7 @@ def push_records(
     """
     listener.start(count_ids(missing))
     if scan:  # before anything is written
-        secrets = [found for found in map(scan.find, iterate_records(store, missing)) if found]
-        if secrets:
-            raise SecretsError(secrets)
+        refuse_secrets(store, missing, scan)
     writer = IndexWriter(files, cache, header, listener, sign, announce)
     for record in iterate_records(store, missing):
         checked = check_record(record)
@@ -61,6 +59,13 @@ class SecretsError(Exception):
     def __init__(self, secrets: Sequence[FoundSecret]) -> None:
         super().__init__(f"{len(secrets)} keys")
         self.secrets = secrets
+
+
+def refuse_secrets(store: Store, missing: MissingIds, scan: SecretScan) -> None:
+    """Raise `SecretsError` when there are keys in these rows."""
+    secrets = [found for found in map(scan.find, iterate_records(store, missing)) if found]
+    if secrets:
+        raise SecretsError(secrets)
 
 
 def iterate_records(store: Store, ids: MissingIds) -> Iterator[StoredRecord]:

@@ -36,7 +36,8 @@ def hash_range(
         query = f"SELECT {JOINED_IDS} FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
         hash_ = hash_joined(as_joined(*connection.execute(query, range_).fetchone()))
         if hash_ is not None:
-            statement = "INSERT INTO range_hashes VALUES (?, ?, ?, ?)"
+            # Another program may have written it before the transaction, for the same records.
+            statement = "INSERT OR IGNORE INTO range_hashes VALUES (?, ?, ?, ?)"
             connection.execute(statement, (*range_, hash_))
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # another program is writing

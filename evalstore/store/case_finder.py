@@ -83,7 +83,7 @@ class CaseFinder:
             return []
         nodes = (part.node for part in parts)
         for id, text in self._texts(id for id in nodes if id not in self._digests):
-            self._digests[id] = array("q", map(hash, _names_in(id, text)))
+            self._digests[id] = array("q", map(hash, names_in(id, text)))
         wanted = {hash(canonical_json(name)[1:-1]) for name in names}
         return [part for part in parts if not wanted.isdisjoint(self._digests[part.node])]
 
@@ -94,7 +94,7 @@ class CaseFinder:
             yield from self._store.load_texts(batch)
 
 
-def _names_in(id: str, text: str) -> Iterable[str]:
+def names_in(id: str, text: str) -> Iterable[str]:
     """Return the keys and the labels of the cases of a node, as they stand in its JSON."""
     keys, rows = _KEYS(text), _ROWS(text)
     if len(keys) == len(rows):

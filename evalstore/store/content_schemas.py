@@ -205,6 +205,10 @@ SHAPES: dict[str, Shape] = {
             "children": shape.dict_schema(shape.str_schema(pattern="^[0-9a-f]$"), _ID),
         },
     ),
+    "sources": _record(
+        {},
+        {"tests": shape.dict_schema(_TEXT, shape.dict_schema(_TEXT, _TEXT)), "isCut": _FLAG},
+    ),
     "session": _record(
         {
             "test": _ID,
@@ -237,6 +241,7 @@ SHAPES: dict[str, Shape] = {
             "usage": _USAGE,
             "cost": _COST,
             "latency": _NUMBER,
+            "takenFrom": _ID,
         },
     ),
     "failure": _record(
@@ -276,6 +281,7 @@ SHAPES: dict[str, Shape] = {
             "spending": shape.list_schema(_MAPPING),
             "git": _record({"commit": _TEXT, "dirty": shape.nullable_schema(_FLAG)}),
             "version": _TEXT,
+            "sources": _ID,
         },
     ),
 }

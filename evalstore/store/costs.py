@@ -192,7 +192,7 @@ class CostQueries(Database):
             statement = (
                 f"SELECT {maker}, {columns(sql)} FROM "
                 f"(SELECT * FROM {table} ORDER BY {sql.newest_first} LIMIT {_NEWEST}) "
-                f"AS newest WHERE {maker} IN"
+                f"AS newest WHERE {sql.field('takenFrom')} IS NULL AND {maker} IN"
             )
             rest = f"GROUP BY {maker}"
             return list(select_each(connection, statement, wanted, rest, as_value=str))

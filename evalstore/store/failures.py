@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -39,14 +39,19 @@ class FailureQueries(Database):
 
     def find_failed_judgements(self) -> dict[Place, Failure]:
         """Return the newest failure of each judgement."""
+        return dict(self._iterate_failed_judgements())
+
+    def iterate_failed_judgements(self) -> Iterator[tuple[Place, int]]:
+        """Yield each failure of a judgement and when it was, the newest last."""
+        return ((place, failure.at) for place, failure in self._iterate_failed_judgements())
+
+    def _iterate_failed_judgements(self) -> Iterator[tuple[Place, Failure]]:
         query = "SELECT id, at, content FROM failures WHERE question IS NULL ORDER BY at, id"
-        failures: dict[Place, Failure] = {}
         with self._reading() as connection:
             for id, at, text in connection.execute(query):
                 failure = _decoded(id, text, at)
                 if failure.subject and failure.evaluator:
-                    failures[failure.subject, failure.evaluation, failure.evaluator] = failure
-        return failures
+                    yield (failure.subject, failure.evaluation, failure.evaluator), failure
 
     def find_failures(self, limit: int | None = None) -> list[LoggedFailure]:
         """Return failures, newest first."""

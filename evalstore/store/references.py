@@ -38,7 +38,9 @@ def iterate_references(kind: str, content: Json) -> Iterator[str]:
             yield from cell.get("sessions", ())
             yield from cell.get("evaluations", ())
     if kind == "run":
-        yield from (content[name] for name in ("snapshot", "results") if content.get(name))
+        yield from (
+            content[name] for name in ("snapshot", "results", "sources") if content.get(name)
+        )
         yield from (candidate["model"] for candidate in content.get("candidates", ()))
         yield from (evaluator["evaluator"] for evaluator in content.get("evaluators", ()))
     for message in content.get("messages", ()) if kind in ("test", "prompt") else ():

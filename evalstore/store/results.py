@@ -18,6 +18,7 @@ from evalstore.results import Result
 from evalstore.store.case_files import long_parts_of
 from evalstore.store.contents import damaged, iterate_members
 from evalstore.store.path_trees import find_entry, read_tree
+from evalstore.store.result_counts import find_divided
 from evalstore.values import VERDICTS, Case, Json, Verdict
 
 if TYPE_CHECKING:
@@ -225,13 +226,24 @@ def _keep_fresh(store: Store, kept: KeptResults, entries: Mapping[str, str]) -> 
     count = 0
     for batch in _restore_entries(store, entries):
         count += len(batch)
-        if count > kept.room:
+        path = batch[0][0].file if batch else ""
+        is_first = bool(batch and fresh and not fresh[path] and batch[-1][0].file == path)
+        if count > kept.room or (is_first and _count_cases(store, entries[path]) > kept.room):
             fresh.clear()  # the rest would not fit, either
         for cell in batch if fresh else ():
             fresh[cell[0].file].append(cell)
         yield batch
     for path, cells in fresh.items():
         kept.add_cells(path, entries[path], cells)
+
+
+def _count_cases(store: Store, leaf: str) -> int:
+    """Return how many cases a file with parts has, by the node of its results; 0 for another."""
+    if not find_divided(store, [leaf]):
+        return 0
+    (content,) = store.load_leaves([leaf]).values()
+    (cases,) = store.load_cases([content["cases"]]).values()
+    return sum(cases.get("counts", ()))
 
 
 def _iterate_cells(

@@ -111,6 +111,7 @@ VERSIONS: dict[str, TableColumns] = {
     "cases": NODES,
     "results": NODES,
     "tree": NODES,
+    "sources": NODES,
 }
 """The table of each kind of content whose id is the hash of its content alone."""
 

@@ -24,8 +24,6 @@ class DataFile(NamedTuple):
     path: Path
     name: str
     """The path relative to the workspace."""
-    is_alone: bool
-    """Whether the values of the rows come from it alone, and not from replacements as well."""
 
 
 def find_data_file(workspace: WorkspaceFolder, test: str) -> DataFile | None:
@@ -38,6 +36,5 @@ def find_data_file(workspace: WorkspaceFolder, test: str) -> DataFile | None:
         named = resolve_path(spec, workspace.settings.dataset_roots)
         base = workspace.root if named != spec.path else (workspace.root / test).parent
         path = (base / named).resolve()
-        is_alone = "replacements" not in document.value
-        return DataFile(spec, path, workspace.name_of(path), is_alone)
+        return DataFile(spec, path, workspace.name_of(path))
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain, islice
 
 _FEW = 10_000
@@ -14,6 +14,8 @@ _BUCKET_BITS = 15
 """The number of leading bits of a digest that select its bucket."""
 _PARTS = 256
 """The number of parts into which the values are divided; each is counted separately."""
+_SORT_BITS = 12
+"""The number of leading bits by which values are counted before some are sorted."""
 
 
 class DigestSet:
@@ -80,6 +82,24 @@ class DigestMap:
         digests.append(digest)
         numbers.append(number)
         return number
+
+    def replace(self, digest: int, number: int) -> bool:
+        """Set the number of a digest that has one; False if it has none."""
+        if not self._buckets:
+            if digest not in self._few:
+                return False
+            self._few[digest] = number
+            return True
+        bucket = self._buckets[digest >> (_BITS - _BUCKET_BITS)]
+        if bucket is None or digest not in bucket[0]:
+            return False
+        bucket[1][bucket[0].index(digest)] = number
+        return True
+
+    def put(self, digest: int, number: int) -> None:
+        """Set the number of a digest, whether it has one or not."""
+        if not self.replace(digest, number):
+            self.add(digest, number)
 
     def get(self, digest: int) -> int | None:
         """Return the number of a digest; None if it has none."""
@@ -166,3 +186,19 @@ def find_repeated(values: Iterable[int]) -> set[int]:
             counts = Counter(part)
             repeated.update(value for value in seen if counts[value] > 1)
     return repeated
+
+
+def find_smallest(values: Sequence[int], place: int) -> int:
+    """Return the value at a place, from 1, of the sorted values, of which few are in memory.
+
+    Each is a whole number of 64 bits.
+    """
+    counts = array("Q", bytes(8 << _SORT_BITS))
+    shift = _BITS - _SORT_BITS
+    for value in values:
+        counts[value >> shift] += 1
+    first = 0
+    while place > counts[first]:
+        place -= counts[first]
+        first += 1
+    return sorted(value for value in values if value >> shift == first)[place - 1]

@@ -36,6 +36,8 @@ class EnvFile:
     """The contents of one file."""
 
     values: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    """The number of the line with each value."""
     unread: tuple[int, ...] = ()
     """The numbers of lines that are not of the form `NAME=value`."""
 
@@ -64,13 +66,17 @@ def parse_env_file(data: bytes, name: str) -> EnvFile:
     from dotenv.parser import parse_stream
 
     values: dict[str, str] = {}
+    lines: dict[str, int] = {}
     unread: list[int] = []
     for binding in parse_stream(StringIO(text)):
         if binding.error:
             unread.append(binding.original.line)
         elif binding.key is not None and binding.value is not None:
             values[binding.key] = binding.value
-    return EnvFile(values, tuple(unread))
+            blank = len(binding.original.string) - len(binding.original.string.lstrip())
+            before = binding.original.string[:blank].count("\n")
+            lines[binding.key] = binding.original.line + before
+    return EnvFile(values, lines, tuple(unread))
 
 
 def _decode(data: bytes, name: str) -> str:

@@ -54,6 +54,8 @@ class Reading:
     """Id -> kind and canonical content of versions that were read now, not taken from the index."""
     depends: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """Test file -> its dependencies, such as `file:path`, with their ids."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """Test file -> the digest of its bytes."""
     blobs: dict[str, FileVersion] = field(default_factory=dict)
     """Id -> referenced files that were read now."""
     models: dict[str, Model] = field(default_factory=dict)
@@ -175,6 +177,7 @@ class _Reader:
             if node is not None and node in stored:
                 reading.files[path], reading.nodes[path] = stored[node], node
                 reading.depends[path] = index.files[path].depends
+                reading.digests[path] = index.files[path].digest
             else:
                 self._read_test(path, now)
                 if keep and len(reading.contents) + len(reading.blobs) >= KEPT_AT_ONCE:
@@ -314,13 +317,14 @@ class _Reader:
         reading.files[path], reading.nodes[path] = expansion.file, node
         reading.blobs |= expansion.files
         reading.depends[path] = expansion.dependencies
+        reading.digests[path] = digest = hashing.hash_bytes(data)
         if not expansion.problems and not collector.warnings:
             self._index.put(
                 path,
                 IndexEntry(
                     now,
                     is_settled(now, read_at),
-                    hashing.hash_bytes(data),
+                    digest,
                     node,
                     expansion.dependencies,
                 ),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 
+from evalstore.store.location import is_url
+
 DEFAULT_REMOTE = "origin"
 CACHES = "remotes"
 """The folder in `.evalstore` with copies of the indexes of remotes."""
 REMOTE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}"
 _NAME = re.compile(REMOTE_NAME + r"\Z")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_DATABASES = (None, "postgresql", "postgres")
+"""The schemes of databases; texts without one may be misspelt addresses, with a password."""
 
 
 def is_remote_name(name: str) -> bool:
@@ -30,4 +34,9 @@ def path_of(address: str) -> str:
 
 def is_folder(address: str) -> bool:
     """Return whether an address is that of a folder."""
-    return scheme_of(address) in (None, "file")
+    return scheme_of(address) in (None, "file") and not is_database(address)
+
+
+def is_database(address: str) -> bool:
+    """Return whether an address is, or is meant as, that of a PostgreSQL database."""
+    return scheme_of(address) in _DATABASES and is_url(address)

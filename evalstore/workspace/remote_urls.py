@@ -8,6 +8,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from evalstore.errors import EvalstoreError
+from evalstore.store.location import DatabaseAddress, read_address
 
 BUCKETS = ("s3", "gs", "az")
 SFTP = ("sftp", "ssh")
@@ -47,16 +48,12 @@ def read_url(address: str) -> RemoteUrl:
     if match is None:
         raise _unusable(address, "it is not a URL")
     scheme, authority, path = match[1].lower(), match[2], match[3] or ""
-    if scheme in ("postgresql", "postgres"):  # its address may have a password
-        raise EvalstoreError(
-            "a database cannot be a remote", hint="'evalstore merge ADDRESS' copies from one"
-        )
     if scheme not in SCHEMES:
         raise _unusable(
             address,
             f"this version cannot use '{scheme}://'",
             hint="a remote is a folder, such as /mnt/team/results, or a URL with one of "
-            f"{', '.join(f'{known}://' for known in SCHEMES)}",
+            f"{', '.join(f'{known}://' for known in (*SCHEMES, 'postgresql'))}",
         )
     user, at, host = authority.rpartition("@")
     if at and (":" in user or scheme in BUCKETS):
@@ -73,6 +70,20 @@ def read_url(address: str) -> RemoteUrl:
             raise _unusable(address, f"'{host}' cannot be the name of a bucket")
         return RemoteUrl(scheme, host, path)
     return _read_host(address, user if at else None, host, path)
+
+
+def read_database(address: str) -> DatabaseAddress:
+    """Return the parts of the address of a database that is a remote.
+
+    Raises `EvalstoreError`, also when it has a password: evalstore.yaml is for everybody.
+    """
+    found = read_address(address)
+    if found.has_secrets:
+        raise EvalstoreError(
+            "the address of a remote must not contain a password or a key",
+            hint="PGPASSWORD or ~/.pgpass has the password of a database",
+        )
+    return found
 
 
 def _read_host(address: str, user: str | None, host: str, path: str) -> RemoteUrl:

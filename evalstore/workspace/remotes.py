@@ -13,11 +13,12 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.yaml12 import read_yaml, write_yaml
 from evalstore.workspace.remote_names import DEFAULT_REMOTE
-from evalstore.workspace.remote_urls import RemoteUrl, read_url
+from evalstore.workspace.remote_urls import RemoteUrl, read_database, read_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from evalstore.store.location import DatabaseAddress
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.settings import RemoteSettings
 
@@ -76,6 +77,20 @@ def locate_url(workspace: WorkspaceFolder, name: str, address: str) -> RemoteUrl
     except OutsideError as error:
         raise OutsideError(str(error), hint=_ALLOW) from error
     return url
+
+
+def locate_database(workspace: WorkspaceFolder, name: str, address: str) -> DatabaseAddress:
+    """Return the address of a database, to which rows and a password may then be sent.
+
+    Raises `OutsideError` when the user has not allowed it with exactly its options, and
+    `EvalstoreError` for another address.
+    """
+    found = read_database(address)
+    try:
+        workspace.boundary.require_server(str(found), f"the remote '{name}'")
+    except OutsideError as error:
+        raise OutsideError(str(error), hint=_ALLOW) from error
+    return found
 
 
 def folder_of(root: Path, address: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_a_comment_is_returned(after_runs: Workspace) -> None:
         after_runs.report_markdown("@~7")
 
 
-def _untimed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _untimed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows without the time, which is that of the call for the workspace."""
     return [{name: value for name, value in row.items() if name != "started"} for row in rows]
 

@@ -175,3 +175,13 @@ def test_a_place_is_one_in_an_answer_that_fails_beside_the_one_it_is_compared_wi
     assert locate_difference(check, sessions, {}) == difference._replace(
         place=", ".join(filter(None, (f"answer {number}", difference.place)))
     )
+
+
+def test_unequal_answers_are_quoted_as_they_were_written() -> None:
+    check = read_check({"allEqual": None, "scope": "case", "normalize": ["trim", "casefold"]})
+    sessions = [
+        HeldConversation((Reply(text),), 0.0) for text in (" Oslo in Norway", "OSLO in Sweden")
+    ]
+    found = find_differing_answer(check, sessions, {})
+    assert found is not None
+    assert (found[1].expected, found[1].actual) == ("Oslo in Norway", "OSLO in Sweden")

@@ -220,10 +220,10 @@ def test_what_is_meant_as_an_address_is_not_taken_for_a_path() -> None:
 @pytest.mark.parametrize(
     ("text", "hidden"),
     [
-        ("at 'postgresql://ann:s@h/db' x", "at 'postgresql://ann:*@h/db' x"),
+        ("at 'postgresql://ann:s@h/db' x", "at 'postgresql://ann:***@h/db' x"),
         ("https://h:80/a@b and s3://b/c:d@e", "https://h:80/a@b and s3://b/c:d@e"),
         ("tests/a.md:3: me@example.org", "tests/a.md:3: me@example.org"),
-        ("sftp://ann:secret@h/x", "sftp://ann:******@h/x"),
+        ("sftp://ann:secret@h/x", "sftp://ann:***@h/x"),
         ("x?password=abc&y=1", "x?password=***&y=1"),
     ],
 )

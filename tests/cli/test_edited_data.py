@@ -75,10 +75,18 @@ def sources(workspace: Path) -> list[tuple[str, ...]]:
             },
             [FILE, OF_ROWS],
         ),
-        # Whether the test file was edited as well cannot be told without a row that is the same.
+        ({"tests/data/cities.csv": "city,land\nNice,France\nBergen,Norway\n"}, [OF_ROWS]),
         (
-            {"tests/data/cities.csv": "city,land\nNice,France\nBergen,Norway\n"},
-            [FILE, OF_ROWS],
+            {FILE: TEST.replace("data/cities.csv", "{path: data/cities.csv, limit: 2}")},
+            [FILE],
+        ),
+        (
+            {
+                FILE: TEST.replace("data/cities.csv", "data/towns.csv"),
+                "tests/data/towns.csv": DATA.replace("Oslo,", "Bergen,"),
+                "tests/data/cities.csv": DATA.replace("Oslo,", "Bergen,"),
+            },
+            [FILE],
         ),
     ],
 )
@@ -97,7 +105,34 @@ def test_an_edit_of_the_replacements_beside_data_is_one_of_the_test_file(workspa
     tree(workspace, {FILE: written})
     main(["run", "--quiet"])
     edit(workspace / FILE, "[please]", "[please, now]")
-    assert sources(workspace) == [(FILE, OF_ROWS)]
+    assert sources(workspace) == [(FILE,)]
+
+
+def test_two_old_runs_do_not_name_a_data_file_that_neither_used(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    edit(workspace / "tests/data/cities.csv", "Oslo,", "Bergen,")
+    main(["run", "--quiet"])
+    tree(workspace, {"tests/data/towns.csv": DATA.replace("Rome", "Turin")})
+    edit(workspace / FILE, "data/cities.csv", "data/towns.csv")
+    assert sources(workspace) == [(FILE,)]
+    main(["run", "--quiet"])
+    lines = evalstore("diff", "@~2", "@~1").stdout.splitlines()
+    lines = lines[lines.index("Edited:") :]
+    assert lines[:2] == ["Edited:", f"    {OF_ROWS}"]
+    edits = [[str(each) for each in entry.edits] for entry in log(Location(workspace)).entries]
+    assert edits[:2] == [[f"{FILE} changed"], [f"{OF_ROWS} changed"]]
+
+
+def test_runs_that_noted_no_digests_name_the_rows_of_the_test_file(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.operations.run._store_sources", lambda *_: None)
+    edit(workspace / "tests/data/cities.csv", "Oslo,", "Bergen,")
+    main(["run", "--quiet"])
+    assert logged(workspace) == [f"rows of {FILE} changed"]
+    edit(workspace / FILE, "data/cities.csv", "{path: data/cities.csv, limit: 2}")
+    assert sources(workspace) == [(f"rows of {FILE}",)]
 
 
 def test_status_and_diff_name_the_data_file(workspace: Path, evalstore: Evalstore) -> None:
@@ -156,7 +191,14 @@ def test_a_schema_a_tool_or_an_evaluator_prompt_is_named(
     assert [str(each) for entry in entries for each in entry.edits] == [f"{name} changed"]
 
 
-def test_a_schema_that_has_no_name_any_more_is_that_of_its_test_file(workspace: Path) -> None:
+@pytest.mark.parametrize(
+    ("has_digests", "expected"), [(True, "schema place"), (False, f"schema of {FILE}")]
+)
+def test_a_schema_that_has_no_name_any_more_is_that_of_its_test_file_without_digests(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, has_digests: bool, expected: str
+) -> None:
+    if not has_digests:
+        monkeypatch.setattr("evalstore.operations.run._store_sources", lambda *_: None)
     body = TEST.partition("# 👤")[2]
     head = "---\ndataset: data/cities.csv\nstructuredResponseSchema: place\n---\n\n# 👤"
     tree(workspace, {"schemas/place.yaml": SCHEMA, FILE: f"{head}{body}"})
@@ -164,7 +206,7 @@ def test_a_schema_that_has_no_name_any_more_is_that_of_its_test_file(workspace: 
         main(["run", "--quiet"])
         edit(workspace / "schemas/place.yaml", old, new)
     edits = [[str(each) for each in entry.edits] for entry in log(Location(workspace)).entries]
-    assert edits[:2] == [[f"schema of {FILE} changed"]] * 2
+    assert edits[:2] == [[f"{expected} changed"]] * 2
 
 
 def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
@@ -185,8 +227,8 @@ def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
     lines = evalstore("diff").stdout.splitlines()
     start = lines.index("Edited:")
     assert lines[start + 1 : start + 6] == [
-        f"    {FILE}",
-        "        schema place changed: properties.land.type: string -> number",
+        "    schema place",
+        "        properties.land.type: string -> number",
         "    evaluator prompt strict",
         "        message 1 line 1: Say yes or no. -> Answer yes or no.",
         "Changed (3):",

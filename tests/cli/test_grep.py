@@ -250,8 +250,13 @@ def test_who_may_only_read_a_store_is_told_what_is_not_searched(
     reading = f"{url}&options=-c%20default_transaction_read_only%3Don"
     evalstore("--store", url, "run")
     ran = evalstore("--store", reading, "grep", "cold")
-    assert (ran.exit_code, ran.stdout) == (1, "")
-    assert "the search index lacks" in ran.stderr
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "error: nothing with 'cold' is in the search index, which lacks" in ran.stderr
+    assert "hint: they can be searched when a user who may write" in ran.stderr
+    searcher = grep.Searcher(Location(workspace, store=reading))
+    nothing = searcher.find("cold", 10)
+    assert nothing
+    assert nothing.problem
     before = evalstore("--store", url, "grep", "cold")
     assert before.exit_code == 0
     assert evalstore("--store", reading, "grep", "cold") == before

@@ -418,3 +418,22 @@ def test_rows_that_a_long_file_got_from_another_one_are_new_there(
     count = 200 if is_recorded else 400
     assert [len(changed[name]) for name in ("new", "gone")] == [count, count], changed
     compare(evalstore, place)
+
+
+def test_parts_whose_judgements_are_used_again_are_settled(
+    any_place: Path, evalstore: Evalstore, found: list[int]
+) -> None:
+    judge = "id: judge\nprovider: scripted\nresponses: [{answer: {pass: true}}]\n"
+    settings = {"evalstore.yaml": "candidates: [one]\nevaluators: [judge]\n"}
+    told = TEST.replace("---\n\n~~~", "---\n\nIs it a city?\n\n~~~")
+    tree(any_place, {**settings, "models/judge.yaml": judge, "tests/rows.md": told})
+    evalstore("run", "--fail-on", "none")
+    (any_place / "tests/rows.md").write_text(
+        told.replace("- contains", "- startsWith: Oslo\n- contains"), encoding="utf-8"
+    )
+    report = json.loads(evalstore("run", "--fail-on", "none", "--json").stdout)
+    assert report["judged"] == len(ROWS)
+    assert not [model for model in report["spending"] if model["part"] == "evaluator"]
+    found.clear()
+    assert evalstore("status").stdout.startswith("Nothing to do")
+    assert found[0] > 1

@@ -55,7 +55,10 @@ def test_a_row_that_an_undone_edit_brings_back_is_counted_and_says_that_it_fails
     evalstore("run", "-q")
     tree(Path(), {"tests/d.csv": "n,q\n1,so warm\n2,cold\n"})
     reverted = "reverted to a stored version (now fails)"
-    shown = f"1 case asked again, 1 {reverted}: test changed: message 1 line 1: warm -> so warm\n"
+    shown = (
+        f"1 case asked again, 1 {reverted}: test changed: message 1 line 1: warm -> so warm "
+        "(rows of tests/d.csv)\n"
+    )
     for _ in range(2):  # the second time from the cache
         assert f"  M.  tests/t.md  {shown}" in evalstore("status").stdout
     tree(Path(), {"tests/d.csv": "n,q\n1,warm\n2,cold\n"})

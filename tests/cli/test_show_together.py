@@ -117,7 +117,9 @@ def test_an_edit_of_a_check_of_a_turn_is_shown_as_written(
     write(written, TURNS)
     evalstore("run")
     write(written, TURNS.replace("contains: Cold", "contains: Cool"))
-    assert "check 1 changed: contains: Cold -> Cool\n" in evalstore("status").stdout
+    assert (
+        "check 1 changed: contains: Cold -> Cool; the judgement by " in evalstore("status").stdout
+    )
 
 
 def test_another_number_of_runs_is_reported_without_the_places_of_answers(

@@ -8,11 +8,14 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 
 from evalstore.operations import plan_status
-from evalstore.planning.options import Location, SelectionOptions
+from evalstore.operations import run as run_operation
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.plan_items import FiledItems
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
@@ -171,6 +174,26 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore) -> Place:
     return Place(tmp_path, monkeypatch, evalstore)
+
+
+def test_an_approved_plan_has_nothing_of_one_that_was_given_up(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe = plan_status.describe_scope
+
+    def describe_twice(
+        project: Any, scope: Any, selection: Any, items: Any, note: Any
+    ) -> tuple[Any, bool]:
+        """Begin batch by batch, and give it up."""
+        items()
+        note(mock.Mock(todo=lambda: ["given up"]))
+        return describe(project, scope, selection, items, note)
+
+    monkeypatch.setattr("evalstore.operations.run.describe_scope", describe_twice)
+    offered = run_operation.offer_run(Location(place.root), SelectionOptions(), RunOptions())
+    assert offered.agreed.asks == _ROWS + 1
+    assert "given up" not in offered.agreed.todo
+    assert offered.reasons["ask"].total == _ROWS + 1
 
 
 @pytest.mark.parametrize("name", EDITS)

@@ -63,6 +63,8 @@ def test_every_rule_is_about_a_parameter_of_its_command() -> None:
         ("RUN_EXECUTOR=dask", "run --join @", "run"),
         ("RUN_MAX_COST=1", "run --join @", "run"),
         ("REMOTE_DRY_RUN=1", "remote", "remote gc"),
+        ("REMOTE_OUTPUT_FORMAT=csv", "remote gc origin", "remote list"),
+        ("STATUS_JSON=1", "status -o csv", "status"),
         ("REMOTE_GRACE=3d", "remote add origin ../team", "remote gc origin"),
         ("REPORT_MARKDOWN=1", "report -o a.html", "report"),
         ("REPORT_JSON=1", "report --markdown", "report"),
@@ -87,6 +89,14 @@ def test_it_is_used_only_where_it_has_a_meaning(
     monkeypatch.setenv(f"EVALSTORE_{name}", value)
     assert read(unsuited) == without[0]
     assert read(suited) != without[1]
+
+
+def test_json_of_a_variable_holds_for_every_action_of_remote(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EVALSTORE_REMOTE_OUTPUT_FORMAT", "json")
+    for action in ("gc origin", "add origin ../team", "list"):
+        assert read(f"remote {action}")["output_format"] == "json"
 
 
 def test_what_would_not_be_done_is_never_done_because_of_it(

@@ -121,3 +121,12 @@ def test_a_line_of_output_is_wrapped_in_a_terminal_and_not_with_wide(
     monkeypatch.setattr(output, "wide", True)
     output.line("  several words that need two lines")
     assert capsys.readouterr().out == "  several words that need two lines\n"
+
+
+def test_blanks_in_a_quoted_value_remain() -> None:
+    text = "no row has 'two  blanks   here', and so nothing is asked"
+    assert output.wrap_sentence(text, 36) == [
+        "no row has 'two  blanks   here', and",
+        "so nothing is asked",
+    ]
+    assert output.wrap_sentence(text, 80) == [text]

@@ -71,11 +71,9 @@ class Bench:
         answer: Reply,
         question: Question = NOWHERE,
     ) -> tuple[OutgoingMessage, ...]:
-        evaluation = self.keep(
-            "evaluation", hashing.describe_evaluation(EvaluationVersion(instructions))
-        )
+        told = hashing.describe_evaluation(EvaluationVersion(instructions))
         conversation = JudgedConversation(question, (answer,))
-        prompt = JudgePrompt(self.contents, evaluation, [conversation], NONCE)
+        prompt = JudgePrompt(self.contents, told, [conversation], NONCE)
         return prompt.messages(self.prompt(*messages))
 
     def show(

@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from evalstore.html_report import case_data, summary
 from evalstore.html_report.embedding import source_hash
 from evalstore.operations.revision_results import find_results
 from evalstore.planning.project import Project
@@ -144,6 +145,16 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
         "Fixed",
         "tests/hello.md second ✗ fail → ✓ pass (test changed)",
     ]
+
+
+def test_the_summary_says_how_many_verdicts_are_not_explained(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not any("not explained" in line for line in summary_of(report(root)))
+    for module in (case_data, summary):
+        monkeypatch.setattr(module, "MOST_EXPLAINED", 0)
+    note = "Results whose verdict is not explained, beyond the first 0: 1."
+    assert note in summary_of(report(root))
 
 
 def test_reuse_is_said_with_what_it_saved(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ class Evaluation(NamedTuple):
 
     instructions: str | None
     checks: str | None
+    contains: str | None = None
 
 
 class Judge(NamedTuple):
@@ -120,6 +121,9 @@ class Desk:
     temperature: float = 0
     override: float | None = None
     """Of the model `plain`."""
+    checks: tuple[str | None, str | None, str | None] = (None, None, None)
+    """What the answer to each question must contain: two files with new answers to the same one
+    and with the same instructions do not differ in their checks alone, as both would be judged."""
     judges: tuple[str, ...] = ("judge",)
     judge_temperature: float = 0
     attempts: int = 1
@@ -221,6 +225,8 @@ class Desk:
             body += f"<!-- {noise.random()} -->\n"
         if file.instruction is not None:
             body += f"\n---\n\nExpect {file.instruction}{city}.\n"
+            if (word := self.checks[file.question]) is not None:
+                body += f"\n~~~checks\n- contains: {word}\n~~~\n"
         text = "---\n" + "\n".join(head) + "\n---\n" + body
         if noise.random() < 0.3:
             text = text.replace("\n", "\r\n")
@@ -237,6 +243,7 @@ class Desk:
                 evaluation = Evaluation(
                     None if file.instruction is None else f"Expect {file.instruction}{city}.",
                     self._schema() if file.schema else "json" if file.is_structured else None,
+                    None if file.instruction is None else self.checks[file.question],
                 )
                 for id in self.candidates:
                     if id == "plain" and (file.tool or "_has_tools" in file.special):
@@ -320,6 +327,8 @@ class RunSettings(NamedTuple):
 PLAIN = RunSettings()
 
 Vote = tuple[Question, int, Evaluation, Judge | None]
+Told = tuple[Question, int, str, Judge]
+"""What a judge is told of an answer: all but the checks."""
 
 
 @dataclass
@@ -328,12 +337,18 @@ class Memory:
 
     day: int = 0
     answered: dict[Question, list[Answer]] = field(default_factory=dict)
-    votes: Counter[Vote] = field(default_factory=Counter)
+    votes: dict[Vote, set[int]] = field(default_factory=dict)
+    """The numbers of the judgements; one that is carried over keeps its number."""
+    made: Counter[Told | Vote] = field(default_factory=Counter)
+    """How many judgements of each kind were made."""
 
     def run(
-        self, project: Desk, options: RunSettings = PLAIN
+        self, project: Desk, options: RunSettings = PLAIN, *, calls: bool = True
     ) -> tuple[Counter[Asked], Counter[Judged]]:
-        """What a complete run asks of candidates and of judges; it is remembered."""
+        """What a complete run asks of candidates and of judges; it is remembered.
+
+        Without `calls`, only what needs none is done.
+        """
         cells = [
             cell._replace(attempts=options.attempts or cell.attempts) for cell in project.cells()
         ]
@@ -352,13 +367,14 @@ class Memory:
                 counted[question] += range(len(known), len(known) + missing)
                 known += [Answer(project.limit if is_cut else None, self.day)] * missing
         judged: Counter[Judged] = Counter()
-        have: Counter[Vote] = (
-            Counter() if options.judge_only and options.refresh else self.votes.copy()
+        is_again = options.judge_only and options.refresh
+        have: dict[Vote, set[int]] = (
+            {} if is_again else {vote: {*made} for vote, made in self.votes.items()}
         )
         for cell in cells:
             answer = answer_to(arriving(cell.question))
             for session in counted[cell.question][: cell.attempts]:
-                judged += self._judge(cell, session, answer, project.per_judge, have)
+                judged += self._judge(cell, session, answer, project.per_judge, have, calls)
         return asks, judged
 
     def _counted(self, question: Question, project: Desk, options: RunSettings) -> list[int]:
@@ -374,29 +390,50 @@ class Memory:
         ]
 
     def _judge(
-        self, cell: Cell, session: int, answer: str, times: int, have: Counter[Vote]
+        self,
+        cell: Cell,
+        session: int,
+        answer: str,
+        times: int,
+        have: dict[Vote, set[int]],
+        calls: bool,
     ) -> Counter[Judged]:
         """What is judged of an answer; `have` are the judgements that count."""
         judged: Counter[Judged] = Counter()
         evaluation = cell.evaluation
-        if evaluation.checks is not None:
+        if evaluation.checks is not None or evaluation.contains is not None:
             self._vote((cell.question, session, evaluation, None), 1, have)
-            if answer == "[1]":
+            if evaluation.checks is not None and answer == "[1]":
+                return judged
+            if evaluation.contains is not None and evaluation.contains not in answer:
                 return judged
         if evaluation.instructions is None:
             return judged
-        calls = 2 if verdict_on(evaluation.instructions) == "Hm." else 1
+        each = 2 if verdict_on(evaluation.instructions) == "Hm." else 1
         for judge in cell.judges:
-            missing = self._vote((cell.question, session, evaluation, judge), times, have)
+            vote: Vote = (cell.question, session, evaluation, judge)
+            self._carry(vote, times, have)
+            missing = self._vote(vote, times, have) if calls else 0
             if missing:
-                judged[Judged(judge, evaluation.instructions, answer)] += calls * missing
+                judged[Judged(judge, evaluation.instructions, answer)] += each * missing
         return judged
 
-    def _vote(self, vote: Vote, times: int, have: Counter[Vote]) -> int:
+    def _carry(self, vote: Vote, times: int, have: dict[Vote, set[int]]) -> None:
+        """Take the oldest judgements by the same judge who was told the same."""
+        mine = have.setdefault(vote, set())
+        others = {number for each in have if _told(each) == _told(vote) for number in have[each]}
+        taken = sorted(others - mine)[: max(times - len(mine), 0)]
+        mine.update(taken)
+        self.votes.setdefault(vote, set()).update(taken)
+
+    def _vote(self, vote: Vote, times: int, have: dict[Vote, set[int]]) -> int:
         """Vote as often as it is missing; returns how often."""
-        missing = max(times - have[vote], 0)
-        have[vote] += missing
-        self.votes[vote] += missing
+        mine = have.setdefault(vote, set())
+        missing = max(times - len(mine), 0)
+        first = self.made[_told(vote)]
+        self.made[_told(vote)] += missing
+        mine.update(range(first, first + missing))
+        self.votes.setdefault(vote, set()).update(range(first, first + missing))
         return missing
 
     @property
@@ -407,4 +444,12 @@ class Memory:
     @property
     def evaluations(self) -> int:
         """How many evaluations are stored."""
-        return self.votes.total()
+        return sum(map(len, self.votes.values()))
+
+
+def _told(vote: Vote) -> Told | Vote:
+    """What decides a vote: the checks are told nobody but themselves."""
+    question, session, evaluation, judge = vote
+    if judge is None or evaluation.instructions is None:
+        return vote
+    return question, session, evaluation.instructions, judge

@@ -56,6 +56,15 @@ def instructions(count: int, edition: str) -> dict[str, str]:
     }
 
 
+def checks(count: int, edition: str) -> dict[str, str]:
+    """Test files of which only the checks are edited, so that their judge is not asked again."""
+    check = CHECK.replace("1", "a") if edition else CHECK
+    return {
+        f"tests/f{number}.md": f"# 👤\n\nHello {number}\n\n---\n\nGreet {number}.\n\n{check}"
+        for number in range(count)
+    }
+
+
 def moved(count: int, edition: str) -> dict[str, str]:
     """Test files that are renamed, every second one edited, too."""
     return {
@@ -160,6 +169,9 @@ ALL = (
     Command("run --refresh --fail-on none"),
     Command("run --last-failed --fail-on none"),
     Command("run --changed --fail-on none"),
+    Command("run --dry-run --retry-errors"),
+    Command("run --dry-run --sample 9"),
+    Command("run --dry-run --shard 1/1"),
     Command("label {case} fail --as me"),
     Command("doctor"),
     Command("fsck"),
@@ -176,6 +188,7 @@ SOME = (
 SHAPES: dict[Make, tuple[Command, ...]] = {
     files: ALL,
     instructions: SOME,
+    checks: SOME,
     moved: SOME,
     rows: ALL,
     values: SOME,

@@ -40,7 +40,7 @@ pytestmark = [
 IN_WORDS = {OK, NO, USAGE, INCOMPLETE, STORE_UNUSABLE}
 KINDS = (
     *("file", "tool", "schema", "prompt", "test", "evaluation", "model", "evaluator"),
-    *("cases", "results", "tree", "session", "judgement", "failure", "run"),
+    *("cases", "results", "tree", "sources", "session", "judgement", "failure", "run"),
 )
 Harm = Callable[[Path], object]
 Read = Callable[[Harm, str], int]

@@ -63,6 +63,8 @@ EDITS = (
 AGAIN = re.compile(
     r"(.*) is again that of run (\w{8}), whose answers are judged by the present (.*)"
 )
+USED_AGAIN = "; the judgement by scripted/judge is used again: its instructions are unchanged"
+"""How the reason of checks ends when the judge is not asked."""
 
 
 def write(state: dict[str, int]) -> None:
@@ -88,14 +90,23 @@ def test_a_reason_names_only_what_was_edited_or_undone(
     write(state)
     api = Workspace(tmp_path)
     states = {(api.run().run or "")[:8]: dict(state)}
-    undone = 0
+    undone = used_again = 0
     for part in EDITS:
         state[part] = 1 - state[part]
         write(state)
         for item in api.status().items:
             if item.reason == "new answer":
                 continue
-            match = AGAIN.fullmatch(item.reason)
+            reason = item.reason.removesuffix(USED_AGAIN)
+            if reason != item.reason:
+                used_again += 1
+                told = [name for name in VALUES if name != "checks"]
+                assert item.evaluator == "checks"
+                assert any(
+                    all(earlier[name] == state[name] for name in told)
+                    for earlier in states.values()
+                )
+            match = AGAIN.fullmatch(reason)
             if match:
                 undone += 1
                 earlier = states[match[2]]
@@ -104,7 +115,8 @@ def test_a_reason_names_only_what_was_edited_or_undone(
                 assert earlier[part] == state[part]
                 assert {*match[3].split(" and ")} <= differ
             else:
-                assert item.reason.startswith(WORDS[part]), (part, item)
+                assert reason.startswith(WORDS[part]), (part, item)
             assert item.also == ()
         states[(api.run().run or "")[:8]] = dict(state)
     assert undone > 5
+    assert used_again > 1

@@ -57,6 +57,7 @@ OF_ALL: dict[str, st.SearchStrategy[Any]] = {
     ),
     "temperature": st.sampled_from([0, 0.5]),
     "override": st.sampled_from([None, 0.5, 1.5]),
+    "checks": st.tuples(*[st.sampled_from([None, "Answer", "Question 1", "Zebra"])] * 3),
     "judges": st.sampled_from([("judge",), ("judge", "judge2")]),
     "judge_temperature": st.sampled_from([0, 0.5]),
     "attempts": st.integers(1, 3),
@@ -209,8 +210,8 @@ class Machine(RuleBasedStateMachine):
         self.fake.failing = False
         assert not asked
         assert not judged
-        # Checks need nobody else.
-        self.memory.run(_without_judges(self.project), RunSettings(judge_only=True))
+        # Checks need nobody else, and what a judge said is used again.
+        self.memory.run(self.project, RunSettings(judge_only=True), calls=False)
         assert report.status == ("incomplete" if self._status().items else "complete")
 
     def _run_until_it_breaks_off(self, calls: int, at_once: int) -> None:
@@ -273,12 +274,6 @@ def _draw_some(
 def _wanted(options: RunSettings) -> SelectionOptions:
     max_age = None if options.max_age is None else f"{options.max_age}d"
     return SelectionOptions(attempts=options.attempts, max_age=max_age, refresh=options.refresh)
-
-
-def _without_judges(project: Desk) -> Desk:
-    actual = copy.deepcopy(project)
-    actual.judges = ()
-    return actual
 
 
 def test_whatever_is_edited_a_run_asks_just_what_was_never_answered(new_url: NewUrl) -> None:

@@ -68,7 +68,7 @@ def test_the_sums_of_a_table_are_those_of_its_results_one_by_one(
         for by in map(plain_grouping, GROUPINGS):
             for key in keys_of(by, each, case):
                 totals = expected[by].setdefault(without_file(by, key), GroupTotals())
-                totals.add_result(FILE, each.row, each.verdict, facts[0], facts[1], attempts)
+                totals.add_result((FILE, each.row), each.verdict, facts[0], facts[1], attempts)
     sums = table.add_up(places, answers, judgements)
     assert sums.groups == {
         by: {key: totals.sums() for key, totals in groups.items()}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore import hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.errors import EvalstoreError
+from evalstore.planning import selection as selection_module
 from evalstore.planning.path_targets import split_case
 from evalstore.planning.selection import (
     Placed,
@@ -243,6 +248,22 @@ def test_a_sample_has_so_many_cases_in_their_order(
     drawn = Subset(sample=size, seed=seed).take(cases)
     assert len(drawn) == min(size, len(cases))
     assert drawn == [chosen for chosen in cases if chosen in drawn]
+
+
+@given(placed, st.integers(1, 12), st.integers(), st.integers(0, 64))
+def test_a_sample_has_the_cases_of_the_smallest_lots(
+    cases: list[Placed], size: int, seed: int, bits: int
+) -> None:
+    def lot(drawn: Placed) -> tuple[int, str, str]:
+        path, of_row = drawn
+        texts = canonical_json((str(seed), path, of_row.key))
+        return int(hashing.hash_content(texts), 16), path, of_row.row
+
+    with mock.patch.object(
+        selection_module, "_LOT_BITS", 128 - bits
+    ):  # few bits: many are equal in them
+        drawn = Subset(sample=size, seed=seed).take(cases)
+    assert sorted(drawn, key=lot) == sorted(cases, key=lot)[:size]
 
 
 @given(placed, st.integers(1, 6))

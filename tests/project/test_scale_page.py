@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evalstore.cli.main import commands
 from evalstore.store.location import read_address
 from tests.execution.loopback.team import SECONDS, Gate, Team, team_at, wait_until
 from tests.postgresql_server import PostgreSQLServer
@@ -89,12 +88,20 @@ def test_the_tasks_of_an_array_carry_out_one_run(team: Team, tmp_path: Path) -> 
     require_one_complete_run(team)
 
 
-def test_the_kubernetes_job_is_a_job_whose_command_is_known() -> None:
+def test_a_pod_of_the_kubernetes_job_that_begins_when_the_run_is_over_ends_well(
+    team: Team, tmp_path: Path
+) -> None:
     texts = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     (job,) = (value for value in map(yaml.safe_load, texts) if "kind" in value)
     pod = job["spec"]["template"]["spec"]
     assert (job["kind"], pod["restartPolicy"]) == ("Job", "OnFailure")
     assert job["spec"]["parallelism"] == job["spec"]["completions"]
-    name, *arguments = pod["containers"][0]["args"]
-    context = commands().commands[name].make_context(name, arguments)  # type: ignore[attr-defined]
-    assert context.params["join"] == "@"
+    shell, option, script = pod["containers"][0]["command"]
+    assert (shell, option) == ("sh", "-c")
+    assert script in SHELL["slurm"]
+    assert team.run()[0] == 0
+    once = script.replace("seq 60", "seq 1").replace("sleep 2", "sleep 0")
+    late = start(team, once, tmp_path)
+    printed, _ = late.communicate(timeout=SECONDS)
+    assert (late.returncode, "no run is in progress" in printed) == (0, True), printed
+    require_one_complete_run(team)

@@ -18,6 +18,7 @@ from evalstore.reports.version_diff import (
     differ_models,
     differ_prompts,
     differ_tests,
+    in_place,
     shorten_line,
     unified,
 )
@@ -397,3 +398,25 @@ def test_long_texts_that_differ_everywhere_are_compared_as_one_block() -> None:
     shown = unified("\n".join(["same", *old]), "\n".join(["same", *new]), "a", "b")
     assert shown[2] == "@@ -2,30000 +2,30000 @@"
     assert shown[3:] == [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]
+
+
+def test_another_version_that_is_used_is_no_edit_and_can_be_exchanged() -> None:
+    named = in_place("schema", "place", "town")
+    assert str(named) == "schema place in place of town"
+    assert str(named.swapped()) == "schema town in place of place"
+    unnamed = in_place("system prompt", "brief")
+    assert str(unnamed) == "system prompt brief in place of another system prompt"
+    assert unnamed.swapped().swapped() == unnamed
+    assert str(unnamed.swapped()) == "another system prompt in place of brief"
+
+
+def test_schemas_of_two_names_are_not_versions_of_one() -> None:
+    contents = {"1": {"schema": {"type": "object"}}, "2": {"schema": {"type": "array"}}}
+    names = {"1": "town", "2": "place"}
+    [difference] = differ_tests(
+        {"schema": "1"},
+        {"schema": "2"},
+        lambda _, id: contents[id],
+        lambda _, id: names[id],
+    )
+    assert difference == in_place("schema", "place", "town")

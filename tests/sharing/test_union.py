@@ -189,3 +189,20 @@ def test_a_remote_that_was_emptied_gets_everything_again(
     shutil.rmtree(tmp_path / "remote")
     assert stores.push(full, remote, cache).records == len(stores.rows(full))
     assert stores.names(tmp_path / "remote") == before
+
+
+def test_two_programs_may_hash_the_same_records_at_the_same_time(tmp_path: Path) -> None:
+    everything = ("prompts", b"", b"\xff" * 17)
+    with (
+        IndexCache.open(tmp_path / "cache.db", "there") as one,
+        IndexCache.open(tmp_path / "cache.db", "there") as other,
+    ):
+        between: list[bytes | None] = []
+
+        def hash_first(statement: str) -> None:
+            if statement == "BEGIN" and not between:
+                between.append(other.records.hash_range(*everything))
+
+        one._connection.set_trace_callback(hash_first)
+        assert one.records.hash_range(*everything) == between[0]
+        assert between[0] is not None

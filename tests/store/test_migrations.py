@@ -97,6 +97,7 @@ def test_each_kind_is_in_its_table() -> None:
         "cases": "nodes",
         "results": "nodes",
         "tree": "nodes",
+        "sources": "nodes",
         "session": "sessions",
         "judgement": "evaluations",
         "failure": "failures",

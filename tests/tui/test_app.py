@@ -341,6 +341,6 @@ def test_a_bug_is_reported_without_the_values_of_variables(
 
     drive(scenario)
     errors = capsys.readouterr().err
-    assert "a key of 9 characters: postgresql://a:*********@h/d" in errors
+    assert "a key of 9 characters: postgresql://a:***@h/d" in errors
     assert "this is a bug in evalstore" in errors
     assert "sk-secret" not in errors

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from evalstore import hashing
 from evalstore.workspace import digest_set
-from evalstore.workspace.digest_set import DigestMap, DigestSet, IdSet, count_distinct
+from evalstore.workspace.digest_set import (
+    DigestMap,
+    DigestSet,
+    IdSet,
+    count_distinct,
+    find_smallest,
+)
 from evalstore.workspace.testfiles.replacements import labels
 
 
@@ -90,3 +96,19 @@ def test_a_set_of_ids_has_those_that_were_added(monkeypatch: pytest.MonkeyPatch,
     assert [id in some for id in ids] == [True] * 50 + [False] * 50
     assert some.isdisjoint(ids[50:])
     assert not some.isdisjoint(ids[40:])
+
+
+@pytest.mark.usefixtures("_few")
+def test_the_number_of_a_digest_can_be_replaced() -> None:
+    numbers = DigestMap()
+    for digest in random_numbers(100):
+        assert not numbers.replace(digest, 1)
+        numbers.add(digest, 1)
+        assert numbers.replace(digest, 2)
+        assert numbers.add(digest, 3) == numbers.get(digest) == 2
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.just(7), min_size=1, max_size=60))
+def test_the_smallest_values_are_found_without_sorting_all(values: list[int]) -> None:
+    places = range(1, len(values) + 1)
+    assert [find_smallest(values, place) for place in places] == sorted(values)

@@ -80,10 +80,13 @@ def remote(
 ) -> None:
     """List, add, remove, show or clean up remotes.
 
-    An address is a folder, or a URL: s3://bucket/path, gs://bucket/path, az://container/path or
-    sftp://user@host/path. 'add' writes it into evalstore.yaml and allows this workspace to use it,
-    and 'remove' removes it from there; the files of the remote stay. 'show' compares the remote
-    with the store. The lists for -o are the remotes, and with 'show' the pushes.
+    An address is a folder, or a URL: s3://bucket/path, gs://bucket/path, az://container/path,
+    sftp://user@host/path or postgresql://user@host/database. 'add' writes it into evalstore.yaml
+    and allows this workspace to use it, and 'remove' removes it from there; what the remote has
+    stays. 'show' compares the remote with the store. The lists for -o are the remotes, and with
+    'show' the pushes.
+
+    A database is for push, pull, fetch and 'show'; it has no files for 'gc'.
 
     'gc' compacts the files of many small pushes, and deletes files that have not been needed for
     14 days. No results are lost, and others may push and pull meanwhile. An interrupted 'gc' is

@@ -83,7 +83,8 @@ def push(
 
     Any number of people and machines may push at once: nothing is replaced, and nobody sees a run
     before all that belongs to it. An interrupted push is completed by the next one. A folder that
-    is empty, or does not exist yet, becomes a remote. Rows with an API key are refused.
+    is empty, or does not exist yet, becomes a remote, and a database without tables gets them.
+    Rows with an API key are refused.
 
     With --exclude-tag, or 'excludeTags' of the remote, nothing of tests with this tag is copied,
     and of other tests only what belongs to their present versions: a private test may have been a

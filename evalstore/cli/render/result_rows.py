@@ -51,8 +51,8 @@ def print_results(item: ShownItem) -> None:
     models = shorten_models(models, widths[1], others)
     of_model = max(map(columns, models.values()))
     places: Iterable[str] = (full_place(*listed) for listed in shown)
-    if shortens_places():  # so that they stay distinct, all are needed at once
-        places = shorten_places([*places], others + of_model)
+    if shortens_places():
+        places = shorten_places(places, others + of_model)
         widths[1] = max(map(columns, places))
     before = sum(widths) + of_model + 6
     for (result, _), place in zip(shown, places, strict=True):

@@ -108,7 +108,8 @@ def _print_judgement(item: ShownItem) -> None:
     _print_criteria(instructions, item)
     cost = output.money(made.cost.usd) if made.cost else ""
     cost = simulated(cost) if item.is_simulated and made.cost and made.cost.usd else cost
-    _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
+    taken = f"taken from judgement {output.short(made.taken_from)}" if made.taken_from else ""
+    _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin, taken)
 
 
 def _print_failure(item: ShownItem) -> None:

@@ -213,11 +213,10 @@ def _print_items_of_kind(
     place_width = max(map(output.columns_of, full_places()))
     names = shorten_models((name(item) for item in items), place_width, BESIDE_PLACE)
     model_width = max(map(output.columns_of, names.values()))
-    places = full_places()
-    if shortens_places():  # so that they stay distinct, all are needed at once
-        short = shorten_places([*places], model_width + BESIDE_PLACE)
-        place_width = max(map(output.columns_of, short))
-        places = iter(short)
+    places: Iterable[str] = full_places()
+    if shortens_places():
+        places = shorten_places(places, model_width + BESIDE_PLACE)
+        place_width = max(map(output.columns_of, places))
     last_reason = None
     for item, place in zip(items, places, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -10,6 +10,7 @@ from evalstore.cli import output
 from evalstore.display import Widest
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.operations.views.distinct_labels import shorten_labels
+from evalstore.operations.views.filed_labels import shorten_all
 
 _GAP = 2
 """Blanks between two columns."""
@@ -125,12 +126,15 @@ def shortens_places() -> bool:
     return not output.wide and output.table_width() is not None
 
 
-def shorten_places(places: Sequence[str], others: int) -> list[str]:
-    """Return the names of cases, as long as the terminal allows beside the `others` columns."""
+def shorten_places(places: Iterable[str], others: int) -> Collection[str]:
+    """Return the names of cases, as long as the terminal allows beside the `others` columns.
+
+    Those of a long list are in a temporary file.
+    """
     columns = None if output.wide else output.table_width()
     if columns is None:
         return list(places)
-    return shorten_labels(places, max(_LEAST_PLACE, columns - others))
+    return shorten_all(places, max(_LEAST_PLACE, columns - others))
 
 
 def shorten_models(models: Iterable[str], places: int, others: int) -> dict[str, str]:
@@ -173,17 +177,22 @@ def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
     """Return the rows with shorter cells; cells of a column that begin alike remain distinct."""
     if not layout.is_cut:
         return table.rows
-    cut = {
-        number: [output.clip(row[number], size) for row in table.rows]
-        if table.header[number] == table.prose
-        else shorten_labels([row[number] for row in table.rows], size)
+    texts = {
+        number: _short_cells(table, number, size)
         for number, size in zip(layout.shown, layout.widths, strict=True)
         if table.header[number] not in table.numbers
     }
     return (
-        [cut[number][at] if number in cut else cell for number, cell in enumerate(row)]
-        for at, row in enumerate(table.rows)
+        [next(texts[number]) if number in texts else cell for number, cell in enumerate(row)]
+        for row in table.rows
     )
+
+
+def _short_cells(table: Table, number: int, size: int) -> Iterator[str]:
+    cells = (row[number] for row in table.rows)
+    if table.header[number] == table.prose:
+        return (output.clip(cell, size) for cell in cells)
+    return iter(shorten_all(cells, size))
 
 
 def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import groupby
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
@@ -28,6 +29,9 @@ _INVALID = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U001
 _LONGEST = 10_000
 """Characters of an answer or a feedback; CI systems keep whole reports in memory."""
 _MESSAGE = 200
+_IN_MEMORY = 8 << 20
+"""The bytes of a suite that stay in memory."""
+_AT_ONCE = 1 << 20
 _ELEMENTS = {
     "fail": ("failures", "failure"),
     "error": ("errors", "error"),
@@ -48,24 +52,32 @@ _REASONS = {
 
 
 def write_junit(export: Export, file: ByteWriter) -> None:
-    """Write a suite for each test file; the results of one file are in memory together."""
+    """Write a suite for each test file; a temporary file has its cases until they are counted."""
     lines = TestLines(export.project.workspace)
     file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evalstore">\n')
     for path, rows in groupby(export.rows, key=lambda row: row["file"]):
-        file.write("".join(_suite(path, rows, export, lines)).encode())
+        with SpooledTemporaryFile(max_size=_IN_MEMORY) as cases:
+            start = _write_cases(path, rows, export, lines, cases)
+            file.write(start.encode())
+            cases.seek(0)
+            while data := cases.read(_AT_ONCE):
+                file.write(data)
+        file.write(b"</testsuite>\n")
     file.write(b"</testsuites>\n")
 
 
-def _suite(path: str, rows: Iterable[Row], export: Export, lines: TestLines) -> list[str]:
+def _write_cases(
+    path: str, rows: Iterable[Row], export: Export, lines: TestLines, out: ByteWriter
+) -> str:
+    """Write the test cases of a suite, and return what stands before them."""
     counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
     seconds = 0.0
-    cases: list[str] = []
     for row in rows:
         counts["tests"] += 1
         if row["verdict"] in _ELEMENTS:
             counts[_ELEMENTS[row["verdict"]][0]] += 1
         seconds += _seconds(row)
-        cases += _case(row, lines.find(path, row["row"]))
+        out.write("".join(_case(row, lines.find(path, row["row"]))).encode())
     attributes = {
         "name": path,
         **counts,
@@ -74,13 +86,13 @@ def _suite(path: str, rows: Iterable[Row], export: Export, lines: TestLines) -> 
         "file": path,
     }
     run = {"run": export.run.id, "status": export.run.status}
-    return [
-        f"<testsuite{_attributes(attributes)}>\n<properties>\n",
-        *(f"<property{_attributes({'name': n, 'value': v})}/>\n" for n, v in run.items()),
-        "</properties>\n",
-        *cases,
-        "</testsuite>\n",
-    ]
+    return "".join(
+        [
+            f"<testsuite{_attributes(attributes)}>\n<properties>\n",
+            *(f"<property{_attributes({'name': n, 'value': v})}/>\n" for n, v in run.items()),
+            "</properties>\n",
+        ]
+    )
 
 
 def _case(row: Row, line: int) -> list[str]:

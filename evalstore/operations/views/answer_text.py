@@ -151,11 +151,12 @@ def judgement_lines(
 
 
 def judgement_title(judgement: JudgementView) -> str:
-    """Return who judged, with the score and the choice."""
+    """Return who judged, with the score, the choice and the judgement that is used again."""
     person = " (a person)" if judgement.is_person else ""
     score = "" if judgement.score is None else f"  score {judgement.score:g}"
     choice = f"  choice {judgement.label}" if judgement.label else ""
-    return safe(f"by {judgement.by}{person}{score}{choice}")
+    again = f"  taken from {short(judgement.taken_from)}" if judgement.taken_from else ""
+    return safe(f"by {judgement.by}{person}{score}{choice}{again}")
 
 
 def check_text(check: CheckResult) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import plural, safe
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.planning.source_changes import ROWS
 from evalstore.reports.focused_lines import focus
 from evalstore.reports.version_diff import Difference
 
@@ -90,8 +91,12 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
         listed.append(f"{change.settled:,} {settled}" if listed else settled)
     parts = ", ".join(listed)
     reason = reason_text(change, shared)
-    if not reason and change.file not in change.sources:
-        reason = ", ".join(change.edited)
+    if change.file not in change.sources:
+        rows = ", ".join(name for name in change.edited if name.startswith(ROWS))
+        if not reason:
+            reason = ", ".join(change.edited)
+        elif rows:
+            reason += f" ({rows})"
     return ": ".join(part for part in (parts, reason) if part)
 
 

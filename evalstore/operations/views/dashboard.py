@@ -19,6 +19,7 @@ from evalstore.operations.verdict_changes import cell_of, find_verdict_changes
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.labels import read_labels
 from evalstore.operations.views.result_version import version_of
+from evalstore.operations.views.run_differences import has_several_prompts
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import PathHistory
@@ -32,7 +33,6 @@ from evalstore.reports.statistics import (
 )
 from evalstore.store.case_files import StoredCases
 from evalstore.store.path_trees import read_tree
-from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import resolve_run
 from evalstore.values import order_counts
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Case
     from evalstore.workspace.folder import WorkspaceFolder
 
 _RUNS = 10
@@ -168,7 +167,7 @@ def _find_broken(
         listed = dict(islice(broken.items(), _LISTED))
         runs = {run.id: run for run, _ in listed.values()}
         files = {(run.id, result.file) for run, result in listed.values()}
-        several = {pair for pair in files if _has_several_prompts(store, runs[pair[0]], pair[1])}
+        several = {pair for pair in files if has_several_prompts(store, runs[pair[0]], pair[1])}
         nodes = {run.id: read_tree(run.snapshot, store.load_nodes) for run in runs.values()}
     prompts = {result.prompt for run, result in listed.values() if (run.id, result.file) in several}
     names = name_prompts(location, prompts)
@@ -185,12 +184,6 @@ def _find_broken(
 def _newest_cell(history: PathHistory, result: Result) -> CellKey:
     """Return the place of a result under the newest path of its file."""
     return cell_of(result._replace(file=history.newest_path(result.file) or result.file))
-
-
-def _has_several_prompts(store: Store, run: Run, file: str) -> bool:
-    """Return whether the cases of a file had several system prompts in a run."""
-    first: list[tuple[Result, Case]] = next(iterate_cases(store, run, file), [])
-    return any(len(case.prompts) > 1 for _, case in first)
 
 
 class _Workspace(NamedTuple):

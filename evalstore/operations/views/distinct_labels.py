@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby, pairwise
 
 from evalstore.display import clip, columns_of, safe
@@ -29,19 +29,55 @@ def shorten_labels(labels: Sequence[str], columns: int) -> list[str]:
     short = {label: shorten_label(label, columns, starts[label]) for label in cleaned}
     counts = Counter(short.values())
     alike = [label for label, text in short.items() if counts[text] > 1]
+    words = SharedWords(sorted(short), {file_of(label) for label in alike})
     for label in alike:
-        start = _START.match(label)
-        others = [each for each in short if start and each.startswith(start[0])]
-        short[label] = _shorten_between(label, others, columns)
+        short[label] = shorten_between(label, words.of(label), columns)
     return [short[label] for label in cleaned]
 
 
-def _shorten_between(label: str, others: Iterable[str], columns: int) -> str:
-    """Return a label with the words that differ from those of others, in at most these columns.
+def file_of(label: str) -> str:
+    """Return the file at the start of a label; all of a text that does not name a case."""
+    start = _START.match(label)
+    return start[0] if start else ""
 
-    What is the same in all of them is left out first, and of it the end is kept at the start.
+
+class SharedWords:
+    """The words that the labels of each file share."""
+
+    def __init__(self, labels: Iterable[str], files: Collection[str]) -> None:
+        """`labels` are sorted; those of a file, as `file_of` returns it, are all that begin so."""
+        self._words: dict[str, set[str]] = {}
+        """Without those of files whose labels share the words of the file alone."""
+        waiting = sorted(files, reverse=True)
+        current: list[tuple[str, set[str]]] = []
+        """Files that the label begins with, each of which begins with the one before it."""
+        for label in labels:
+            while current and not label.startswith(current[-1][0]):
+                self._add(*current.pop())
+            own = set(_WORD.findall(label)) if current or waiting else set()
+            for _, words in current:
+                words &= own
+            while waiting and label.startswith(waiting[-1]):
+                current.append((waiting.pop(), set(own)))
+        for file, words in current:
+            self._add(file, words)
+
+    def _add(self, file: str, words: set[str]) -> None:
+        if words != set(_WORD.findall(file)):
+            self._words[file] = words
+
+    def of(self, label: str) -> Collection[str]:
+        """Return the words that the labels of the file of a label share."""
+        file = file_of(label)
+        words = self._words.get(file)
+        return set(_WORD.findall(file)) if words is None else words
+
+
+def shorten_between(label: str, shared: Collection[str], columns: int) -> str:
+    """Return a label with the words that are not shared, in at most these columns.
+
+    What is shared is left out first, and of it the end is kept at the start.
     """
-    shared = set.intersection(*(set(_WORD.findall(each)) for each in others))
     parts = _joined(
         ("".join(words), is_shared)
         for is_shared, words in groupby(_WORD.findall(label), lambda word: word in shared)
@@ -74,7 +110,7 @@ def shared_starts(labels: Iterable[str]) -> dict[str, int]:
     ordered = sorted(set(labels))
     starts = dict.fromkeys(ordered, 0)
     for before, after in pairwise(ordered):
-        count = _shared(before, after)
+        count = shared_start(before, after)
         starts[before] = max(starts[before], count)
         starts[after] = max(starts[after], count)
     return starts
@@ -105,7 +141,7 @@ def one_line(label: str) -> str:
     return safe(" ".join(label.split()))
 
 
-def _shared(left: str, right: str) -> int:
+def shared_start(left: str, right: str) -> int:
     """Return how many characters two texts share at their start."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))

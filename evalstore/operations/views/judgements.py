@@ -69,6 +69,8 @@ class JudgementView:
     """The cost in USD; None if it is not known."""
     latency: float
     """The duration in seconds."""
+    taken_from: str = ""
+    """The id of the judgement that is used again because only checks were edited."""
 
     @property
     def is_of_other_version(self) -> bool:
@@ -113,7 +115,7 @@ def read_judgements(
         (
             evaluation.started
             for evaluation in evaluations.values()
-            if evaluation.evaluation in (current or ())
+            if evaluation.evaluation in (current or ()) and not evaluation.taken_from
         ),
         default=None,
     )
@@ -210,6 +212,7 @@ def judgement_view(
         sessions=evaluation.sessions,
         cost=evaluation.cost.usd if evaluation.cost else None,
         latency=evaluation.latency,
+        taken_from=evaluation.taken_from or "",
     )
 
 

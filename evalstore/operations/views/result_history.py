@@ -17,7 +17,7 @@ from evalstore.operations.views.result_changes import (
 from evalstore.planning.path_history import follow_file
 from evalstore.reports.comparison import CellIndex
 from evalstore.store.path_trees import find_entry
-from evalstore.store.results import iterate_entries
+from evalstore.store.row_results import RowResults
 from evalstore.store.runs import RUNS_SEARCHED
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SAMPLES = 20
 """The most verdicts of one version that are counted."""
 _MOST_CELLS = 200_000
-"""About how many results are read; the search ends there."""
+"""About how many results the files have that are searched; the search ends there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +95,19 @@ def find_history(
     case: Case | None = None,
     file: str | None = None,
     project: Project | None = None,
+    rows: RowResults | None = None,
 ) -> ResultHistory | None:
     """Return the history of a result up to its run; None when it has never been judged.
 
     `folder` is that of the test files. A result of the workspace comes with its `case`, the path
     that its `file` had in the newest run, and the `project`. The newest 100 runs are searched.
+    Those who look for several results share `rows`.
     """
     is_stored = case is None
     last = run if is_stored else None
     earlier = list(store.find_recent_runs(before=last, limit=RUNS_SEARCHED))
     runs = [run, *earlier] if is_stored else earlier
-    search = _Search(store, folder, runs, file or current.file)
+    search = _Search(store, folder, runs, file or current.file, rows or RowResults(store))
     records: list[JudgedResult] = []
     if case is not None and current.verdict:
         records.append(JudgedResult(run, None, current, case))
@@ -156,8 +158,10 @@ def _find_later(records: Sequence[JudgedResult], since: JudgedResult) -> JudgedR
 class _Search:
     """Reads the results of one case in runs, newest first."""
 
-    def __init__(self, store: Store, folder: str, runs: Sequence[Run], file: str) -> None:
-        self._store, self._runs = store, runs
+    def __init__(
+        self, store: Store, folder: str, runs: Sequence[Run], file: str, rows: RowResults
+    ) -> None:
+        self._store, self._runs, self._rows = store, runs, rows
         self._places = list(follow_file(store, runs, file, folder))
         self._left = _MOST_CELLS
         self.count = 0
@@ -202,17 +206,15 @@ class _Search:
 
     def _read(self, path: str, leaf: str, result: Result) -> list[tuple[Result, Case]]:
         """Return the judged results of the candidate on cases with the same label or values."""
-        cells: list[tuple[Result, Case]] = []
-        for batch in iterate_entries(self._store, {path: leaf}):
-            self._left -= len(batch)
-            cells += [
-                (cell, case)
-                for cell, case in batch
-                if cell.verdict
-                and cell.model == result.model
-                and (cell.key == result.key or cell.row == result.row)
-            ]
-        return cells
+        found = self._rows.find({path: leaf}, {path: {result.key, result.row}})[path]
+        self._left -= found.total
+        return [
+            (cell, case)
+            for cell, case in found.cells
+            if cell.verdict
+            and cell.model == result.model
+            and (cell.key == result.key or cell.row == result.row)
+        ]
 
 
 def _passes(record: JudgedResult) -> bool:

@@ -166,10 +166,11 @@ OLDER_HINT = 'the oldest answers count; "evalstore run --max-age AGE" leaves out
 """Said of a run whose verdicts changed because older answers count again."""
 
 
-def changes_line(changes: VerdictChanges) -> StyledLine:
+def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledLine:
     """Return `since the last run: 2 broke, 1 fixed, 1 new failure (1 by older stored answers)`.
 
-    Where the run before covered other cases, it says since which run, or of each case.
+    Where the run before covered other cases, it says since which run, or of each case. `last` are
+    the words for the run before.
     """
     counts = (
         (len(changes.broke), "broke"),
@@ -177,7 +178,7 @@ def changes_line(changes: VerdictChanges) -> StyledLine:
         (len(changes.changed), "changed"),
         (len(changes.pending), "now pending"),
     )
-    since = "the last run" if changes.since == changes.last else f"run {short(changes.since)}"
+    since = last if changes.since == changes.last else f"run {short(changes.since)}"
     if changes.is_of_several:
         since = "the last verdict on each case"
     spans = [StyledSpan(f"since {since}: ")]

@@ -69,4 +69,5 @@ def _describe_judgement(judgement: JudgementView, row: str | None) -> dict[str, 
         "row": row,
         "together": len(judgement.sessions),
         "sessions": list(judgement.sessions),
+        **({"takenFrom": judgement.taken_from} if judgement.taken_from else {}),
     }

@@ -26,7 +26,9 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.renames import name_in_newest_run
 from evalstore.planning.results import as_result, compute_results
+from evalstore.store.path_trees import find_entry
 from evalstore.store.results import read_results
+from evalstore.store.row_results import RowResults
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.values import Json
 
@@ -265,18 +267,22 @@ def explain_stored_result(
     view: AnswerView | None = None,
     folder: str | None = None,
     cells: Sequence[Result] | None = None,
+    rows: RowResults | None = None,
 ) -> VerdictExplanation:
     """Explain a result of a run; `view` is the page of its answer, if it has been read.
 
     `folder` is that of the test files, if it is known. `cells` are all results of its case; None:
-    those in the run.
+    those in the run. Those who explain several results share `rows`.
     """
     folder = folder or open_workspace(location).settings.paths["tests"]
-    history = find_history(store, folder, result, run)
+    rows = rows or RowResults(store)
+    history = find_history(store, folder, result, run, rows=rows)
     view = view or _read_view(location, store, result, run.id, session, history)
     if cells is None:
-        in_run = read_results(store, run, only=result.file)
-        cells = [cell for cell in in_run if cell.row == result.row]
+        file = result.file
+        leaf = find_entry([run.results], file, store.load_nodes).get(run.results)
+        in_run = rows.find({file: leaf}, {file: [result.row]})[file].cells if leaf else []
+        cells = [cell for cell, _ in in_run if cell.row == result.row]
     names = _prompt_names(location, cells)
     return VerdictExplanation(
         result=result,

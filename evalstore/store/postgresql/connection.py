@@ -9,7 +9,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
-from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import set_json_loads
 
@@ -18,6 +17,7 @@ from evalstore.store.driver import Dialect
 from evalstore.store.postgresql.arrays import ARRAYS, accept_arrays, array_of
 from evalstore.store.postgresql.cancellation import CancellingConnection
 from evalstore.store.postgresql.error_messages import is_lost
+from evalstore.store.postgresql.pooling import require_sessions
 from evalstore.store.postgresql.schema import value_type
 from evalstore.store.postgresql.snapshots import Snapshots
 from evalstore.store.wanted import refuse_unwanted
@@ -37,13 +37,19 @@ _DEFAULTS = {
 }
 """Options of connections, unless the address has others."""
 _SETTINGS = (
-    "SET search_path TO {}; SET client_min_messages TO warning; "
-    # A program that is stopped may hold the lock for hours.
-    "SET lock_timeout TO '10s'; "
+    "SET client_min_messages TO warning; "
+    # A role or a database may have other settings of its own.
+    "SET standard_conforming_strings TO on; SET statement_timeout TO 0; "
+    # Another program may hold a lock for hours. One that is stopped loses it before this.
+    "SET lock_timeout TO '20s'; "
     # Thousands of rows are looked up by their ids. Where a table is not much larger, the planner
     # would read all of it each time, and compile the query, which takes longer than to look up.
-    "SET enable_seqscan TO off; SET jit TO off"
+    "SET enable_seqscan TO off; SET jit TO off; "
 )
+_SETTINGS_17 = "SET transaction_timeout TO 0; "
+"""A setting that PostgreSQL 17 has brought."""
+_sound: set[DatabaseAddress] = set()
+"""The addresses behind a pooler that were found to keep sessions; to find out takes a while."""
 _OLDEST = 14
 """The oldest major version of a server that a store can be on."""
 _STREAMED = 2_000
@@ -90,13 +96,7 @@ def connect(address: DatabaseAddress) -> RawConnection:
 
     Raises `StoreError` for a database of another encoding, and for a server that is too old.
     """
-    raw = CancellingConnection.connect(
-        "",
-        autocommit=True,
-        # Connections may go through pgbouncer, where prepared statements are those of others.
-        prepare_threshold=None,
-        **{**_DEFAULTS, **address.options, "client_encoding": "utf8"},  # type: ignore[arg-type]
-    )
+    raw = _open(address)
     try:
         version = raw.info.server_version // 10_000
         if version < _OLDEST:
@@ -112,11 +112,39 @@ def connect(address: DatabaseAddress) -> RawConnection:
             )
         set_json_loads(_load_json, raw)
         accept_arrays(raw)
-        raw.execute(sql.SQL(_SETTINGS).format(sql.Identifier(address.schema)))
+        process = _set_up(raw, address)
+        if process != raw.info.backend_pid and address not in _sound:  # a pooler is between
+            require_sessions(raw, address, process, lambda: _open(address))
+            _sound.add(address)
     except BaseException:
         raw.close()
         raise
     return raw
+
+
+def _open(address: DatabaseAddress) -> RawConnection:
+    return CancellingConnection.connect(
+        "",
+        autocommit=True,
+        # Connections may go through pgbouncer, where prepared statements are those of others.
+        prepare_threshold=None,
+        **{**_DEFAULTS, **address.options, "client_encoding": "utf8"},  # type: ignore[arg-type]
+    )
+
+
+def _set_up(raw: RawConnection, address: DatabaseAddress) -> int:
+    """Make the settings of a session, in one message; returns the server process that has it."""
+    newer = _SETTINGS_17 if raw.info.server_version >= 17_00_00 else ""
+    statements = f"{search_path(address, 'SESSION')}; {_SETTINGS}{newer}SELECT pg_backend_pid()"
+    cursor = raw.execute(statements.encode())
+    while cursor.nextset():
+        pass
+    return int(cursor.fetchall()[0][0])
+
+
+def search_path(address: DatabaseAddress, scope: str = "LOCAL") -> str:
+    """Return the statement after which the tables are those of a store."""
+    return f'SET {scope} search_path TO "{address.schema}"'
 
 
 def _load_json(data: str | bytes) -> Any:

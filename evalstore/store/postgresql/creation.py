@@ -102,6 +102,7 @@ def migrate(address: DatabaseAddress) -> None:
     """Bring the tables of an older store up to date, unless another process has."""
     raw = connect(address)
     try:
+        raw.execute("SET idle_in_transaction_session_timeout TO '60s'")
         raw.autocommit = False
         with migrations.joined("postgresql+psycopg://", raw, psycopg.DatabaseError) as writing:
             writing.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
@@ -118,6 +119,8 @@ def migrate(address: DatabaseAddress) -> None:
 def _alone(connection: PostgreSQLConnection) -> Iterator[None]:
     """Hold the lock of creations and migrations in a transaction."""
     connection.execute("BEGIN")
+    # It ends, for others, when this program is stopped for long.
+    connection.execute("SET LOCAL idle_in_transaction_session_timeout TO '10s'")
     connection.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
     yield
     connection.execute("COMMIT")

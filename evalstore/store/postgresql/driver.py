@@ -7,13 +7,15 @@ that is written is named by its content, so nothing is stored twice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import count
 from threading import Event, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from evalstore.errors import EvalstoreError, StoreError, StoreLockedError
+from evalstore.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store import migrations
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.table_columns import TABLES
@@ -27,7 +29,12 @@ except ImportError as error:
         hint="install evalstore with the extra 'postgres': pip install 'evalstore[postgres]'",
     ) from error
 
-from evalstore.store.postgresql.connection import PostgreSQLConnection, RawConnection, connect
+from evalstore.store.postgresql.connection import (
+    PostgreSQLConnection,
+    RawConnection,
+    connect,
+    search_path,
+)
 from evalstore.store.postgresql.creation import (
     create_store,
     find_unexpected,
@@ -46,8 +53,12 @@ _STAMP = "SELECT pg_postmaster_start_time()::text || ' ' || pg_current_snapshot(
 PATIENCE_SECONDS = 120.0
 """How long a transaction is tried again while the server is away."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
-_BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout TO '60s'"
-"""Begins a transaction that ends, for others, when its program is stopped for long."""
+_BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout TO '10s'"
+"""Begins a transaction that ends, for others, when its program is stopped for long.
+
+Others wait longer for a lock, and a runner whose beat had to wait does not count as dead."""
+_TRIES_FOR_LOCK = 3
+"""How often a transaction waits for a lock of another program: for a minute, as in SQLite."""
 _AT_ONCE = "SET LOCAL lock_timeout TO '20ms'"
 _VERSION = "SELECT version_num FROM alembic_version"
 """Locks the table until the transaction ends, so that nobody migrates the store meanwhile."""
@@ -93,7 +104,7 @@ class PostgreSQLDriver:
             with driver.reading() as connection:
                 version = find_version(connection, address)
                 if version is None and not create:
-                    raise StoreError(
+                    raise StoreMissingError(
                         f"there is no store at '{address}'", hint="run 'evalstore init' first"
                     )
                 if version is None:
@@ -152,17 +163,22 @@ class PostgreSQLDriver:
 
         Without `wait`, `StoreLockedError` is raised then, and where a connection must be made.
         """
-        deadline, pause = monotonic() + self._patience, _FIRST_PAUSE
+        deadline, pause, tries_for_lock = math.inf, _FIRST_PAUSE, count(1)
         with self._translated():
             while True:
                 try:
                     with self._transaction(wait=wait) as connection:
                         return work(connection)
+                except psycopg.errors.LockNotAvailable:
+                    if not wait or next(tries_for_lock) == _TRIES_FOR_LOCK:
+                        raise
                 except psycopg.Error as error:
                     if not (isinstance(error, ROLLED_BACK) or is_lost(error)):
                         raise
                     if not wait:
                         raise self._would_wait() from error
+                    # This program may have been stopped until now, so its time begins here.
+                    deadline = min(deadline, monotonic() + self._patience)
                     if monotonic() > deadline or self._closed.wait(pause):
                         raise
                     pause = min(2 * pause, _LONGEST_PAUSE)
@@ -173,7 +189,8 @@ class PostgreSQLDriver:
         if not wait and not self._idle:
             raise self._would_wait()
         with while_wanted(None), self._connection() as connection:
-            statements = (_BEGIN, _VERSION) if wait else (_BEGIN, _AT_ONCE, _VERSION)
+            path = search_path(self._address)
+            statements = (_BEGIN, path, *(() if wait else (_AT_ONCE,)), _VERSION)
             version = connection.begin("; ".join(statements), may_connect=wait)
             migrations.refuse_migrated(version, self._version, self.name)
             yield connection

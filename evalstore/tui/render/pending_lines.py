@@ -73,7 +73,9 @@ class PendingLines(Sequence[PendingLine]):
         raise IndexError(number)
 
     def place_of(self, line: PendingLine | None) -> int | None:
-        """Return the number of a line; None if it is not there."""
+        """Return the number of a line; None if it is not there, or None is looked for."""
+        if line is None:  # else all items would be read
+            return None
         return next((number for number, each in enumerate(self) if each == line), None)
 
     def section_of(self, number: int) -> str:

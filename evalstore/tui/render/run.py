@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -53,10 +52,6 @@ if TYPE_CHECKING:
 
 _REASONS = 12
 """Reasons that are listed; more are only counted."""
-_OF_CHECK = re.compile(r"check \d+ |order of the checks")
-"""Begins the reason of a judgement if a check was edited, and not the instructions."""
-_ONE_VERSION = " (instructions and checks are one version)"
-"""Why a model judges again, too."""
 _WIDTH = 80
 """The least columns in which two long values are shown."""
 _VALUE_INDENT = 10
@@ -131,15 +126,11 @@ def _reason_lines(
     width: int,
     list_key: str,
 ) -> Iterator[StyledLine]:
-    reasons, by_models = of_kind.reasons, set(of_kind.by_models)
+    reasons = of_kind.reasons
     for reason, count in reasons.most_common(_REASONS):
         item = of_kind.first[reason]
         text, number = reason_text(item), f"{count:>5,}x  "
-        remark = ""
-        if reason in by_models and _OF_CHECK.match(text):
-            remark = _ONE_VERSION
-            by_models.clear()  # it is said once
-        for line in text_lines(f"{number}{text}{remark}", indent=2):
+        for line in text_lines(f"{number}{text}", indent=2):
             yield line._replace(hang=len(number))
         values = list(reason_value_lines(item, width=max(_WIDTH, width), indent=_VALUE_INDENT))
         if values and reason in of_kind.differing:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import RunLine
     from evalstore.operations.views.dashboard import Dashboard
-    from evalstore.operations.views.run_differences import RunDifferences, RunPair
+    from evalstore.operations.views.run_differences import RunDifferences
 
 STRIP = 10
 """Cells of the strip of verdicts."""
@@ -136,24 +136,22 @@ def passed_text(run: RunLine) -> str:
 
 
 def change_cell(
-    runs: Sequence[RunLine], number: int, find: Callable[[RunPair], RunDifferences | None]
+    runs: Sequence[RunLine], number: int, find: Callable[[str], RunDifferences | None]
 ) -> StyledCell:
-    """Return the difference of the rate in points, or that the run is partial.
+    """Return by how many points flips have changed the rate, or that the run is partial.
 
-    With a star it does not show all that differs; with other cases or candidates it has no
-    colour. `find` returns the differences of a run from one before it.
+    With a star it does not show all that differs. `find` returns the differences of a run.
     """
     run = runs[number]
     if run.is_partial:
         return StyledCell("partial", "faint")
-    before = run_before(runs, number)
-    if run.rate is None or before is None or before.rate is None:
+    differences = find(run.id)
+    if not run.counted or differences is None or differences.is_first:
         return StyledCell("")
-    points = round(100 * (run.rate - before.rate), 1)
-    differences = find((run.id, before.id))
-    if other_basis(run, before):
-        return StyledCell(f"{points:+.1f}{STAR}", "faint")
-    star = STAR if differences and differences.is_hidden else ""
+    points = round(100 * (differences.fixed - differences.broke) / run.counted, 1)
+    before = run_before(runs, number)
+    is_hidden = differences.is_hidden or (before is not None and bool(other_basis(run, before)))
+    star = STAR * is_hidden
     if not points:
-        return _SAME if differences and not star else StyledCell(f"0.0{star}", "faint")
+        return StyledCell(f"0.0{star}", "faint") if star else _SAME
     return StyledCell(f"{points:+.1f}{star}", "pass" if points > 0 else "fail")

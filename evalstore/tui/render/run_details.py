@@ -27,7 +27,7 @@ from evalstore.tui.render.verdicts import when
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import RunLine
     from evalstore.operations.views.dashboard import BrokenCase, Dashboard
-    from evalstore.operations.views.run_differences import RunDifferences, RunPair
+    from evalstore.operations.views.run_differences import RunDifferences
 
 _TREND = 90
 """The greatest width of the trend."""
@@ -95,11 +95,11 @@ def _broken_lines(
 def run_lines(
     runs: Sequence[RunLine],
     number: int,
-    find: Callable[[RunPair], RunDifferences | None],
+    find: Callable[[str], RunDifferences | None],
     with_keys: Callable[[str], str],
     width: int = _TREND,
 ) -> Iterator[StyledLine]:
-    """Yield what a run did; `find` returns the differences of a run from one before it."""
+    """Yield what a run did; `find` returns the differences of a run from earlier verdicts."""
     run = runs[number]
     note = f"  {run.message}" if run.message else ""
     git = f"  git {run.git}" if run.git else ""
@@ -145,22 +145,19 @@ def run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
 
 
 def _difference_lines(
-    runs: Sequence[RunLine], number: int, find: Callable[[RunPair], RunDifferences | None]
+    runs: Sequence[RunLine], number: int, find: Callable[[str], RunDifferences | None]
 ) -> Iterator[StyledLine]:
-    """Yield what was edited, what differs from the previous run of all cases, and why a star."""
+    """Yield what was edited, what differs from the last verdicts before, and why a star."""
     run, before = runs[number], run_before(runs, number)
     if run.edits:
         yield from text_lines(f"edits: {'; '.join(run.edits)}", "faint")
-    if before is None or run.rate is None or run.is_partial:
-        return
-    basis = other_basis(run, before)
-    if basis:
+    is_whole = run.rate is not None and not run.is_partial
+    if is_whole and before and (basis := other_basis(run, before)):
         yield from text_lines(f"{STAR} {basis}", "faint")
-    differences = find((run.id, before.id))
-    if differences and differences.text:
-        star = f"{STAR} " if differences.is_hidden and not basis else ""
-        since = "since that run" if basis else f"since {_NAMED} {short(before.id)}"
-        yield from text_lines(f"{star}{since}: {differences.text}", "faint")
+    differences = find(run.id)
+    if differences and differences.line:
+        star = f"{STAR} " if differences.is_hidden and is_whole else ""
+        yield StyledLine((StyledSpan(star), *differences.line.spans))
         yield from _flip_lines(differences)
 
 

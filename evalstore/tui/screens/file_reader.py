@@ -44,9 +44,11 @@ class FileReader:
     def find(self, run: str, differences: RunDifferences | None) -> RunFiles | None:
         """Return the files of a run; without them, they are read if the cursor stays.
 
-        Those with new failures, which the `differences` from the run before say, come first.
+        Nothing is read while another screen is shown. Files with new failures, which the
+        `differences` from earlier verdicts say, come first.
         """
-        if run not in self._known and run != self._wanted:
+        is_shown = self._page.app.screen is self._page
+        if run not in self._known and run != self._wanted and is_shown:
             self.suspend()
             self._wanted = run
             self._timer = self._page.set_timer(_PAUSE_SECONDS, lambda: self._read(run, differences))

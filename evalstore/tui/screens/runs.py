@@ -29,7 +29,6 @@ from evalstore.tui.render.run_columns import (
 )
 from evalstore.tui.render.run_details import (
     STOPPED,
-    run_before,
     run_lines,
     workspace_lines,
 )
@@ -74,9 +73,11 @@ the pass rate is that of some cases then, and has a ~.
 A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
 by their signs), the price and the message, or what was edited since the run before. A run that is
 not complete has its state (■ interrupted, $ over budget, ! incomplete): {list.open} shows its
-cases, too, and {page.run} continues it. ~ is a partial run, of some cases. 'change' compares the
-share, in points, with the previous run of all cases: = if no verdict differs. With * the points do
-not tell all: some verdicts broke and others were fixed, or that run had other cases or candidates.
+cases, too, and {page.run} continues it. ~ is a partial run, of some cases. 'change' has, in points,
+by how much results that broke or were fixed have changed the share since the last verdict on each
+case, of whatever run: = if no verdict differs. With * the points do not tell all: some broke and
+others were fixed, some failures are new, or the previous run of all cases had other cases or
+candidates.
 Below, or at the right in a wide terminal, is what the run under the cursor did, what * means there,
 and a strip of its verdicts for each test file: first those with new failures, then those with most
 failures.
@@ -262,12 +263,9 @@ class RunsPage(ActionsPage):
 
     def _find_files(self, number: int) -> RunFiles | None:
         """Return the verdicts of a run by file, which are read once its differences are known."""
-        run, before = self._runs[number], run_before(self._runs, number)
-        if before is None or run.is_partial:
-            return self.files.find(run.id, None)
-        pair = run.id, before.id
-        differences = self._differences.find(pair)
-        return self.files.find(run.id, differences) if self._differences.is_known(pair) else None
+        run = self._runs[number].id
+        differences = self._differences.find(run)
+        return self.files.find(run, differences) if self._differences.is_known(run) else None
 
     def _describe_workspace(self) -> list[StyledLine]:
         state = self.dashboard.state

@@ -144,7 +144,7 @@ def test_the_next_run_records_it_as_interrupted_with_what_was_asked(team: Team, 
     assert team.query("SELECT count(*) FROM sessions") == [(ROWS,)]
     process = team.start("run", "--join", shared)
     _, err = process.communicate(timeout=SECONDS)
-    assert process.returncode == 2
+    assert process.returncode == 0, "a launcher would start it again"
     assert f"run {shared[:8]} is over: it is recorded as {older['run'][:8]}, interrupted" in err
     assert " run' does what is left" in err
 
@@ -169,8 +169,10 @@ def test_who_joins_the_newest_run_does_not_get_it_but_by_its_id_it_goes_on(
     assert (run["status"], run["asked"], run["reused"]) == ("complete", ROWS, 0)
     assert run["cost"] == pytest.approx(ROWS * PRICE)
     assert sum(team.asked.values()) <= ROWS + 2 * AT_ONCE
-    joined = team.start("run", "--join", shared)
-    _, err = joined.communicate(timeout=SECONDS)
+    joined = team.start("run", "--join", shared, "--json")
+    out, err = joined.communicate(timeout=SECONDS)
+    assert (joined.returncode, json.loads(out)["run"]) == (0, run["run"])
+    assert (json.loads(out)["asked"], json.loads(out)["status"]) == (0, "complete")
     assert f"run {shared[:8]} is over: it is recorded as {run['run'][:8]}, complete" in err
 
 

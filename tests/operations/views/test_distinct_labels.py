@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from evalstore.display import columns_of
+from evalstore.operations.views import distinct_labels
 from evalstore.operations.views.distinct_labels import shorten_label, shorten_labels
 
 CAPITALS = [
@@ -72,3 +75,21 @@ def test_a_grid_of_rows_remains_distinct(columns: int) -> None:
         shown = shorten_labels(labels, columns)
         assert len(set(shown)) == len(labels)
         assert all(columns_of(text) <= columns for text in shown)
+
+
+class CountedPattern:
+    """A pattern that counts its searches."""
+
+    searches = 0
+
+    def findall(self, text: str) -> list[str]:
+        """Return the words."""
+        self.searches += 1
+        return re.findall(r"\w+|\W", text)
+
+
+def test_the_words_of_each_label_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distinct_labels, "_WORD", CountedPattern())
+    labels = [f"tests/a.md [a long beginning {number} and a long end]" for number in range(300)]
+    assert set(shorten_labels(labels, 12)) != set(labels)
+    assert distinct_labels._WORD.searches < 5 * len(labels)  # type: ignore[attr-defined]

@@ -295,7 +295,7 @@ def test_a_program_that_is_stopped_in_a_transaction_loses_it(
     pg_store: Store, monkeypatch: pytest.MonkeyPatch, admin: Admin
 ) -> None:
     begin = drivers._BEGIN
-    monkeypatch.setattr(drivers, "_BEGIN", begin.replace("60s", "1ms"))
+    monkeypatch.setattr(drivers, "_BEGIN", begin.replace("10s", "1ms"))
     tries: list[int] = []
 
     def work(connection: Connection) -> None:

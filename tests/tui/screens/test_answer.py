@@ -649,3 +649,22 @@ def test_escape_leads_from_two_answers_to_one_and_then_to_the_list(workspace: Pa
         assert pilot.app.screen.TITLE == CasesPage.TITLE
 
     drive(scenario, revision="@")
+
+
+def test_a_judgement_that_is_used_again_names_the_one_it_is_taken_from(workspace: Path) -> None:
+    test = workspace / "tests/weather.md"
+    with test.open("a", encoding="utf-8") as file:
+        file.write("\n~~~checks\n- contains: .\n~~~\n")
+    main(["-C", str(workspace), "run", "-q"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n", "n", "enter")
+        text = text_of(pilot)
+        found = re.search(r"✗ fail  by scripted/judge  taken from (\w{8})\b", text)
+        assert found
+        assert re.search(
+            rf"✗ fail  by scripted/judge  \(older instructions or checks\).*  {found[1]}\b", text
+        )
+        assert "✓ pass  contains" in text
+
+    drive(scenario, revision="@")

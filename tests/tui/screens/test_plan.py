@@ -58,7 +58,9 @@ def test_the_plan_of_the_only_test_file_is_not_partial(workspace: Path, editor: 
     drive(scenario, size=(100, 40))
 
 
-def test_it_says_why_a_model_judges_again_when_only_a_check_changed(workspace: Path) -> None:
+def test_it_says_that_a_model_need_not_judge_again_when_only_a_check_changed(
+    workspace: Path,
+) -> None:
     checks = "\n~~~checks\n- length: {max: 90}\n~~~\n"
     weather = workspace / "tests/weather.md"
     weather.write_text(weather.read_text() + checks)
@@ -71,9 +73,9 @@ def test_it_says_why_a_model_judges_again_when_only_a_check_changed(workspace: P
         lines = screen(pilot).splitlines()
         of_both = [line for line in lines if "check 1 changed: max" in line]
         assert len(of_both) == 1
-        assert " -> 80 (instructions and checks are one version) " in of_both[0]
+        assert " -> 80; the judgement by scripted/judge is used again: its " in of_both[0]
         by_checks_alone = next(line for line in lines if "hallo" in line)
-        assert "one version" not in by_checks_alone
+        assert "used again" not in by_checks_alone
 
     drive(scenario, size=(140, 40))
 

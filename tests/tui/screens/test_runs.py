@@ -572,22 +572,21 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
         page = pilot.app.screen
         assert isinstance(page, RunsPage)
         cells = [page._cells(row)[5] for row in range(1, 7)]
-        changes = ["0.0*", "-16.7*", "=", "partial", "+33.3", ""]
+        changes = ["0.0*", "0.0*", "=", "partial", "+33.3", ""]
         assert [cell.text for cell in cells] == changes, lines
         assert [cell.colour for cell in cells] == ["faint", "faint", "faint", "faint", "pass", ""]
         assert [page._cells(row)[2].text for row in range(1, 7)] == ["", "", "", "~", "", ""]
         assert {page._cells(row)[4].colour for row in range(1, 7)} == {""}
         await press(pilot, "down")
-        since = f"previous run of all cases, {page._runs[1].id[:8]}: 1 broke, 1 fixed"
         text = page.query_one("#details", TextView).text
-        assert f"\n* since the {since}\n" in text
+        assert "\n* since the run before: 1 broke, 1 fixed\n" in text
         assert "\nbroke  tests/forecast.md [city=Rome] scripted/" in text
         assert "\nfixed  tests/forecast.md [city=Oslo] scripted/" in text
         await press(pilot, "down")
         why = f"previous run of all cases, {page._runs[2].id[:8]}, had other candidates and judged"
         details = page.query_one("#details", TextView)
         assert f"\n* the {why} 6 results, not 3\n" in details.text
-        assert "\nsince that run: 3 gone\n" in details.text
+        assert "broke" not in details.text
         await press(pilot, "down")
         assert "previous run of all cases" not in details.text
 
@@ -667,6 +666,8 @@ def test_files_are_read_when_the_cursor_stays_and_not_below_another_screen(
             await pilot.press("down")
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(pilot.app.screen, CasesPage))
+            await settled(pilot)
+            page._show_differences()  # what was read comes when another screen is shown already
             await settled(pilot)
         assert not page.files.is_due
         assert read == [page._runs[0].id]

@@ -1,0 +1,83 @@
+"""Stores the judgements that a run carries over from other evaluation versions.
+
+Such a row is made of the judgement and the evaluation version alone, and so is its id: whoever
+carries the judgement over stores the same row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.results import Cost, Evaluation
+from evalstore.store.table_columns import EVALUATIONS
+from evalstore.values import Usage
+
+if TYPE_CHECKING:
+    from evalstore.planning.project import Project
+    from evalstore.planning.results import CellResult
+    from evalstore.results import Vote
+
+_NOTHING_PAID = Cost(0.0, {"source": "carried over"})
+
+
+def carry(id: str, judgement: Evaluation, evaluation: str) -> Evaluation:
+    """Return the stored judgement with this id under another evaluation version.
+
+    It has the time and the nonce of the first one, and no call was made for it.
+    """
+    return replace(
+        judgement,
+        evaluation=evaluation,
+        usage=Usage(),
+        cost=_NOTHING_PAID,
+        latency=0.0,
+        taken_from=judgement.taken_from or id,
+    )
+
+
+class CarriedJudgements:
+    """Stores the judgements that one run carries over."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._has_versions = False
+        """Whether the versions of the workspace are stored, to which the judgements refer."""
+
+    def store(
+        self, results: list[CellResult], costs: dict[str, float]
+    ) -> tuple[list[CellResult], int]:
+        """Store the votes of results that are carried over, and add that they cost nothing.
+
+        `costs` are in USD by id. Returns the results with the ids of these votes, and how many of
+        them the store lacked.
+        """
+        votes = [vote for result in results for vote in result.votes if vote.is_carried]
+        if not votes:
+            return results, 0
+        if not self._has_versions:
+            self._project.store_versions()
+            self._has_versions = True
+        store = self._project.store
+        sources = store.load_evaluations(vote.id for vote in votes)
+        rows: dict[str, tuple[Evaluation, str]] = {}
+        ids: dict[tuple[str, str], str] = {}
+        for place in dict.fromkeys((vote.id, vote.evaluation) for vote in votes):
+            made = carry(place[0], sources[place[0]], place[1])
+            ids[place], content = hashing.identify(hashing.describe_evaluation_result(made))
+            rows[ids[place]] = made, content
+        known = store.find_present(EVALUATIONS.name, map(bytes.fromhex, rows))
+        new = {id: row for id, row in rows.items() if bytes.fromhex(id) not in known}
+        if new:
+            store.record(evaluations=new)
+        costs.update(dict.fromkeys(rows, 0.0))
+
+        def stored(vote: Vote) -> Vote:
+            if not vote.is_carried:
+                return vote
+            return vote._replace(id=ids[vote.id, vote.evaluation], is_carried=False)
+
+        return [result._replace(votes=tuple(map(stored, result.votes))) for result in results], len(
+            new
+        )

@@ -1,0 +1,58 @@
+"""Variables in `.env` that count in the environment only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import Evalstore
+from tests.postgresql_server import PostgreSQLServer
+
+SAID = "has no effect in this file: it is read from the environment only"
+HINT = "set it in your environment: a checkout, with its files, may be somebody else's"
+
+
+@pytest.fixture(autouse=True)
+def files(workspace: Path) -> None:
+    tree(
+        workspace,
+        {".env": "# mine\n\nEVALSTORE_STORE=other.db\nPGPASSWORD='s3cret'\nX_API_KEY=1\n"},
+    )
+
+
+@pytest.mark.parametrize("command", ["status", "run --fail-on none", "run -n"])
+def test_a_command_warns_of_them_once_and_does_not_use_them(
+    evalstore: Evalstore, workspace: Path, command: str
+) -> None:
+    ran = evalstore(*command.split())
+    warning = f"warning: .env:3: EVALSTORE_STORE {SAID} ({HINT})"
+    assert [line for line in ran.stderr.splitlines() if line.startswith("warning: .env")] == [
+        warning
+    ]
+    assert not (workspace / "other.db").exists()
+
+
+def test_check_and_doctor_list_them(evalstore: Evalstore) -> None:
+    for ran in (evalstore("check"), evalstore("doctor", "--no-ping")):
+        text = " ".join((ran.stdout + ran.stderr).split())
+        assert f"EVALSTORE_STORE {SAID}" in text
+        assert ".env:3:" in text
+        assert HINT in text
+        assert f"PGPASSWORD {SAID}" not in text, "the store is a file"
+
+
+def test_what_the_environment_has_too_is_fine(
+    evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALSTORE_STORE", "other.db")
+    assert ".env" not in evalstore("status").stderr
+
+
+def test_those_of_the_database_count_where_the_store_is_one(
+    evalstore: Evalstore, postgresql_server: PostgreSQLServer
+) -> None:
+    ran = evalstore("--store", postgresql_server.url(), "status")
+    assert f"warning: .env:4: PGPASSWORD {SAID}" in ran.stderr
+    assert "s3cret" not in ran.stderr
