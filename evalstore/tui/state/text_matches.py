@@ -148,7 +148,7 @@ class TextMatches:
 
     @cached_property
     def _folded(self) -> list[str]:
-        """The same, many in one text: so they take half the memory."""
+        """Return the same, many in one text: so they take half the memory."""
         rows = self._rows
         return [
             _LINE.join(map(_folded_place, rows[start : start + _IN_ONE_TEXT]))

@@ -14,7 +14,7 @@ class WantedReading(Generic[T]):
     """Something to read once. Then it is forgotten: the worker that has read it may stay."""
 
     def __init__(self, read: Callable[[], T], *, is_whole: bool) -> None:
-        """With `is_whole` it goes on to its end, because it writes."""
+        """Go on to the end with `is_whole`, because something is written."""
         self._read = [read]
         self._is_whole = is_whole
 
