@@ -10,31 +10,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.results import Cost, Evaluation
+from evalstore.results import Evaluation
 from evalstore.store.table_columns import EVALUATIONS
-from evalstore.values import Usage
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.planning.results import CellResult
     from evalstore.results import Vote
 
-_NOTHING_PAID = Cost(0.0, {"source": "carried over"})
-
 
 def carry(id: str, judgement: Evaluation, evaluation: str) -> Evaluation:
     """Return the stored judgement with this id under another evaluation version.
 
-    It has the time and the nonce of the first one, and no call was made for it.
+    It has the time, the nonce and the cost of the first one, as any judgement that is used again.
     """
-    return replace(
-        judgement,
-        evaluation=evaluation,
-        usage=Usage(),
-        cost=_NOTHING_PAID,
-        latency=0.0,
-        taken_from=judgement.taken_from or id,
-    )
+    return replace(judgement, evaluation=evaluation, taken_from=judgement.taken_from or id)
 
 
 class CarriedJudgements:
@@ -48,7 +38,7 @@ class CarriedJudgements:
     def store(
         self, results: list[CellResult], costs: dict[str, float]
     ) -> tuple[list[CellResult], int]:
-        """Store the votes of results that are carried over, and add that they cost nothing.
+        """Store the votes of results that are carried over, and add their costs.
 
         `costs` are in USD by id. Returns the results with the ids of these votes, and how many of
         them the store lacked.
@@ -71,7 +61,7 @@ class CarriedJudgements:
         new = {id: row for id, row in rows.items() if bytes.fromhex(id) not in known}
         if new:
             store.record(evaluations=new)
-        costs.update(dict.fromkeys(rows, 0.0))
+        costs.update({ids[place]: costs[place[0]] for place in ids if place[0] in costs})
 
         def stored(vote: Vote) -> Vote:
             if not vote.is_carried:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import short
 from evalstore.planning.age_limit import with_verb
+from evalstore.planning.carried_votes import digest_told
 from evalstore.planning.earlier_cases import takes_part
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.reason import Reason, describe_evaluator_change, reason_of
@@ -77,6 +78,8 @@ class JudgementReasons:
             return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
         votes = self._stored_votes(subject)
         if votes and all(vote.evaluation != evaluation for vote in votes):
+            if judgement.judge and (told := self._told_the_same(evaluation, votes)):
+                return self._other_evaluator(judgement, judgement.judge, told[-1], told=True)
             return _with_carried(self._evaluated_otherwise(judgement, votes), judgement, here)
         place = (subject, evaluation, judgement.evaluator)
         if place in self._failed:
@@ -90,6 +93,14 @@ class JudgementReasons:
     def _stored_votes(self, subject: str) -> list[Vote]:
         """Return the votes on a subject without those that are carried over."""
         return [vote for vote in self._votes.get(subject, ()) if not vote.is_carried]
+
+    def _told_the_same(self, evaluation: str, votes: Sequence[Vote]) -> list[Vote]:
+        """Return the votes of models that were told what they are told of this version."""
+        now = digest_told(self._find("evaluation", evaluation) or {})
+        others = [vote for vote in votes if vote.evaluator != CHECKS and not vote.human]
+        versions = {vote.evaluation for vote in others}
+        told = {id: digest_told(self._find("evaluation", id) or {}) for id in versions}
+        return [vote for vote in others if told[vote.evaluation] == now]
 
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
         """Return the difference from the nearest answered relative; None if they are equal."""
@@ -147,13 +158,20 @@ class JudgementReasons:
         reason = reason_of(differ_evaluations(old, new, self._find, name), "evaluation changed")
         return reason._replace(also=(*parts[1:], *asked))
 
-    def _other_evaluator(self, judgement: PlannedJudgement, judge: Judge, vote: Vote) -> Reason:
-        """Return why an answer is judged that has only votes by other evaluators."""
+    def _other_evaluator(
+        self, judgement: PlannedJudgement, judge: Judge, vote: Vote, *, told: bool = False
+    ) -> Reason:
+        """Return why an answer is judged that has only votes by other evaluators.
+
+        `told`: they are votes under other versions of which models are told the same.
+        """
         cell, before = judgement.cell, self._before(judgement, judge)
         new = self._find("evaluator", judge.evaluator) or {}
         if shared := self._became_equal(cell, before):
             return shared
         judges = self._earlier.evaluators_of(before) if before else []
+        if told and any(old == new for _, old in judges):
+            return Reason("not judged yet")
         if before and any(old == new for _, old in judges):
             parts = self._earlier.asked_otherwise(before, cell)
             if before.case.evaluation != cell.case.evaluation:

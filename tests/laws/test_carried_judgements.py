@@ -140,6 +140,16 @@ def test_checks_that_are_added_changed_and_removed_call_no_judge(bench: Bench) -
         bench.finish()
 
 
+def test_what_a_judgement_had_cost_is_counted_in_every_run_that_uses_it_again(
+    bench: Bench,
+) -> None:
+    for checks in (["contains: Gree"], ["contains: Green"]):
+        bench.write(*checks)
+        bench.run()
+        assert bench.run()[1].saved == pytest.approx(0.1)
+        assert bench.api.stats().total.judging == pytest.approx(0.1)
+
+
 def test_a_judgement_that_is_used_again_is_a_row_of_its_own_that_says_where_it_is_from(
     bench: Bench,
 ) -> None:
@@ -154,13 +164,9 @@ def test_a_judgement_that_is_used_again_is_a_row_of_its_own_that_says_where_it_i
     assert len(stored) == 6
     for was in first:
         mine = [each for each in stored if each["sessions"] == was["sessions"] and each != was]
-        paid = {"usage", "cost", "latency", "evaluation"}
         for each in mine:
             assert len(each.pop("takenFrom")) == 32
-            assert each["cost"] == {"price": {"source": "carried over"}, "usd": 0}
-            assert {name: each[name] for name in each if name not in paid} == {
-                name: was[name] for name in was if name not in paid
-            }
+            assert {**each, "evaluation": was["evaluation"]} == was
         assert len({each["evaluation"] for each in (was, *mine)}) == 3
     taken = {each.get("takenFrom") for each in bench.judgements()} - {None}
     assert len(taken) == 2  # both times it is the first one
@@ -328,6 +334,31 @@ def test_a_run_that_ends_in_the_middle_leaves_what_can_be_used_again(bench: Benc
     bench.finish()
 
 
+@pytest.mark.parametrize(
+    ("edit", "reasons"),
+    [
+        ("other", {("other", "new evaluator other")}),
+        ("both", {("other", "new evaluator other")}),
+        ("prompt", {("judge", "evaluator prompt changed")}),
+    ],
+)
+def test_a_judge_that_is_called_has_its_own_reason_though_checks_were_edited_with_it(
+    bench: Bench, edit: str, reasons: set[tuple[str, str]]
+) -> None:
+    bench.write("contains: Green")
+    bench.run()
+    bench.write("contains: Gree")
+    settings = bench.root / "evalstore.yaml"
+    if edit == "prompt":
+        prompt = bench.root / "prompts/_evaluator_default.md"
+        prompt.write_text(prompt.read_text().replace("Grade", "Grade well"))
+    else:
+        names = "[other]" if edit == "other" else "[judge, other]"
+        settings.write_text(settings.read_text().replace("[judge]", names))
+    items = [item for item in bench.api.status().items if item.evaluator != "checks"]
+    assert {(item.evaluator, item.reason.partition(":")[0]) for item in items} == reasons
+
+
 def test_the_reason_is_that_of_the_checks_and_names_the_judge(bench: Bench) -> None:
     bench.write("contains: Gree")
     bench.run()
@@ -400,7 +431,7 @@ def test_a_judgement_that_is_carried_over_twice_is_what_the_first_one_would_have
     )
     between = carry("1" * 32, first, "between")
     assert carry("2" * 32, between, "new") == carry("1" * 32, first, "new")
-    assert (between.taken_from, between.started, between.usage) == ("1" * 32, 5, Usage())
+    assert (between.taken_from, between.started, between.cost) == ("1" * 32, 5, cost)
 
 
 def test_a_row_that_another_run_has_stored_is_not_another_judgement() -> None:
