@@ -182,7 +182,7 @@ def test_runs_without_such_cases_are_pushed(
     since = evalstore("push", "--exclude-tag", "private", "--since", "@~1")
     assert since.stdout.startswith("pushed 2 answers, 2 judgements, ")
     pushed = evalstore("push", "--exclude-tag", "private")
-    assert pushed.stdout.startswith("pushed 1 run, 4 other versions to ")
+    assert pushed.stdout.startswith("pushed 1 run, 5 other versions to ")
     assert pushed.stderr == f"1 run stays here: it {EXCLUDED}"
     assert "SECRET" not in _pull(workspace, evalstore, tmp_path)[1]
     (workspace / "tests/plan.md").write_text(PRIVATE.format(tags="", number=1))

@@ -25,7 +25,7 @@ from tests.cli.test_run import edit
 from tests.sharing import stores
 
 QUIET = ("--fail-on", "none", "-q")
-COPIED = "1 run, 2 answers, 2 judgements, 12 other versions"
+COPIED = "1 run, 2 answers, 2 judgements, 13 other versions"
 
 
 def _sizes(text: str) -> str:
@@ -103,7 +103,7 @@ def test_a_run_is_pushed_and_pulled(
     )
     assert evalstore("fetch", "--dry-run").stdout == evalstore("fetch").stdout
     pulled = json.loads(evalstore("pull", "--json").stdout)
-    assert pulled["records"] == {"runs": 1, "answers": 2, "judgements": 2, "versions": 12}
+    assert pulled["records"] == {"runs": 1, "answers": 2, "judgements": 2, "versions": 13}
     assert "Nothing to do" in evalstore("status").stdout
     assert evalstore("log").stdout == evalstore("-C", str(shared), "log").stdout
 
@@ -432,7 +432,7 @@ def test_a_remote_is_shown(shared: Path, evalstore: Evalstore) -> None:
         "",
     ]
     assert re.fullmatch(r"PUSHED +BY +ROWS", shown[5])
-    assert shown[6].endswith(" 17")
+    assert shown[6].endswith(" 18")
 
 
 def test_a_remote_is_cleaned_up(shared: Path, evalstore: Evalstore) -> None:

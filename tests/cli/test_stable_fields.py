@@ -53,7 +53,12 @@ OPTIONAL = {
     ),
     "ls cases --full.cases[].messages[][].name",
     *("show.history.pending", "show.history.attempts", "show.history.later"),
-    *("diff.changed[].sameAnswer", "diff.statistics.unit", "diff.participants"),
+    *(
+        "diff.changed[].sameAnswer",
+        "diff.edits[].edited",
+        "diff.statistics.unit",
+        "diff.participants",
+    ),
     "log --failures.failures[].resolved",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
