@@ -171,7 +171,7 @@ class JudgementReasons:
             return shared
         judges = self._earlier.evaluators_of(before) if before else []
         if told and any(old == new for _, old in judges):
-            return Reason("not judged yet")
+            return self._evaluated_otherwise(judgement, self._stored_votes(judgement.subject or ""))
         if before and any(old == new for _, old in judges):
             parts = self._earlier.asked_otherwise(before, cell)
             if before.case.evaluation != cell.case.evaluation:
