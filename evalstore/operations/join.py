@@ -51,7 +51,7 @@ def join_run(
 
     Its settings, models and prompts come from the store. Of `options`, the number of calls at once
     counts. One that is named and over by now is complete for this program: launchers may start it
-    late. Raises `RevisionError` when there is no such run.
+    late. Raises `RevisionError` if the run does not exist.
     """
     # A migration would end the runs of programs of the older version that are in progress.
     with closing(Store.open(_find_store(location), may_migrate=False)) as store:

@@ -93,7 +93,7 @@ class StreamedCells(Collection[Cell]):
 
         `place_alike` returns one over the same cases, which is quicker where it is enough.
         `attempts` overrides those of files and settings. `kept` has a number for each cell that the
-        cases have: 0 where it is left out. Then there are no skipped pairs.
+        cases have: 0 where it is left out. No pairs are skipped then.
         """
         self._place_cases, self._attempts = place_cases, attempts
         self._kept = kept

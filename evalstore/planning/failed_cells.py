@@ -81,10 +81,10 @@ def _look_up(
     results: _RunResults, cells: StreamedCells, waiting: bytearray, failed: bytearray
 ) -> None:
     """Note which of the cells that are waiting failed in a run; those that it has wait no more."""
-    for some in _in_parts(waiting):
+    for part in _in_parts(waiting):
         wanted = _WantedResults()
         files: set[str] = set()
-        for cell in compress(cells.places(), some):
+        for cell in compress(cells.places(), part):
             if results.has(cell.file):
                 files.add(cell.file)
                 wanted.want(cell)
@@ -93,7 +93,7 @@ def _look_up(
             is_any = wanted.note(result) or is_any
         if not is_any:
             continue
-        for number, cell in compress(enumerate(cells.places()), some):
+        for number, cell in compress(enumerate(cells.places()), part):
             has_failed = wanted.find(cell)
             if has_failed is not None:
                 waiting[number], failed[number] = 0, has_failed

@@ -38,7 +38,7 @@ class RunDifferences(NamedTuple):
     """How many results of a run have another verdict than the last earlier one on their case."""
 
     is_first: bool = False
-    """Whether there is no earlier run."""
+    """Whether it is the first run."""
     broke: int = 0
     fixed: int = 0
     others: int = 0
