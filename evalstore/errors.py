@@ -85,6 +85,17 @@ class StoreError(EvalstoreError):
     exit_code = STORE_UNUSABLE
 
 
+class NewerError(StoreError):
+    """A newer program has written something that this one cannot read, which is not damaged."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(
+            f"{place} was written by a newer evalstore: {problem}", hint="upgrade evalstore"
+        )
+        self.problem = problem
+        """Which row it is, and what of it is not known."""
+
+
 class StoreMissingError(StoreError):
     """A database has no tables of a store."""
 

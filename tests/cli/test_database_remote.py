@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore import hashing
 from evalstore.errors import NO, OK, STORE_UNUSABLE, USAGE
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
@@ -302,6 +303,29 @@ def test_a_changed_row_is_found_and_not_pulled(
     assert f"the store '{address}' is damaged" in refused.stderr
     assert f"fsck --store '{address}'' lists what is wrong" in refused.stderr
     assert not any(table in ("sessions", "runs") for table, _ in ids(own(bob)))
+
+
+def test_a_row_of_a_newer_program_is_not_called_damage_and_stops_a_pull(
+    workspace: Path, team: str, bob: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    evalstore("push")
+    address = read_address(team)
+    id, content = hashing.identify(hashing.describe("weights", tests={"tests/weather.md": 2}))
+    execute(address, f"INSERT INTO nodes VALUES ('\\x{id}', '{content}')")
+    there = read_rows(address)
+    refused = evalstore("-C", str(bob), "pull")
+    assert refused.exit_code == STORE_UNUSABLE
+    assert f"error: the store '{address}' was written by a newer evalstore: row" in refused.stderr
+    assert "the kind 'weights' is not known\nhint: upgrade evalstore\n" in refused.stderr
+    assert not any(table in ("nodes", "runs") for table, _ in ids(own(bob)))
+    checked = evalstore("--store", team, "fsck")
+    assert checked.exit_code == NO
+    assert "the kind 'weights' is not known; upgrade" in checked.stdout
+    assert read_rows(address) == there
+    execute(address, "DELETE FROM nodes WHERE content LIKE '%weights%'")
+    assert evalstore("-C", str(bob), "pull").exit_code == OK
+    assert ids(own(bob)) == ids(own(workspace))
 
 
 def test_rows_that_refer_to_what_the_database_lacks_stay_there(
