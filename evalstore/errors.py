@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 _PASSWORDS = re.compile(
     # That of a database may have a '/', which has to be escaped; a number may be the port.
-    r"""(\bpostgres(?:ql)?:/{0,3}[^\s'"/@:]*:)([^\s'"]+(?=@)|(?!\d{1,5}\b)[^\s'"/]+)"""
+    r"""(\bpostgres(?:ql)?(?::/{0,3}|//)[^\s'"/@:]*:)([^\s'"]+(?=@)|(?!\d{1,5}\b)[^\s'"/]+)"""
     r"""|(\b[a-z][a-z0-9+.-]*://[^\s'"/@:]*:)([^\s'"/]+)(?=@)"""
     r"""|(pas{1,2}w(?:or)?d\s*=\s*|scram_\w+_key=|client_secret=)([^\s&'"]+)""",
     re.IGNORECASE,

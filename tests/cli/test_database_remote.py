@@ -416,6 +416,8 @@ def test_a_database_of_the_settings_needs_consent_before_anything_is_connected(
         "postgres://bob:hunter2hunter2@db/evals",
         "postgresql://bob@db/evals?password=hunter2hunter2",
         "postgresql:bob:hunter2hunter2@db/evals",
+        "postgresql:/bob:hunter2hunter2@db/evals",
+        "postgres//bob:hunter2hunter2@db/evals",
         "host=db password=hunter2hunter2",
     ],
 )
@@ -439,6 +441,30 @@ def test_an_address_with_a_password_is_neither_written_nor_shown(
     told = evalstore("remote", "remove", "team")
     assert "hunter2" not in told.stdout + told.stderr
     assert not (workspace / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("host=db password=hunter2", "it is not a URL"),
+        ("postgresql:/bob:hunter2@db/evals", "it is not a URL"),
+        ("postgresql://db/evals?pasword=hunter2", "'pasword' is not an option of a connection"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_that_of_the_remote_at_its_place(
+    workspace: Path, evalstore: Evalstore, address: str, reason: str
+) -> None:
+    added = evalstore("remote", "add", "team", address)
+    assert f"error: the address of the remote cannot be used: {reason}" in added.stderr
+    line = len(SETTINGS.splitlines()) + 3
+    settings = f"{SETTINGS}remotes:\n  team:\n    address: {address}\n    excludeTags: [private]\n"
+    tree(workspace, {"evalstore.yaml": settings})
+    where = f"error: evalstore.yaml:{line}: the address of the remote 'team' cannot be used: "
+    for command in ("push", "pull", "fetch", "remote show"):
+        refused = evalstore(*command.split())
+        assert refused.stderr.startswith(f"{where}{reason}"), refused
+        assert "hunter2" not in refused.stderr
+        assert refused.exit_code == USAGE
 
 
 def test_a_password_comes_from_outside_of_the_workspace(
