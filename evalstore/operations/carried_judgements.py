@@ -34,6 +34,8 @@ class CarriedJudgements:
         self._project = project
         self._has_versions = False
         """Whether the versions of the workspace are stored, to which the judgements refer."""
+        self.count = 0
+        """How many judgements were stored that the store lacked."""
 
     def store(
         self, results: list[CellResult], costs: dict[str, float]
@@ -61,6 +63,7 @@ class CarriedJudgements:
         new = {id: row for id, row in rows.items() if bytes.fromhex(id) not in known}
         if new:
             store.record(evaluations=new)
+            self.count += len(new)
         costs.update({ids[place]: costs[place[0]] for place in ids if place[0] in costs})
 
         def stored(vote: Vote) -> Vote:

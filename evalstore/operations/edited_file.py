@@ -43,6 +43,8 @@ class FileItems:
 
     asks: list[tuple[int, PlanItem]] = field(default_factory=list)
     judgements: list[tuple[int, PlanItem]] = field(default_factory=list)
+    used_again: set[int] = field(default_factory=set)
+    """The cases about which stored judgements are used again, and nothing else is done."""
 
     def __iter__(self) -> Iterator[tuple[int, PlanItem]]:
         yield from self.asks
@@ -127,6 +129,7 @@ class EditedFile:
         for name, numbers in (
             *(("pending", pending), ("new", new), ("asked", asked), ("judged", judged)),
             *(("added", added), ("waiting", edited)),
+            ("used again", items.used_again - pending - edited),
             *((part, {n for n, item in items if of(item.reason)}) for part, of in _PARTS),
         ):
             self._counts[name] += len(numbers)
@@ -174,6 +177,7 @@ class EditedFile:
             also=self._also_edited(first) if first and is_again else (),
             settled=settled,
             waiting=count["waiting"],
+            used_again=min(count["used again"], settled),
             failing=count["failing"],
             reverted=not settled or self._were_run(was_run),
         )

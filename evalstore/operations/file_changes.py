@@ -80,7 +80,7 @@ class FileChanges:
         if self._is_same:
             return
         self._selected.update(cell.file for cell in plan.cells)
-        self._busy |= items.keys()
+        self._busy |= {file for file, own in items.items() if own.asks or own.judgements}
         edited = {file for file in {cell.file for cell in plan.cells} if file in self._edited}
         if not edited:
             return

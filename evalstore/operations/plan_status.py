@@ -170,6 +170,7 @@ def _add_up(
             unread_remotes=find_unread_remotes(project, selection)
             if plans.ask or plans.waiting_asks or plans.waiting or plans.judge > plans.by_checks
             else (),
+            used_again=sums.used_again(),
             stands_until=stands_until(Plan(oldest=plans.oldest), project.settings),
         ),
         plans.has_code,

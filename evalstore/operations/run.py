@@ -294,6 +294,7 @@ def _make_report(
         gate="undetermined",
         exit_code=OK,
         totals=finished.totals,
+        used_again=finished.totals.carried.count,
         lines=lambda: _read_lines(location, recorded),
         skipped=[
             (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in scope.skipped

@@ -67,7 +67,7 @@ class RunReport:
     JSON_FIELDS = (
         *("run", "status", "asked", "recorded", "judged", "reused", "failed", "failures"),
         *("verdicts", "left_out", "untrusted", "cost", "judge_cost", "saved", "seconds"),
-        *("spending", "gate", "regressions", "changes", "cases"),
+        *("used_again", "spending", "gate", "regressions", "changes", "cases"),
     )
     run: str
     status: str
@@ -107,6 +107,8 @@ class RunReport:
     """Python files that must be trusted before checks can run."""
     left_out: list[Problem] = field(default_factory=list, metadata=FILES)
     """Errors of test files that are left out."""
+    used_again: int = field(default=0, metadata={"json_name": "usedAgain", "json_optional": True})
+    """The number of judgements by models that are used again, as just checks were edited."""
     is_simulated: bool = False
     """Whether all models are scripted, so that nobody is paid and nothing saved."""
     gate_off: bool = False

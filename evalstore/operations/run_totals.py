@@ -108,7 +108,7 @@ class RunTotals:
         """The cost of the reused answers and judgements, in USD."""
         self._answered: dict[str, int] = {}
         """Shared question -> how many of its answers are counted."""
-        self._carried = CarriedJudgements(project)
+        self.carried = CarriedJudgements(project)
         self._votes: set[str] = set()
         """Ids of the votes of earlier runs on answers to shared questions that are counted."""
 
@@ -118,7 +118,7 @@ class RunTotals:
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
         costs = self._find_costs(plan, outcome)
         self._count_votes(cells, costs.usd)
-        cells, added = self._carried.store(cells, costs.usd)
+        cells, added = self.carried.store(cells, costs.usd)
         words = [result.word for result in cells]
         notable = [
             result for result, word in zip(cells, words, strict=True) if word not in ("pass", None)

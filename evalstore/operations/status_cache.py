@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [21, __version__]
+_FORMAT = [22, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -92,6 +92,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
             for each in content.pop("changes")
         ]
         reasons = [OtherReason(**_with_also(each)) for each in content.pop("other_reasons")]
+        again = tuple(OtherReason(**_with_also(each)) for each in content.pop("used_again"))
         skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
         edits = [Difference(**edit) for edit in content.pop("edits")]
         content["lost_labels"] = [(file, row) for file, row in content["lost_labels"]]
@@ -104,6 +105,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
             changes=changes,
             edits=edits,
             other_reasons=reasons,
+            used_again=again,
             skipped=skipped,
             **content,
         )
@@ -257,7 +259,7 @@ class StatusCache:
             or status.refused
             or (status.is_any and runs_code)
             or max(len(status.changes), len(status.skipped), len(status.warnings)) > _MOST_LISTED
-            or len(status.other_reasons) > _MOST_LISTED
+            or max(len(status.other_reasons), len(status.used_again)) > _MOST_LISTED
         ):
             return
         digest = self._digest
@@ -273,6 +275,7 @@ class StatusCache:
                 "changes": [asdict(change) for change in status.changes],
                 "edits": [asdict(edit) for edit in status.edits],
                 "other_reasons": [asdict(reason) for reason in status.other_reasons],
+                "used_again": [asdict(reason) for reason in status.used_again],
                 **{name: getattr(status, name) for name in _REMEMBERED},
             },
         }

@@ -55,6 +55,8 @@ class FileChange:
     """How many did not pass then, and do now."""
     waiting: int = 0
     """The number of new and edited cases for which this plan does nothing yet."""
+    used_again: int = 0
+    """The number of settled cases with judgements that the next run uses again."""
     added: int = 0
     """The number of asked cases that are shown with further system prompts, and only asked so."""
     reverted: bool = True
@@ -90,7 +92,7 @@ class OtherReason:
     """Why work is pending in test files that have not changed since the last run."""
 
     kind: str
-    """`ask`, `record` or `judge`."""
+    """`ask`, `record` or `judge`; `use` for stored judgements that are used again."""
     count: int
     files: int
     """The number of test files."""
@@ -139,7 +141,7 @@ class Status:
     JSON_FIELDS = (
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
         *("cost", "last_run", "changes", "edits", "broke", "fixed"),
-        *("items", "remotes", "remote_judgements", "unread_remotes"),
+        *("items", "used_again", "remotes", "remote_judgements", "unread_remotes"),
     )
     items: Sequence[PlanItem] = field(metadata={"json_as": _items_to_json})
     """The items of the plan; may be missing when only the numbers were requested. Of very many
@@ -214,6 +216,11 @@ class Status:
         default=(), metadata={"json_name": "unreadRemotes", "json_optional": True}
     )
     """The remotes that were never read, if there are answers or judgements to pay for."""
+    used_again: tuple[OtherReason, ...] = field(
+        default=(), metadata={"json_name": "usedAgain", "json_optional": True}
+    )
+    """Why stored judgements by models are used again, where a run would do nothing else about the
+    result: nothing is called for them, and the verdict may change."""
     stands_until: float = math.inf
     """When the first answer becomes too old, in microseconds since 1970."""
 

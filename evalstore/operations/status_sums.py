@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.operations.edited_file import FileItems
@@ -124,7 +125,7 @@ class StatusSums:
         self.plans = PlanSums(project, settled)
         self.edits = find_current_edits(project, selection) if self.last else []
         """How candidates and evaluators differ from the last run, where no reason says so."""
-        self._reasons = ReasonCounts()
+        self._reasons, self._used_again = ReasonCounts(), ReasonCounts()
         self._new_rows: dict[str, int] = {}
         """How many rows each file has, when there is no run yet."""
         self._changes = self._labels = None
@@ -153,6 +154,11 @@ class StatusSums:
             judged.append(item)
             here = by_file.setdefault(item.file, FileItems()).judgements
             here.append((judgement.cell.number, item))
+        for judgement, reason in self._explainer.carried(plan) if plan.carried else ():
+            item = replace(_judge_item(judgement, reason), kind="use")
+            self._used_again.add([item])
+            again = by_file.setdefault(item.file, FileItems()).used_again
+            again.add(judgement.cell.number)
         self._items.add(asked, judged)
         self._note_changes(plan, by_file, asked, judged)
         price = estimate(self._project, asks, plan.judgements)
@@ -194,6 +200,10 @@ class StatusSums:
     def reasons(self) -> list[OtherReason]:
         """Return the reasons for the items of other files; none without a run."""
         return self._reasons.reasons()
+
+    def used_again(self) -> tuple[OtherReason, ...]:
+        """Return why stored judgements are used again where nothing else is to be done."""
+        return tuple(self._used_again.reasons())
 
     def count_labels(self) -> int:
         """Return how many labels are new since the last run."""

@@ -50,7 +50,8 @@ def carry_over(plan: Plan, missing: Missing, load: Load) -> None:
     """Take votes under other evaluation versions for missing judgements, as many as are missing.
 
     They are added to the votes of the plan under the evaluation version of the judgement, with the
-    id and the time of the stored vote. Judgements that lack no more are taken out of `missing`.
+    id and the time of the stored vote. Judgements that lack no more are taken out of `missing`;
+    those about which nothing else is missing are noted in the plan.
     """
     wanted = {
         key: (judgement, votes)
@@ -75,6 +76,21 @@ def carry_over(plan: Plan, missing: Missing, load: Load) -> None:
                 missing[key] = replace(judgement, count=left)
             else:
                 del missing[key]
+                plan.carried.append(judgement)
+    if plan.carried:
+        incomplete = {key[:2] for key in missing}
+        plan.carried = [each for each in plan.carried if _is_all(plan, each, incomplete)]
+
+
+def _is_all(
+    plan: Plan, judgement: PlannedJudgement, incomplete: Collection[tuple[object, str]]
+) -> bool:
+    """Return whether a judgement is carried over and nothing else is missing about its subject."""
+    cell, subject = judgement.cell, hashing.subject_of(judgement.sessions)
+    votes = [vote for vote in plan.votes[subject] if vote.evaluation == cell.case.evaluation]
+    return (subject, cell.case.evaluation) not in incomplete and any(
+        vote.is_carried for vote in without_unneeded(cell, votes)
+    )
 
 
 def _votes_elsewhere(plan: Plan, judgement: PlannedJudgement) -> list[Vote]:

@@ -90,6 +90,18 @@ class JudgementReasons:
             return self._other_evaluator(judgement, judgement.judge, by_others[-1])
         return self._judged_otherwise(judgement) or Reason("not judged yet")
 
+    def explain_carried(self, judgement: PlannedJudgement) -> Reason:
+        """Return why a judgement was missing for which a stored one is used again."""
+        if judgement.why:
+            return Reason(judgement.why)
+        votes = self._stored_votes(judgement.subject or "")
+        same = [vote for vote in votes if vote.evaluator == judgement.evaluator]
+        here = [vote for vote in same if vote.evaluation == judgement.cell.case.evaluation]
+        if here and judgement.judge:
+            was, now = str(len(here)), str(judgement.judge.times)
+            return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
+        return self._evaluated_otherwise(judgement, same or votes)
+
     def _stored_votes(self, subject: str) -> list[Vote]:
         """Return the votes on a subject without those that are carried over."""
         return [vote for vote in self._votes.get(subject, ()) if not vote.is_carried]

@@ -85,6 +85,8 @@ class Plan:
     cells: list[Cell] = field(default_factory=list)
     asks: list[PlannedAsk] = field(default_factory=list)
     judgements: list[PlannedJudgement] = field(default_factory=list)
+    carried: list[PlannedJudgement] = field(default_factory=list)
+    """Judgements that stored votes save, where nothing else is to be done about the subject."""
     skipped: list[SkippedPair] = field(default_factory=list)
     sessions: dict[str, list[str]] = field(default_factory=dict)
     """Question id -> ids of the stored sessions that count, oldest first."""
@@ -222,8 +224,8 @@ def plan_judgements(
 ) -> None:
     """Add to the plan the judgements that stored and future sessions lack, each once.
 
-    Votes with a verdict of `again` from before the run has `begun` do not count, nor do those
-    before the bound. `carry` takes out judgements for which there are votes to carry over.
+    Votes with a verdict of `again` from before the run has `begun`, or from before the bound, do
+    not count. `carry` takes out judgements for which there are votes to carry over.
     """
     missing: Missing = {}
     planned = {ask.question_id: ask.count for ask in plan.asks}
@@ -340,10 +342,7 @@ def _lacking(
 
 
 def is_checked(cell: Cell, stored: Sequence[Vote]) -> bool:
-    """Return whether only the checks judge a case, and their vote is the only one on a subject.
-
-    Then nothing is missing, and that vote counts.
-    """
+    """Return whether only the checks judge a case and have the only vote, so nothing is missing."""
     case = cell.case
     if len(stored) != 1 or case.judged_by != ("checks",):
         return False

@@ -48,6 +48,11 @@ class Explainer:
         reasons = JudgementReasons(self._earlier, self._questions, plan, failed)
         return self._explain(plan.judgements, reasons.versions_needed, reasons.explain)
 
+    def carried(self, plan: Plan) -> list[tuple[PlannedJudgement, Reason]]:
+        """Return every judgement that stored ones save, with the reason why it was missing."""
+        reasons = JudgementReasons(self._earlier, self._questions, plan, {})
+        return self._explain(plan.carried, reasons.versions_needed, reasons.explain_carried)
+
     def _explain(
         self,
         items: Sequence[T],

@@ -543,3 +543,63 @@ def test_equal_digests_lead_to_equal_calls(server: Endpoint) -> None:
 
     compare()
     assert min(seen.values()) > 2
+
+
+# --- what a command says of it
+
+
+def test_status_and_the_run_say_the_same_where_judgements_are_only_used_again(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["-C", str(bench.root), *(["--store", bench.url] if bench.url else [])]
+    bench.write("contains: Gree")
+    bench.run()
+    bench.write()
+    status = bench.api.status()
+    (again,) = status.used_again
+    assert (again.kind, again.count, again.file) == ("use", 2, "tests/t.md")
+    assert again.reason == "check 1 (contains) is gone"
+    assert (status.items, status.is_any) == ([], False)
+    assert [change.used_again for change in status.changes] == [2]
+    capsys.readouterr()
+    for dry in (["status"], ["run", "-n"]):
+        assert main([*command, *dry]) == 0
+        printed = capsys.readouterr().out
+        assert "=   tests/t.md  stored judgements are used again\n" in printed
+        assert (
+            "2 stored judgements are used again in tests/t.md, without a call: check 1" in printed
+        )
+        assert "Nothing to do" not in printed
+    main([*command, "run"])
+    assert "0 new judgements, 2 judgements used again" in capsys.readouterr().out
+    assert bench.api.status().used_again == ()
+    bench.finish()
+
+
+def test_a_retry_that_takes_a_readable_judgement_of_another_version_is_told(bench: Bench) -> None:
+    bench.server.reply = lambda _body: "Hm."
+    bench.write("contains: Gree")
+    bench.run()
+    bench.write("contains: Green")
+    bench.run()
+    bench.write("contains: Gree")
+    bench.server.reply = reply
+    assert bench.run(retry_errors=True)[0] == 2
+    bench.write("contains: Green")
+    assert bench.api.status().used_again == ()
+    (again,) = bench.api.status(retry_errors=True).used_again
+    assert (again.count, again.reason) == (2, "retry of an undecided judgement")
+    calls, report = bench.run(retry_errors=True)
+    assert (calls, report.used_again, report.totals.verdicts["pass"]) == (0, 2, 2)
+    bench.finish()
+
+
+def test_where_checks_are_to_be_judged_they_alone_are_listed(bench: Bench) -> None:
+    bench.write("contains: Gree")
+    bench.run()
+    bench.write("contains: Green")
+    status = bench.api.status()
+    assert (status.used_again, status.judge) == ((), 2)
+    assert "judgement by judge is used again" in status.items[0].reason
+    calls, report = bench.run()
+    assert (calls, report.judged, report.used_again) == (0, 2, 2)

@@ -37,6 +37,7 @@ from evalstore.operations.views.status_text import (
     remote_texts,
     row_id_hint,
     trust_hint,
+    used_again_texts,
     waiting_text,
 )
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
@@ -88,6 +89,8 @@ def print_status(
         output.sentence(
             f'{labels} (use "evalstore run" to record {"it" if status.labels == 1 else "them"})'
         )
+    for text in _cut(used_again_texts(status), _REASONS):
+        output.sentence(text)
     if left := left_text(status):
         output.sentence(left)
     if status.untrusted:

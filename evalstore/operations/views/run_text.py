@@ -69,6 +69,8 @@ class RunSummary:
     unjudged: int
     """The number of answers that have no evaluation."""
     rate: Rate
+    used_again: int = 0
+    """The number of judgements by models that are used again, as just checks were edited."""
 
 
 def summarise_report(report: RunReport) -> RunSummary:
@@ -90,6 +92,7 @@ def summarise_report(report: RunReport) -> RunSummary:
         verdicts=report.totals.verdicts,
         unjudged=report.totals.count(None),
         rate=report.totals.rate,
+        used_again=report.used_again,
     )
 
 
@@ -130,6 +133,8 @@ def summary_text(summary: RunSummary) -> str:
     amount = saved_text(summary.saved, is_simulated=summary.is_simulated)
     saved = f"; saved {amount} by reuse" if summary.saved else ""
     counts = run_counts_text(summary, by_checks=summary.judged_by_checks)
+    if summary.used_again:
+        counts += f", {plural(summary.used_again, 'judgement')} used again"
     return f"run {short(summary.run)} {counts}, {summary.cost}{saved}"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import likely_price, money, planned_judgements, plural, safe, short
 from evalstore.operations.remote_answers import unread_text
 from evalstore.operations.views.case_name import case_name
-from evalstore.operations.views.change_text import results_text
+from evalstore.operations.views.change_text import reason_text, results_text
 from evalstore.operations.views.diff_text import ROW_ID_HINT
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
         return unrecorded_text(status)
     if outcome := outcome_text(status):
         return outcome
+    if status.used_again:
+        return used_again_texts(status)[0]
     return left_text(status).rstrip(".") or "nothing to do"
 
 
@@ -161,13 +163,23 @@ def _candidates_text(models: int, *, recorded: bool) -> str:
 
 def nothing_text(status: Status) -> str:
     """Return why a run would do nothing."""
-    if left_text(status) or status.untrusted or status.labels:
+    if left_text(status) or status.untrusted or status.labels or status.used_again:
         return "No other pending work."
     models = status.models - status.has_recorded
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} of "
         f"{_candidates_text(models, recorded=status.has_recorded)} and all judgements are stored."
     )
+
+
+def used_again_texts(status: Status) -> list[str]:
+    """Return for each reason how many stored judgements are used again without a call."""
+    return [
+        f"{plural(each.count, 'stored judgement')} {'is' if each.count == 1 else 'are'} used again "
+        f"in {safe(each.file) if each.files == 1 else plural(each.files, 'file')}, without a call: "
+        f"{safe(reason_text(each))}"
+        for each in status.used_again
+    ]
 
 
 def left_text(status: Status) -> str:
