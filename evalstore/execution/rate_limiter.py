@@ -19,6 +19,9 @@ COOL_DOWN = 10.0
 
 _AHEAD_SECONDS = 5.0
 """Seconds of calls that are prepared while other programs share the account."""
+_MINUTE = 62.0
+"""Seconds over which the calls of a minute are spread, so that in no minute more arrive than the
+limit allows: one second that was not used may be made up for, and a call is a second on its way."""
 _LOOK_SECONDS = 0.5
 """Seconds until it is checked again whether there is news of the other programs."""
 
@@ -179,7 +182,7 @@ class _Window:
     """
 
     def __init__(self, per_minute: float) -> None:
-        self._whole_rate = self.rate = per_minute / 60
+        self._whole_rate = self.rate = per_minute / _MINUTE
         self._since, self._begun = 0.0, 0.0
         """A time, and the position that is due then."""
         self._next_free = float("-inf")
@@ -206,7 +209,7 @@ class _Window:
 
     def correct(self, amount: float) -> None:
         # An implausible count delays calls by a minute at most.
-        self._next_free += min(amount, 60.0 * self.rate)
+        self._next_free += min(amount, _MINUTE * self.rate)
 
     def _position_at(self, now: float) -> float:
         return self._begun + (now - self._since) * self.rate

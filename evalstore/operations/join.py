@@ -108,7 +108,8 @@ def _find(store: Store, name: str) -> SharedRun | Run:
 def _find_recorded(store: Store, name: str) -> Run | None:
     """Return the record of a run that was in progress under this name."""
     for run in store.find_recent_runs():
-        if len(name) >= _RECOGNIZED and name[: len(run.nonce)] == run.nonce[: len(name)]:
+        known = min(len(name), len(run.nonce))  # a run of somewhere else may have none
+        if known >= _RECOGNIZED and name[:known] == run.nonce[:known]:
             return run
     return None
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import random
+from bisect import bisect_left
+
+import pytest
+
 from evalstore.execution.rate_limiter import COOL_DOWN, FIRST, RateLimiter
 
 
@@ -74,31 +79,47 @@ def test_the_longest_pause_counts() -> None:
 
 
 def test_calls_are_spread_over_the_minute() -> None:
-    pace = RateLimiter(8, requests_per_minute=60)
+    pace = RateLimiter(8, requests_per_minute=62)
     # One second's worth is made up for.
     assert starts(pace, 100.0, 0, 0, 0, 0) == [100.0, 100.0, 101.0, 102.0]
 
 
+@pytest.mark.parametrize("limit", [1, 2, 7, 60, 120, 10_000])
+@pytest.mark.parametrize("late", [0.0, 0.4, 1.0])
+def test_no_more_calls_than_the_limit_arrive_in_any_minute(limit: int, late: float) -> None:
+    """Each call is up to a second on its way, or up to a second late and then made up for."""
+    pace, delays = RateLimiter(8, requests_per_minute=limit), random.Random(limit)
+    pace.reserve(0.0, 0)
+    now, arrivals = 1000.0, list[float]()
+    while now < 1200.0:
+        now = pace.start_of(pace.reserve(now, 0), now)
+        arrivals.append(now + late * delays.random())
+    arrivals.sort()
+    most = max(bisect_left(arrivals, at + 60.0) - number for number, at in enumerate(arrivals))
+    assert most <= limit
+    assert len(arrivals) > 0.95 * limit * 200 / 60 - 1
+
+
 def test_what_was_not_used_for_an_hour_is_not_made_up_for() -> None:
-    pace = RateLimiter(8, requests_per_minute=60)
+    pace = RateLimiter(8, requests_per_minute=62)
     starts(pace, 0.0, 0)
     assert starts(pace, 3600.0, 0, 0, 0) == [3600.0, 3600.0, 3601.0]
 
 
 def test_tokens_are_spread_over_the_minute_and_corrected() -> None:
-    pace = RateLimiter(8, tokens_per_minute=6000)
+    pace = RateLimiter(8, tokens_per_minute=6200)
     assert starts(pace, 100.0, 200, 100) == [100.0, 101.0]
     pace.correct(300)
     assert starts(pace, 100.0, 1) == [105.0]
 
 
 def test_the_narrower_window_decides() -> None:
-    pace = RateLimiter(8, requests_per_minute=60, tokens_per_minute=600)
+    pace = RateLimiter(8, requests_per_minute=62, tokens_per_minute=620)
     assert starts(pace, 100.0, 100, 1) == [100.0, 109.0]
 
 
 def test_calls_that_wait_keep_to_a_limit_that_is_shared_meanwhile() -> None:
-    pace = RateLimiter(8, requests_per_minute=60)
+    pace = RateLimiter(8, requests_per_minute=62)
     turns = [pace.reserve(100.0, 0) for _ in range(4)]
     pace.share(100.0, 2)
     assert [pace.start_of(turn, 100.0) for turn in turns] == [100.0, 100.0, 102.0, 104.0]
@@ -108,7 +129,7 @@ def test_calls_that_wait_keep_to_a_limit_that_is_shared_meanwhile() -> None:
 
 
 def test_what_is_due_in_a_pause_is_spread_after_it() -> None:
-    pace = RateLimiter(8, requests_per_minute=60)
+    pace = RateLimiter(8, requests_per_minute=62)
     turns = [pace.reserve(100.0, 0) for _ in range(5)]
     pace.pause(101.5, 20.0)
     assert [pace.start_of(turn, 121.5) for turn in turns[3:]] == [122.0, 123.0]
@@ -118,7 +139,7 @@ def test_what_is_due_in_a_pause_is_spread_after_it() -> None:
 
 
 def test_the_rate_may_change_in_a_pause() -> None:
-    pace = RateLimiter(8, requests_per_minute=60)
+    pace = RateLimiter(8, requests_per_minute=62)
     turns = [pace.reserve(100.0, 0) for _ in range(4)]
     pace.pause(100.0, 10.0)
     pace.share(105.0, 2)
@@ -126,7 +147,7 @@ def test_the_rate_may_change_in_a_pause() -> None:
 
 
 def test_after_a_time_without_news_nothing_is_made_up_for() -> None:
-    pace, is_known = RateLimiter(8, requests_per_minute=60), True
+    pace, is_known = RateLimiter(8, requests_per_minute=62), True
     pace.is_share_current = lambda: is_known
     pace.share(100.0, 1)
     turns = [pace.reserve(100.0, 0) for _ in range(4)]
@@ -138,7 +159,7 @@ def test_after_a_time_without_news_nothing_is_made_up_for() -> None:
 
 
 def test_runs_that_begin_together_do_not_call_at_one_moment() -> None:
-    pace = RateLimiter(8, requests_per_minute=60)
+    pace = RateLimiter(8, requests_per_minute=62)
     pace.share(100.0, 30)
     pace.begin_late(100.0, 0.5)
     pace.pause(100.0, 5.0)

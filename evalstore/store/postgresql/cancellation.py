@@ -21,6 +21,9 @@ _ANSWER_SECONDS = 5.0
 class CancellingConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that looks ten times a second whether its statement is still wanted."""
 
+    was_told = False
+    """Whether the server was told to end a statement."""
+
     def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **options: Any) -> T:
         """Return what the server answers; `QueryCanceled` if it was told to end the statement."""
         return super().wait(self._watched(gen) if may_end() else gen, *arguments, **options)
@@ -33,9 +36,14 @@ class CancellingConnection(psycopg.Connection[tuple[Any, ...]]):
             while True:
                 ready = yield state
                 if not ready and monotonic() - told > _AGAIN_SECONDS and is_unwanted():
-                    told = monotonic()
+                    told, self.was_told = monotonic(), True
                     with suppress(psycopg.Error):  # the statement goes on until it is asked again
                         self.cancel_safe(timeout=_ANSWER_SECONDS)
                 state = gen.send(ready)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+
+
+def was_told_to_end(raw: psycopg.Connection[Any]) -> bool:
+    """Return whether the server was told to end a statement, which may also end the next one."""
+    return isinstance(raw, CancellingConnection) and raw.was_told

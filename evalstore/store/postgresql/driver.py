@@ -29,6 +29,7 @@ except ImportError as error:
         hint="install evalstore with the extra 'postgres': pip install 'evalstore[postgres]'",
     ) from error
 
+from evalstore.store.postgresql.cancellation import was_told_to_end
 from evalstore.store.postgresql.connection import (
     PostgreSQLConnection,
     RawConnection,
@@ -217,7 +218,7 @@ class PostgreSQLDriver:
         with self._lock:
             is_kept = (
                 not self._closed.is_set()
-                and not connection.raw.closed
+                and not (connection.raw.closed or was_told_to_end(connection.raw))
                 and not connection.is_in_transaction
                 and len(self._idle) < _KEPT
             )

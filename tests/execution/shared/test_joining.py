@@ -16,6 +16,7 @@ from tests.builders import tree
 from tests.execution.shared.test_shared_runs import ROWS, Team, reports
 from tests.execution.shared.test_shared_runs import team as team
 from tests.forked_programs import Starter
+from tests.store.sessions import a_run
 
 pytestmark = pytest.mark.extended
 
@@ -49,7 +50,7 @@ def test_programs_whose_clocks_are_an_hour_apart_pay_once_and_keep_the_limits(
     leader = team.lead("--max-time", "600", "--max-cost", "9", clock=ahead)
     leader.wait_until(team.is_shared)
     programs = [leader, team.join(clock=-ahead), team.join()]
-    programs[-1].wait_until(team.has_runners(3))
+    programs[-1].wait_until(team.all_call(3))
     team.let_go.set()
     led, *joined = reports(programs)
     assert (led["status"], led["asked"], led["verdicts"]["pass"]) == ("complete", ROWS, ROWS)
@@ -108,6 +109,8 @@ APPLICATION = """\
 import os, time
 
 def answer(messages, **options):
+    with open({begun!r}, "a") as file:
+        file.write(os.environ.get("WHO", "nobody") + "\\n")
     while not os.path.exists({go!r}):
         time.sleep(0.05)
     with open({note!r}, "a") as file:
@@ -120,13 +123,13 @@ def answer(messages, **options):
 def test_an_application_needs_trust_on_each_machine(
     team: Team, tmp_path: Path, start: Starter, is_trusted: bool
 ) -> None:
-    go, note = tmp_path / "go", tmp_path / "note"
+    go, note, begun = tmp_path / "go", tmp_path / "note", tmp_path / "begun"
     tree(
         team.workspace,
         {
             "evalstore.yaml": "candidates: [bot]\n",
             "models/bot.yaml": "provider: python\ncode: apps/bot.py\nenv: [WHO]\n",
-            "apps/bot.py": APPLICATION.format(go=str(go), note=str(note)),
+            "apps/bot.py": APPLICATION.format(go=str(go), note=str(note), begun=str(begun)),
             "tests/numbers.md": "---\ndataset: numbers.jsonl\n---\n# User\n\nSay {{n}}.\n\n---\n\n"
             "~~~checks\n- json:\n~~~\n",
         },
@@ -147,7 +150,7 @@ def test_an_application_needs_trust_on_each_machine(
     leader.wait_until(team.has_runners(1))
     joined = team.join(EVALSTORE_TRUST_FILE=there, WHO="joined")
     if is_trusted:
-        joined.wait_until(team.has_runners(2))
+        joined.wait_until(lambda: begun.exists() and "joined" in begun.read_text().split())
     else:
         code, _, err = joined.finish()
         assert (code, err) == (
@@ -164,3 +167,16 @@ def test_an_application_needs_trust_on_each_machine(
     who = note.read_text().split()
     assert len(who) == ROWS
     assert ("joined" in who) == is_trusted
+
+
+def test_a_record_without_a_name_of_its_run_is_not_taken_for_the_one_that_is_named(
+    team: Team,
+) -> None:
+    with closing(Store.open(read_address(team.url))) as store:
+        store.record_run(a_run(1))  # of a program that gave none
+        assert [run.nonce for run in store.find_runs()] == [""]
+    code, _, err = team.join("deadbeef").finish()
+    assert code == 2
+    assert "no run in progress is called 'deadbeef'" in err
+    with closing(Store.open(read_address(team.url))) as store, store.writing() as connection:
+        connection.execute("DELETE FROM runs")  # its snapshot is nowhere

@@ -47,7 +47,7 @@ def test_what_is_answered_while_it_is_away_is_stored_when_it_is_back(
     team: Team, own_server: PostgreSQLServer, mode: str
 ) -> None:
     programs = team.begin("-j", "4")
-    programs[0].wait_until(lambda: sum(team.asked.values()) == 12)
+    programs[0].wait_until(team.all_call(3))
     own_server.stop(mode)
     team.let_go.set()
     own_server.start()
@@ -65,7 +65,7 @@ def test_commands_during_an_outage_fail_at_once_and_harm_nothing(
     team: Team, own_server: PostgreSQLServer, start: Starter
 ) -> None:
     (leader,) = team.begin("-j", "4", joined=0)
-    leader.wait_until(lambda: sum(team.asked.values()) == 4)
+    leader.wait_until(team.all_call(1))
     own_server.stop()
     for command in ("status", "run", "log", "fsck", "run --join @"):
         code, out, err = start(

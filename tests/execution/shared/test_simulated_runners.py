@@ -22,8 +22,8 @@ pytestmark = pytest.mark.extended
 ROOT = Path(__file__).parents[3]
 FEW = {"killed": 0, "stopped": 0, "asleep": 0, "offline": 0}
 LIMIT = 0.4
-MOST = 61 / 60 + 1e-4
-"""The calls in any minute, of the limit: one second of unused rate may be used later."""
+MOST = 1.0
+"""The calls in any minute, of the limit."""
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

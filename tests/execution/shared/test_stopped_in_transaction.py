@@ -69,7 +69,7 @@ def test_the_others_go_on_and_it_does_so_when_it_wakes(
     beside.execute(b"COMMIT")
     programs[0].wait_until(lambda: count(IDLE) == 1)
     programs[0].wait_until(lambda: sum(team.asked.values()) >= ROWS - 30)
-    assert count(IDLE) == 0
+    programs[0].wait_until(lambda: count(IDLE) == 0)  # one of the others may just be slow
     programs[-1].send(signal.SIGCONT)
     ended = [program.finish() for program in programs]
     assert [(code, err) for code, _, err in ended if "Traceback" in err or code] == []

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from time import monotonic
 
+import psycopg
 import pytest
 
 from evalstore.store import Store
+from evalstore.store.postgresql.cancellation import CancellingConnection
 from evalstore.store.search_tables import SearchTables
 from evalstore.store.wanted import UnwantedError, while_wanted
 from tests.store.postgresql.conftest import Admin
@@ -45,6 +47,25 @@ def test_the_server_does_not_go_on_with_a_query(pg_store: Store, admin: Admin) -
     assert len(raised) == 1
     assert not is_running(admin, "AS nap")
     assert pg_store.find_runs() == []
+
+
+def test_a_request_that_comes_late_ends_no_other_statement(
+    pg_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has not answered the request in time, and carries it out later."""
+    told: list[int] = []
+
+    def tell_late(raw: CancellingConnection, *, timeout: float) -> None:
+        told.append(raw.info.backend_pid)
+        raise psycopg.errors.CancellationTimeout(f"no answer in {timeout} seconds")
+
+    monkeypatch.setattr(CancellingConnection, "cancel_safe", tell_late)
+    wanted = iter([True] * 3)
+    with while_wanted(lambda: next(wanted, False)), pg_store._reading() as connection:
+        connection.execute("SELECT pg_sleep(0.5)")
+    assert len(told) == 1
+    with pg_store._reading() as connection:
+        assert connection.execute("SELECT pg_backend_pid()").fetchall() != [(told[0],)]
 
 
 def test_a_search_that_is_not_wanted_finds_nothing(pg_store: Store) -> None:
