@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from evalstore.values import Usage
 from tests import endpoint, stored_rows
 from tests.builders import tree
 from tests.endpoint import Endpoint
+from tests.forked_programs import Starter
 
 PROMPT = """\
 ---
@@ -422,6 +424,49 @@ def test_a_machine_that_pulls_for_its_plan_calls_no_judge_after_an_edit_of_check
     assert file_bench.run()[0] == 0
     assert len(file_bench.judgements()) == 4
     file_bench.finish()
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("joins", [False, True], ids=["two runs", "two runners of a run"])
+def test_two_programs_that_carry_judgements_over_at_once_store_each_once(
+    bench: Bench, start: Starter, joins: bool
+) -> None:
+    bench.write("contains: Gree")
+    bench.run()
+    opened = threading.Event()
+
+    def held(body: dict[str, Any]) -> str:
+        assert opened.wait(60)
+        return reply(body)
+
+    bench.server.reply = held
+    bench.head = "replacements: {what: [grass, moss, fern]}"  # whose judgement is held
+    bench.write("contains: Green")
+    before = len(bench.server.received)
+    location = stored_rows.locate(bench.root, bench.url)
+    store = ("--store", str(location))
+    command = (*store, "run", "--json")
+    others = ("--executor", "processes", "--workers", "1") if joins else ()
+
+    def has_runners(count: int) -> bool:
+        with closing(Store.open(location)) as seen:
+            return stored_rows.count_rows(seen, "runners") == count
+
+    programs = [start(*command, *others, folder=bench.root)]
+    if not joins:
+        programs[0].wait_until(lambda: len(bench.server.received) > before)
+        programs.append(start(*command, folder=bench.root))
+    programs[-1].wait_until(lambda: has_runners(2))
+    opened.set()
+    ended = [program.finish() for program in programs]
+    assert {code for code, _, _ in ended} == {0}, ended
+    assert all(json.loads(out)["verdicts"]["pass"] == 3 for _, out, _ in ended)
+    assert len(bench.server.received) == before + 1
+    carried = [each for each in bench.judgements() if "takenFrom" in each]
+    assert len(carried) == len({each["sessions"][0] for each in carried}) == 2
+    assert len(bench.judgements()) == 2 + 2 + 1
+    bench.server.reply = reply
+    bench.finish()
 
 
 def test_a_judgement_that_is_carried_over_twice_is_what_the_first_one_would_have_become() -> None:
