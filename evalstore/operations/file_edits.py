@@ -31,6 +31,11 @@ _OF_USED = re.compile(
     re.DOTALL,
 )
 """A difference that is an edit of something that the test file uses."""
+_TOLD = re.compile(r"(?P<kind>schema|evaluator prompt) .+?(?: changed)?: (?P<rest>.+)", re.DOTALL)
+_TOLD_BY_CHECK = re.compile(
+    r"check \d+ changed: (?P<kind>schema|evaluator prompt)(?:, (?P<rest>.+))?$", re.DOTALL
+)
+"""An edit of something that checks use, and the same as an edit of a check."""
 PROMPT_EDITS = ("system prompt ", "evaluator prompt ")
 """Beginnings of the differences that are edits of a prompt and not of the test file."""
 Name = Callable[[str, str], "str | None"]
@@ -100,7 +105,30 @@ def find_edits(
     for file, (was, now) in files.items():
         others = differ_otherwise(was, now)
         listed[file] += [other for other in others if other.subject not in edits[file]]
+        listed[file] = _without_repeated(listed[file])
     return listed
+
+
+def _without_repeated(edits: Sequence[Difference]) -> list[Difference]:
+    """Return edits without those of checks that say again how a prompt or a schema was edited.
+
+    A check names no lines of its schema, so it is left out only where nothing else was edited.
+    """
+    told = {
+        (match["kind"], match["rest"], each.was, each.now)
+        for each in edits
+        if (match := _TOLD.match(each.subject))
+    }
+    is_schema_alone = len(edits) == 2 and {kind for kind, *_ in told} == {"schema"}
+    return [
+        each
+        for each in edits
+        if not (match := _TOLD_BY_CHECK.match(each.subject))
+        or not (
+            (match["kind"], match["rest"], each.was, each.now) in told
+            or (is_schema_alone and match["kind"] == "schema")
+        )
+    ]
 
 
 def by_subject(

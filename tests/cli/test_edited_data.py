@@ -237,6 +237,43 @@ def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
     assert "        check 1 changed: schema" in evalstore("diff").stdout.splitlines()
 
 
+@pytest.mark.parametrize(
+    ("edited", "expected"),
+    [
+        (
+            ("prompts/strict.md", "Say yes", "Answer yes"),
+            "evaluator prompt strict: message 1 line 1: Say yes or no. -> Answer yes or no.",
+        ),
+        (("schemas/place.yaml", "string", "number"), "changed: properties.land.type: string -> n"),
+    ],
+    ids=["prompt", "schema"],
+)
+def test_what_a_check_uses_is_told_once_also_without_digests(
+    workspace: Path,
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+    edited: tuple[str, str, str],
+    expected: str,
+) -> None:
+    monkeypatch.setattr("evalstore.operations.run._store_sources", lambda *_: None)
+    body = TEST.partition("# 👤")[2].partition("---")[0]
+    head = "---\ndataset: data/cities.csv\nstructuredResponseSchema: place\n---\n\n# 👤"
+    tree(workspace, {"schemas/place.yaml": SCHEMA, "prompts/strict.md": PROMPT})
+    answers = {"one": '{"land": "Norway"}', "judge": "yes"}
+    tree(workspace, {f"models/{id}.yaml": SCRIPT.format(id, answers[id]) for id in answers})
+    tree(workspace, {FILE: f"{head}{body}---\n\n{CHECK}"})
+    assert evalstore("run").exit_code == 0
+    edit(workspace / edited[0], *edited[1:])
+    for lines in (
+        evalstore("diff").stdout.splitlines(),
+        [evalstore("run").stdout, *evalstore("log", FILE).stdout.splitlines()[:5]],
+    ):
+        told = [line for line in lines if f"{edited[1]}" in line and " -> " in line]
+        assert len(told) == 1, lines
+        assert not any("check " in line for line in lines)
+    assert expected in told[0]
+
+
 def test_the_data_file_of_a_long_test_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
