@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.operations.equal_parts import find_unchanged_parts
@@ -13,7 +14,7 @@ from evalstore.operations.run_plans import BATCH, LONGEST
 from evalstore.operations.scripted_answers import warn_of_edited_scripts
 from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status
-from evalstore.operations.status_sums import StatusSums
+from evalstore.operations.status_sums import StatusSums, list_items
 from evalstore.operations.stored_outcomes import StoredOutcomes, find_stored_outcomes
 from evalstore.planning.cell_batches import FEW, StreamedCells, batches
 from evalstore.planning.earlier_batches import EarlierBatches, WholePlanError
@@ -24,6 +25,7 @@ from evalstore.planning.plan import Plan
 from evalstore.planning.plan_items import FiledItems, ListedItems, NoItems
 from evalstore.planning.planner import plan_cells, plan_scope, require_sound, resolve_scope
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.store.wanted import is_told, note_reached
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
     from evalstore.runs import Run
+
+_FIRST = 200
+"""Of very many cells, so many are planned first for who waits."""
 
 
 def compute_status(
@@ -81,20 +86,32 @@ def describe_scope(
     """
     cells = scope.cells
     if isinstance(cells, StreamedCells) and len(cells) > FEW:
-        shared = cells.shared
+        shared, kept = cells.shared, items()
 
         def plan_batches() -> Iterator[Plan]:
             earlier = EarlierBatches(shared)
+            done = 0
             for batch in batches(cells, BATCH, LONGEST):
                 yield plan_cells(project, scope, batch, earlier=earlier)
+                done += len(batch)
+                note_reached("cases", done, len(cells), kept)
 
+        if items is FiledItems and is_told():
+            _tell_first(project, scope, cells)
         try:
-            return _add_up(project, scope, selection, plan_batches, items(), note)
+            return _add_up(project, scope, selection, plan_batches, kept, note)
         except WholePlanError:
             pass
     plan = plan_scope(project, scope)
     kept = ListedItems() if items is FiledItems else items()
     return _add_up(project, scope, selection, lambda: [plan], kept, note)
+
+
+def _tell_first(project: Project, scope: Scope, cells: StreamedCells) -> None:
+    """Tell what is planned for the first of very many cells, before all are compared."""
+    items = FiledItems()
+    list_items(project, plan_cells(project, scope, [*islice(cells, _FIRST)]), items)
+    note_reached("cases", 0, len(cells), items)
 
 
 def _add_up(

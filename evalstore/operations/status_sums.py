@@ -144,14 +144,11 @@ class StatusSums:
         asks = self._explainer.asks(plan)
         judgements = self._explainer.judgements(plan)
         by_file: dict[str, FileItems] = {}
-        asked, judged = list[PlanItem](), list[PlanItem]()
-        for ask, reason in asks:
-            item = _ask_item(ask, reason)
-            asked.append(item)
+        asked = [_ask_item(*each) for each in asks]
+        judged = [_judge_item(*each) for each in judgements]
+        for (ask, _), item in zip(asks, asked, strict=True):
             by_file.setdefault(item.file, FileItems()).asks.append((ask.cell.number, item))
-        for judgement, reason in judgements:
-            item = _judge_item(judgement, reason)
-            judged.append(item)
+        for (judgement, _), item in zip(judgements, judged, strict=True):
             here = by_file.setdefault(item.file, FileItems()).judgements
             here.append((judgement.cell.number, item))
         for judgement, reason in self._explainer.carried(plan) if plan.carried else ():
@@ -208,6 +205,13 @@ class StatusSums:
     def count_labels(self) -> int:
         """Return how many labels are new since the last run."""
         return self._labels.count() if self._labels else 0
+
+
+def list_items(project: Project, plan: Plan, items: ItemList) -> None:
+    """Add the items of a plan to a list, each with its reason."""
+    explainer = Explainer(project)
+    asked = [_ask_item(*each) for each in explainer.asks(plan)]
+    items.add(asked, [_judge_item(*each) for each in explainer.judgements(plan)])
 
 
 def called_models(plan: Plan) -> set[str]:

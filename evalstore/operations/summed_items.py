@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from itertools import groupby, takewhile
+from copy import copy
+from itertools import groupby, islice, takewhile
 from typing import TYPE_CHECKING
 
 from evalstore.files.filed_sequence import NumberedSequence
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.change_text import AllEqual
 from evalstore.planning.plan_items import FiledItems
+from evalstore.store.wanted import refuse_unwanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.plan_items import ItemFile
+
+_TOLD_EVERY = 1_000
+"""After so many items it is looked whether anybody still waits."""
 
 
 class SummedItems(NumberedSequence["PlanItem"]):
@@ -26,8 +31,15 @@ class SummedItems(NumberedSequence["PlanItem"]):
     together.
     """
 
-    def __init__(self, items: Sequence[PlanItem], kind: str) -> None:
+    def __init__(
+        self, items: Sequence[PlanItem], kind: str, before: SummedItems | None = None
+    ) -> None:
+        """Add up the items that there are by now; `before` are the sums of the first of them.
+
+        Of items in a file, those of the last cell must all be there.
+        """
         self.kind = kind
+        self._items = items
         self._listed: list[PlanItem] = []
         self._file: ItemFile | None = None
         if isinstance(items, FiledItems):
@@ -36,30 +48,47 @@ class SummedItems(NumberedSequence["PlanItem"]):
             self._listed = summed(item for item in items if item.kind == kind)
         self._starts = array("L")
         """For each of those in a file the number of the first one of its cell there."""
+        self._end = 0
+        """How many of those in the file are added up."""
         self.total = self.by_checks = 0
         self.files: dict[str, None] = {}
         self.models: dict[str, None] = {}
         """The names of the candidates and the evaluators."""
-        shared = AllEqual()
-        for start, item in self._place():
+        self._shared = AllEqual()
+        if before is not None and before._items is items and self._file is not None:
+            self._starts, self._end = before._starts, before._end  # more are only appended
+            self.total, self.by_checks = before.total, before.by_checks
+            self.files, self.models = {**before.files}, {**before.models}
+            self._shared = copy(before._shared)
+        for number, (start, item) in enumerate(self._place(self._end)):
+            if not number % _TOLD_EVERY:
+                refuse_unwanted()
             self.total += item.count
             self.by_checks += item.count if item.evaluator == "checks" else 0
             self.files[item.file] = None
             self.models[item.model] = None
             if item.evaluator:
                 self.models[item.evaluator] = None
-            shared.add(item)
+            self._shared.add(item)
             self._starts.append(start)
-        self.shared = shared.edits
-        """What was edited beside the reasons, if it is the same for all items."""
+        self._count = len(self._starts)
+        if self._file is not None:
+            self._end = len(self._file)
 
-    def _place(self) -> Iterator[tuple[int, PlanItem]]:
-        """Yield the items, each with the number of the first one of its cell in the file."""
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """Return what was edited beside the reasons, if it is the same for all items."""
+        return self._shared.edits
+
+    def _place(self, start: int = 0) -> Iterator[tuple[int, PlanItem]]:
+        """Yield the items, each with the number of the first one of its cell in the file.
+
+        Of those in a file, only from a number on.
+        """
         if self._file is None:
             yield from enumerate(self._listed)
             return
-        start = 0
-        for (kind, *_), same in groupby(self._file, _cell_of):
+        for (kind, *_), same in groupby(self._file.iterate(start), _cell_of):
             listed = list(same)
             if kind == self.kind:
                 for item in listed if len(listed) == 1 else summed(listed):
@@ -67,10 +96,10 @@ class SummedItems(NumberedSequence["PlanItem"]):
             start += len(listed)
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return self._count
 
     def __iter__(self) -> Iterator[PlanItem]:
-        return (item for _, item in self._place())
+        return (item for _, item in islice(self._place(), self._count))
 
     def read_one(self, number: int) -> PlanItem:
         """Return the item with a number."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from evalstore import hashing
 from evalstore.deserialize import group_alike, restore_case, share_tuples
+from evalstore.planning.numbered_cases import numbered_cases
 from evalstore.planning.selection import suits
 from evalstore.store.case_files import StoredCases
 from evalstore.values import RECORDED, Case, CaseFile, Evaluator, Question
@@ -255,7 +256,7 @@ def place_cases(
         finder = _Finder(path, file, candidates, judges, shared, None if by_row else selected)
         attempts, made_of = file.attempts, None
         last: tuple[object, ...] = ()
-        for number, case in _cases_of(file, settled.get(path, ()), rows_in(path)):
+        for number, case in numbered_cases(file, settled.get(path, ()), rows_in(path)):
             if by_row and not selected(path, case):
                 continue
             alike = (case.tags, case.judge_prompts, case.needs, case.recorded)
@@ -355,21 +356,6 @@ def _choose(candidates: Iterable[Candidate], case: Case) -> list[_Choice]:
         for candidate in candidates
         if suits(case, candidate.required_tags, candidate.prohibited_tags)
     ]
-
-
-def _cases_of(
-    file: CaseFile, settled: Collection[int], rows: Collection[str] | None
-) -> Iterator[tuple[int, Case]]:
-    """Yield the cases of a file with their numbers, except those of settled parts.
-
-    With `rows`, a long file that has no such parts only yields those with one of these labels.
-    """
-    if isinstance(file.cases, StoredCases):
-        if settled:
-            return file.cases.iterate_outside(settled)
-        if rows is not None:
-            return file.cases.labelled(rows)
-    return enumerate(file.cases)
 
 
 def _recorded(model: str) -> Candidate:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import StoreError
 from evalstore.store.case_files import restore_case_files
+from evalstore.store.wanted import UnwantedError
 
 if TYPE_CHECKING:
     from evalstore.store import Store
@@ -55,6 +56,8 @@ class VersionBuffer:
         try:
             self._store.ensure_versions(contents, files)
             self._took = True
+        except UnwantedError:
+            raise
         except StoreError:
             if self._strict:
                 raise

@@ -1,4 +1,4 @@
-"""Ends what a thread reads from a store when nobody waits for it any more.
+"""Ends what a thread reads when nobody waits for it any more, and tells how far it has come.
 
 The same for both databases: SQLite asks during a statement, and the server is told to end it.
 """
@@ -8,11 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import local
+from typing import NamedTuple
 
 from evalstore.errors import StoreError
 
 GoOn = Callable[[], bool]
 """Returns whether somebody still waits for what is read."""
+
+
+class Reached(NamedTuple):
+    """How far a long reading has come."""
+
+    counted: str
+    """What is counted, such as `rows`."""
+    done: int
+    total: int
+    """Of how many; 0 while that is not known."""
+    found: object = None
+    """What has been found by now, if anything can be shown."""
+
+
+Tell = Callable[[Reached], None]
+"""Is told in the thread that reads."""
 
 
 class UnwantedError(StoreError):
@@ -24,6 +41,7 @@ class UnwantedError(StoreError):
 
 class _Thread(local):
     go_on: GoOn | None = None
+    tell: Tell | None = None
 
 
 _thread = _Thread()
@@ -40,6 +58,31 @@ def while_wanted(go_on: GoOn | None) -> Iterator[None]:
         yield
     finally:
         _thread.go_on = before
+
+
+@contextmanager
+def telling(tell: Tell) -> Iterator[None]:
+    """Tell how far what this thread reads in the block has come."""
+    before, _thread.tell = _thread.tell, tell
+    try:
+        yield
+    finally:
+        _thread.tell = before
+
+
+def note_reached(counted: str, done: int, total: int = 0, found: object = None) -> None:
+    """Tell how far what this thread reads has come.
+
+    Raises `UnwantedError` if nobody waits any more for it.
+    """
+    refuse_unwanted()
+    if _thread.tell is not None:
+        _thread.tell(Reached(counted, done, total, found))
+
+
+def is_told() -> bool:
+    """Return whether anybody is told how far what this thread reads has come."""
+    return _thread.tell is not None
 
 
 def may_end() -> bool:

@@ -90,6 +90,25 @@ class PendingLines(Sequence[PendingLine]):
                 break
         return name
 
+    def same_place(self, before: PendingLines, number: int) -> int | None:
+        """Return the number of the line that had a number in an earlier state of these lines.
+
+        None if it was no item: new ones come behind those of their kind.
+        """
+        for part in before._parts:
+            if number < len(part):
+                return None if isinstance(part, list) else self._place_in(part.kind, number)
+            number -= len(part)
+        return None
+
+    def _place_in(self, kind: str, number: int) -> int | None:
+        start = 0
+        for part in self._parts:
+            if not isinstance(part, list) and part.kind == kind:
+                return start + number
+            start += len(part)
+        return None
+
     @property
     def files(self) -> Iterator[str]:
         """Return the files that lines are of."""
@@ -105,11 +124,12 @@ class PendingLines(Sequence[PendingLine]):
         parts = (part.models for part in self._parts if not isinstance(part, list))
         return list(dict.fromkeys(chain.from_iterable(parts)))
 
-    def samples(self) -> Iterator[FileChange | PlanItem | Problem]:
+    def samples(self, at_each_end: int | None = None) -> Iterator[FileChange | PlanItem | Problem]:
         """Yield the lines that decide how wide the columns are, without titles."""
+        at_each_end = at_each_end or _SAMPLE
         for part in self._parts:
-            is_long = len(part) > 2 * _SAMPLE
-            for line in chain(part[:_SAMPLE], part[-_SAMPLE:]) if is_long else part:
+            is_long = len(part) > 2 * at_each_end
+            for line in chain(part[:at_each_end], part[-at_each_end:]) if is_long else part:
                 if not isinstance(line, Title):
                     yield line
 
@@ -119,12 +139,34 @@ class PendingLines(Sequence[PendingLine]):
         return PendingLines(*_parts(status, items))
 
 
-def pending_lines(status: Status) -> PendingLines:
-    """Return the lines of a status; takes seconds for a million items."""
-    from evalstore.operations.summed_items import SummedItems
-
-    items = {kind: SummedItems(status.items, kind) for kind, _ in _KINDS if status.items}
+def pending_lines(status: Status, so_far: ItemLines | None = None) -> PendingLines:
+    """Return the lines of a status; takes seconds for a million items, except for those so far."""
+    items = (so_far or ItemLines()).sum_up(status.items) if status.items else {}
     return PendingLines(*_parts(status, items))
+
+
+class ItemLines:
+    """The lines of the items of a plan that is still being made."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, SummedItems] = {}
+
+    def sum_up(self, items: Sequence[PlanItem]) -> dict[str, SummedItems]:
+        """Return the items by kind; those that were there before are not read again."""
+        from evalstore.operations.summed_items import SummedItems
+
+        known = self._items
+        self._items = {kind: SummedItems(items, kind, known.get(kind)) for kind, _ in _KINDS}
+        return self._items
+
+    def lines(self, items: Sequence[PlanItem]) -> PendingLines:
+        """Return the lines of the items that there are by now."""
+        parts: list[_Part] = []
+        by_kind = self.sum_up(items)
+        for kind, name in _KINDS:
+            if of_kind := by_kind[kind]:
+                parts += [[Title(name, f"{_count_text(of_kind)} so far")], of_kind]
+        return PendingLines(*parts)
 
 
 def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[_Part]:
@@ -134,14 +176,17 @@ def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[_Part]:
         yield [Title("changed", f"since {last}"), *status.changes, *edits]
     for kind, name in _KINDS:
         if of_kind := items.get(kind):
-            if kind == "judge":
-                by_checks, less = of_kind.by_checks, status.may_judge_less
-                text = planned_judgements(of_kind.total, by_checks if less else 0, may_be_less=less)
-            else:
-                text = plural(of_kind.total, "recorded answer" if kind == "record" else "answer")
-            yield [Title(name, text)]
+            yield [Title(name, _count_text(of_kind, may_judge_less=status.may_judge_less))]
             yield of_kind
     yield list(_other_lines(status))
+
+
+def _count_text(items: SummedItems, *, may_judge_less: bool = False) -> str:
+    """Return how many answers or judgements items of a kind are."""
+    if items.kind == "judge":
+        by_checks = items.by_checks if may_judge_less else 0
+        return planned_judgements(items.total, by_checks, may_be_less=may_judge_less)
+    return plural(items.total, "recorded answer" if items.kind == "record" else "answer")
 
 
 def _other_lines(status: Status) -> Iterator[Title]:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from evalstore.errors import EvalstoreError, WorkspaceError
+
+if TYPE_CHECKING:
+    from evalstore.store.wanted import Reached
 
 READING = "reading …"
 """A part of the title while the page is being read."""
 _LISTED = 5
 """Problems of a workspace that are listed."""
+
+
+def reading_text(reached: Reached) -> str:
+    """Return how far a reading has come: `reading … 250,000 of 1,000,000 cases`."""
+    total = f" of {reached.total:,}" if reached.total else ""
+    return f"{READING} {reached.done:,}{total} {reached.counted}"
 
 
 def problem_text(problem: EvalstoreError) -> str:

@@ -361,7 +361,8 @@ class Page(MessageScreen):
 
     def show_problem(self, problem: EvalstoreError) -> None:
         """Show a problem with its place and its hint; nothing is being read any more."""
-        self.set_title(*(part for part in self._title_parts if part != READING))
+        parts = self._title_parts
+        self.set_title(*(part for part in parts if not str(part).startswith(READING)))
         line = self.query_one(".problem", Static)
         line.update(Content(safe(problem_text(problem), lines=True)))
         line.display = True

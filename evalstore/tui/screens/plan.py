@@ -9,10 +9,13 @@ from textual.binding import Binding, BindingType
 
 from evalstore.errors import EvalstoreError, WorkspaceError
 from evalstore.operations.views.edit_place import EditPlace
+from evalstore.store.wanted import telling
+from evalstore.tui.render.reading import READING, reading_text
 from evalstore.tui.render.run import plan_lines, records_only
 from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.dialogs import Dialog
 from evalstore.tui.screens.editing import edit_place
+from evalstore.tui.screens.reading_news import news_to
 
 if TYPE_CHECKING:
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
@@ -58,7 +61,7 @@ are shown; {history.status} lists each item of the pending work."""
 
     def on_mount(self) -> None:
         """Plan."""
-        self.set_title("what would be done", "reading …")
+        self.set_title("what would be done", READING)
         self.body.focus()
         self.reload()
 
@@ -67,12 +70,23 @@ are shown; {history.status} lists each item of the pending work."""
         self._is_planning = True
         self.fetch(self._plan, self._show)
 
+    def on_unmount(self) -> None:
+        """Collect garbage again, also of the reading."""
+        self.browser.large_pages.release(self)
+
     def _plan(self) -> tuple[RunRequest, PlanPreview]:
         request = self._read()
-        return request, self.source.plan(request)
+        with telling(news_to(self, reading_text, self._show_reading)):
+            return request, self.source.plan(request)
+
+    def _show_reading(self, text: str) -> None:
+        """Show how far the reading has come, unless a plan is shown already."""
+        if self._preview is None:
+            self.set_title("what would be done", text)
 
     def _show(self, plan: tuple[RunRequest, PlanPreview]) -> None:
         (self._request, self._preview), self._problem = plan, None
+        self.browser.large_pages.release(self)
         self._is_planning = False
         self.set_title(self._request.title)
         width = self.body.text_width

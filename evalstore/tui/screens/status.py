@@ -3,53 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.containers import Container
 
-from evalstore.display import plural, safe, widest
+from evalstore.display import plural, safe
 from evalstore.errors import EvalstoreError, Problem, WorkspaceError
-from evalstore.operations.views.change_text import change_text, reason_text
 from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.edit_place import EditPlace
 from evalstore.operations.views.status_text import nothing_text, pending_text, unrecorded_text
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
+from evalstore.store.wanted import telling
+from evalstore.tui.render.pending_columns import LineTexts
 from evalstore.tui.render.pending_lines import (
     LEFT,
     WARNINGS,
+    ItemLines,
     PendingLine,
     PendingLines,
     Title,
     pending_lines,
 )
-from evalstore.tui.render.reading import READING
-from evalstore.tui.render.verdicts import short_names
+from evalstore.tui.render.reading import READING, reading_text
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.panels import fit_list
-from evalstore.tui.widgets.column_names import case_names, only_file
+from evalstore.tui.screens.reading_news import news_to
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from evalstore.operations.status_report import FileChange, Status
-    from evalstore.planning.plan_item import PlanItem
+    from evalstore.operations.status_report import Status
+    from evalstore.store.wanted import Reached
 
-_TITLES = ("what", "file", "row", "candidate", "by", "why")
-_LEAST = (0, 10, 16, 9, 9, 10)
-"""How narrow each column may become."""
-_SINCE = (46, 0, 0, 0, 72, 46)
-"""The widths of the table from which on there is room for each column, when texts are long."""
-_SINCE_OF_ONE_FILE = (0, 0, 0, 0, 60, 38)
-"""The same when all lines are of one file, which has no column then."""
 _UNDONE = LEFT, WARNINGS
 """The sections that no run does."""
 _MOST_SAVED = 100_000
+_FIRST = 100
+"""Of lines that become more, so many at each end decide how wide the columns are."""
 _FEW = 3_000
 """Of more lines, that of the cursor is looked for while they are read."""
 
@@ -84,10 +80,9 @@ the cursor."""
         super().__init__()
         self._lines = PendingLines()
         self._status: Status | None = None
-        self._models: Mapping[str, str] = {}
-        """The short names of candidates and evaluators, as the table has them."""
-        self._prompts: dict[str, dict[str | None, str]] = {}
-        """Of test files with several system prompts, what to call each."""
+        self._is_whole = False
+        """Whether all was read once; before, what has been found so far is shown."""
+        self._texts = LineTexts(self._lines, {})
 
     def compose(self) -> ComposeResult:
         """Lay out the list above what the highlighted line is about."""
@@ -111,12 +106,29 @@ the cursor."""
         before = self._highlighted
 
         def read() -> _Read:
-            status, lines = self._read()
-            return _Read(status, lines, before, lines.place_of(before))
+            so_far = ItemLines()
+            with telling(news_to(self, partial(_part_of, so_far), self._show_part)):
+                status, lines = self._read(so_far)
+            texts = LineTexts(lines, status.prompts if status else {})
+            return _Read(status, lines, texts, before, lines.place_of(before))
 
         self.fetch(read, self._show)
 
-    def _read(self) -> tuple[Status | None, PendingLines]:
+    def on_unmount(self) -> None:
+        """Collect garbage again, also of the reading."""
+        self.browser.large_pages.release(self)
+
+    def _show_part(self, part: _SoFar) -> None:
+        """Show what has been found so far, unless all was shown before."""
+        if self._is_whole:
+            return
+        lines, self._lines = self._lines, part.lines or self._lines
+        self.set_title("pending work", reading_text(part.reached))
+        if part.lines and part.texts:
+            self._texts = part.texts
+            self._show_lines(self._lines.same_place(lines, self.query_one(Grid).cursor))
+
+    def _read(self, so_far: ItemLines) -> tuple[Status | None, PendingLines]:
         """Return the status with its lines; without one, the problems of the files."""
         try:
             status = self.source.status()
@@ -124,33 +136,36 @@ the cursor."""
             problems = sorted(error.problems, key=lambda problem: problem.severity != "error")
             title = Title(plural(len(problems), "problem"), "in the files")
             return None, PendingLines([title, *problems])
-        return status, pending_lines(status)
+        return status, pending_lines(status, so_far)
 
     def _show(self, read: _Read) -> None:
-        self._status, before = read.status, self._highlighted
-        status, self._lines, cursor = read.status, read.lines, read.cursor
-        if before != read.before and len(self._lines) <= _FEW:  # it was moved meanwhile
+        self._status, self._texts, before = read.status, read.texts, self._highlighted
+        lines, status, self._lines, cursor = self._lines, read.status, read.lines, read.cursor
+        was_whole, self._is_whole = self._is_whole, True
+        self.browser.large_pages.release(self)
+        if not was_whole and lines:
+            cursor = read.lines.same_place(lines, self.query_one(Grid).cursor)
+        elif before != read.before and len(self._lines) <= _FEW:  # it was moved meanwhile
             cursor = self._lines.place_of(before)
         if status is None:
-            self.set_title("pending work", self._file, "nothing, until the files are fixed")
+            self.set_title("pending work", self._texts.file, "nothing, until the files are fixed")
             self.set_empty("")
         else:
-            self._prompts = status.prompts
-            self._models = _short_names(self._lines.models)
             summary = _summary(status)
             reused = f"{status.reuse:,} reused" if status.reuse else ""
-            self.set_title("pending work", summary, self._file, (reused, ""))
+            self.set_title("pending work", summary, self._texts.file, (reused, ""))
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
+        self._show_lines(cursor)
+        if self._lines and self.focused is None:  # there was nothing to be focused
+            self.query_one(Grid).focus()
+        self.refresh_bindings()
+
+    def _show_lines(self, cursor: int | None) -> None:
         grid = self.query_one(Grid)
         self.query_one("#panels").display = bool(self._lines)
         fit_list(grid, len(self._lines))
-        texts = [self._texts(line) for line in self._lines.samples()]
-        columns = _columns(texts, has_one_file=bool(self._file))
         place = 1 if cursor is None else cursor
-        grid.show(columns, len(self._lines), self._cells, cursor=place)
-        if self._lines and self.focused is None:  # there was nothing to be focused
-            grid.focus()
-        self.refresh_bindings()
+        grid.show(self._texts.columns, len(self._lines), self._cells, cursor=place)
 
     def refresh_ages(self) -> None:
         """Draw the list again: its first line says how long ago the last run was."""
@@ -158,11 +173,6 @@ the cursor."""
             self._lines = self._lines.renewed(self._status)
             self.query_one(Grid).refresh()
             self.query_one("#details", TextView).show(self._detail_lines(), stay=True)
-
-    @property
-    def _file(self) -> str:
-        """Return the file that all lines are of, if there is only one."""
-        return only_file(self._lines.files)
 
     @property
     def _highlighted(self) -> PendingLine | None:
@@ -177,31 +187,11 @@ the cursor."""
         if isinstance(item, Problem):
             kind = "error" if item.severity == "error" else "pending"
         colours = (kind, "", "", "faint", "faint", "")
-        cells = [StyledCell(*cell) for cell in zip(self._texts(item), colours, strict=True)]
+        cells = [StyledCell(*cell) for cell in zip(self._texts.of(item), colours, strict=True)]
         cells[2] = cells[2]._replace(group=item.file)
         cells[3] = cells[3]._replace(plain=getattr(item, "model", ""))
         cells[4] = cells[4]._replace(plain=getattr(item, "evaluator", "") or "")
         return cells
-
-    def _texts(self, item: FileChange | PlanItem | Problem) -> tuple[str, ...]:
-        """Return the texts of a line, one for each column."""
-        from evalstore.operations.status_report import FileChange
-
-        if isinstance(item, Problem):
-            place = "" if item.line is None else f"line {item.line}"
-            return item.severity, item.file, place, "", "", item.message
-        if isinstance(item, FileChange):
-            return item.letters, item.file, "", "", "", change_text(item)
-        count = f" ({item.count}x)" if item.count > 1 else ""
-        return (
-            *(item.kind, item.file, self._row_of(item), self._models[item.model]),
-            *(self._models[item.evaluator or ""], reason_text(item) + count),
-        )
-
-    def _row_of(self, item: PlanItem) -> str:
-        """Return the row, and the system prompt where the file has several."""
-        prompt = self._prompts.get(item.file, {}).get(item.prompt)
-        return f"{item.row} ({prompt})".lstrip() if prompt else item.row
 
     # --- the highlighted line
 
@@ -250,13 +240,13 @@ the cursor."""
                 does = "{page.run} does it, after it has shown the price."
                 yield from text_lines(self.with_keys(does), "faint")
         elif line is not None:
-            row = "" if isinstance(line, FileChange) else self._row_of(line)
+            row = "" if isinstance(line, FileChange) else self._texts.row_of(line)
             yield heading(f"{line.file} {row}".rstrip())
             models = (getattr(line, name, None) for name in ("model", "evaluator"))
             names = " by ".join(name for name in models if name)
             if names:
                 yield from text_lines(names, "faint")
-            yield from text_lines(self._texts(line)[-1])
+            yield from text_lines(self._texts.of(line)[-1])
             if isinstance(line, FileChange) and line.may_be_edited_rows:
                 yield from text_lines(f"({ROW_ID_HINT})", "faint")
             for name, text, colour in (("was", line.was, "old"), ("now", line.now, "new")):
@@ -298,40 +288,27 @@ class _Read(NamedTuple):
     status: Status | None
     """None: the files have problems."""
     lines: PendingLines
+    texts: LineTexts
     before: PendingLine | None
     """The line that had the cursor when the reading began."""
     cursor: int | None
     """Where that line is now; None if it is not there any more."""
 
 
-def _short_names(models: Sequence[str]) -> dict[str, str]:
-    """Return the names of candidates and evaluators without the folder that all have in common."""
-    names = ["", *models]
-    return dict(zip(names, short_names(names), strict=True))
+class _SoFar(NamedTuple):
+    """What has been found so far."""
+
+    reached: Reached
+    lines: PendingLines | None = None
+    """None as long as the files are being read."""
+    texts: LineTexts | None = None
 
 
-def _columns(texts: Sequence[Sequence[str]], *, has_one_file: bool) -> list[Column]:
-    """Return the columns, each as wide as what is in it; there is none without a text."""
-    names = case_names((file, row, candidate) for _, file, row, candidate, *_ in texts)
-    widths = [widest(column) for column in zip(*texts, strict=True)] or [0] * len(_TITLES)
-    sizes = _SINCE
-    if has_one_file:  # the title names it
-        widths[1], sizes = 0, _SINCE_OF_ONE_FILE
-    needed = [max(width, len(title)) for width, title in zip(widths, _TITLES, strict=True)]
-    room = MARGIN + sum(size + GAP for size, width in zip(needed, widths, strict=True) if width)
-    columns = zip(_TITLES, widths, needed, _LEAST, sizes, strict=True)
-    return [
-        Column(
-            title,
-            need,
-            grows=True,
-            most=need,
-            least=min(least or need, need),
-            since=min(since, room - GAP) if width else NEVER,
-            names=names.get(title),
-        )
-        for title, width, need, least, since in columns
-    ]
+def _part_of(so_far: ItemLines, reached: Reached) -> _SoFar:
+    if not isinstance(reached.found, Sequence):
+        return _SoFar(reached)
+    lines = so_far.lines(reached.found)
+    return _SoFar(reached, lines, LineTexts(lines, {}, _FIRST))
 
 
 def _summary(status: Status) -> str:

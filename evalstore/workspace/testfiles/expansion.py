@@ -18,6 +18,7 @@ from evalstore.checks.registry import is_installed
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.files.fields import suggest
 from evalstore.store.case_chunks import CaseTreeBuilder
+from evalstore.store.wanted import note_reached
 from evalstore.values import CaseFile
 from evalstore.workspace.testfiles.case_builder import (
     CaseBuilder,
@@ -36,6 +37,8 @@ MOST_CASES = 1_000_000
 """The most cases of one dataset."""
 _MOST_AT_ONCE = 10_000
 """The most rows in memory at once when their cases can be stored."""
+_TOLD_EVERY = 250
+"""After so many rows it is told how far the reading has come."""
 _MOST_PROBLEMS = 20
 """The most rows whose problems are reported individually."""
 
@@ -112,8 +115,10 @@ def _build_tree(
     """Store the cases of very many rows in nodes; the rows are read twice."""
     result = project.result
     columns = RowDifferences(test.row_id)
+    count = 0
     try:
-        for row, _ in _rows(test, drafter.filler, data):
+        for count, (row, _) in enumerate(_rows(test, drafter.filler, data), 1):
+            _tell(count)
             columns.add(drafter.naming_texts(drafter.values(row), drafter.id_of(row)))
     except FileProblem:
         for _ in _draft(test, drafter, data, project, MOST_CASES):
@@ -122,7 +127,8 @@ def _build_tree(
     labeller = columns.labeller()
     builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
     unjudged = False
-    for draft in _draft(test, drafter, data, project, MOST_CASES):
+    for number, draft in enumerate(_draft(test, drafter, data, project, MOST_CASES)):
+        _tell(number, count)
         label = labeller.label(drafter.naming_texts(draft.values, draft.id))
         builder.add(drafter.case(label, hashing.row_key(draft.values), draft, prompts))
         unjudged = unjudged or draft.evaluation is None
@@ -137,6 +143,11 @@ def _build_tree(
         result.problems.append(idle)
     if repeated := _repeated_id(test, drafter, data):
         result.problems.append(repeated)
+
+
+def _tell(done: int, total: int = 0) -> None:
+    if not done % _TOLD_EVERY:
+        note_reached("rows", done, total)
 
 
 def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 import evalstore
 from evalstore.files import temporary_list
+from evalstore.operations import plan_status
 from evalstore.operations.progress import ProgressListener
+from evalstore.operations.status_report import Status
 from evalstore.operations.summed_items import SummedItems
 from evalstore.operations.views import interactive_run
+from evalstore.planning import planner
 from evalstore.planning.options import Location
+from evalstore.planning.plan import Plan
 from evalstore.planning.plan_items import FiledItems, ListedItems
+from evalstore.store.wanted import UnwantedError
 from evalstore.tui.render import pending_lines
+from evalstore.tui.screens import reading_news
 from evalstore.tui.screens import status as status_page
 from evalstore.tui.screens.status import StatusPage
+from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
 from tests.builders import tree
 from tests.cli.long_files import CHECK, CHECKED, ONE, ROWS, TWO, treat_as_long
-from tests.tui.driving import drive, press, screen
+from tests.tui.driving import drive, press, screen, settled, until
 
 pytestmark = pytest.mark.extended
+_SECONDS = 60
+"""Until something that does not come is given up."""
 
 
 @pytest.fixture
@@ -138,3 +150,99 @@ def test_a_run_that_would_do_what_was_not_shown_does_nothing(long: Path) -> None
         interactive_run.carry_out_request(
             Location(long), interactive_run.ALL, ProgressListener(), preview
         )
+
+
+class _Held:
+    """From a moment on, lets the plans of a few batches be made, and others once it is released."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
+        self.begins, self.goes_on = threading.Event(), threading.Event()
+        self.made = Counter[int]()
+        """How many plans each thread has made since then."""
+        make = planner.plan_cells
+
+        def plan_cells(*arguments: Any, **options: Any) -> Plan:
+            thread = threading.get_ident()
+            if self.begins.is_set():
+                if self.made[thread] == batches:
+                    assert self.goes_on.wait(_SECONDS)
+                self.made[thread] += 1
+            return make(*arguments, **options)
+
+        monkeypatch.setattr(plan_status, "plan_cells", plan_cells)
+        monkeypatch.setattr(reading_news, "_SECONDS", 0.0)
+
+
+def test_pending_work_is_shown_while_it_is_found(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=4)  # one of them for the first lines
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        held.begins.set()
+        await pilot.press("w")
+        page = pilot.app.screen
+        assert isinstance(page, StatusPage)
+        await until(pilot, lambda: "reading … 90 of 300 cases" in screen(pilot))
+        grid = page.query_one(Grid)
+        assert grid.row_count == 90 + 90 + 2
+        assert "ask 90 answers so far" in screen(pilot)
+        assert "land 0" in screen(pilot)
+        await pilot.press("G", "up", "up")
+        place = page.edited_place
+        assert place is not None
+        assert place.row == "country=land 43"
+        held.goes_on.set()
+        await settled(pilot)
+        assert grid.row_count == 602
+        assert (page.edited_place, grid.cursor) == (place, 302 + 87)
+        assert screen(pilot).startswith(" pending work › 300 to ask, 300 to judge")
+        await press(pilot, "g")
+        assert "ask 300 answers" in screen(pilot)
+        assert "so far" not in screen(pilot)
+
+    drive(scenario, size=(120, 30))
+
+
+def test_reading_pending_work_stops_when_its_page_is_left(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=3)
+    ended: list[int] = []
+    status = WorkspaceSource.status
+
+    def read(source: WorkspaceSource) -> Status:
+        try:
+            return status(source)
+        except UnwantedError:
+            ended.append(held.made[threading.get_ident()])
+            raise
+
+    monkeypatch.setattr(WorkspaceSource, "status", read)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        held.begins.set()
+        await pilot.press("w")
+        await until(pilot, lambda: "reading … 60 of 300 cases" in screen(pilot))
+        await pilot.press("escape")
+        held.goes_on.set()
+        await until(pilot, lambda: bool(ended))
+        assert ended == [4]  # the one that was being made; no batch after it is begun
+
+    drive(scenario, size=(120, 30))
+
+
+def test_the_plan_of_a_run_says_how_far_its_reading_has_come(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=3)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        held.begins.set()
+        await pilot.press("R")
+        await until(pilot, lambda: "reading … 90 of 300 cases" in screen(pilot))
+        held.goes_on.set()
+        await settled(pilot)
+        assert "300x  new test" in screen(pilot)
+
+    drive(scenario, size=(120, 30))

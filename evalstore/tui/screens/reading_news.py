@@ -1,0 +1,40 @@
+"""Shows on a page how far a long reading has come, while it goes on in its thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from textual.worker import get_current_worker
+
+if TYPE_CHECKING:
+    from evalstore.store.wanted import Reached, Tell
+    from evalstore.tui.screens.base import Page
+
+T = TypeVar("T")
+_SECONDS = 0.25
+"""From one piece of news to the next."""
+_GROUP = "news"
+
+
+def news_to(page: Page, make: Callable[[Reached], T], show: Callable[[T], None]) -> Tell:
+    """Return what the thread of the current worker tells, so that a page shows it.
+
+    `make` is called in that thread, not too often; `show` is called where the screen is drawn.
+    What there is while very many cases are read is left out of collections of garbage, which would
+    stop the screen; the page releases it when all is read, and when it is left.
+    """
+    worker, last = get_current_worker(), -_SECONDS
+
+    def tell(reached: Reached) -> None:
+        nonlocal last
+        if time.monotonic() - last < _SECONDS:
+            return
+        made: Any = make(reached)
+        page.browser.large_pages.hold(page, reached.done)
+        if not worker.is_cancelled:
+            page.post_message(page.Fetched(show, made, _GROUP))
+        last = time.monotonic()
+
+    return tell
