@@ -15,20 +15,22 @@ from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import follow_file
 from evalstore.planning.path_targets import find_targets, split_case
+from evalstore.store.case_files import StoredCases
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.results import iterate_entries, iterate_results
 from evalstore.store.revisions import resolve_run
+from evalstore.store.row_results import RowResults
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evalstore.planning.options import Location
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Case
+    from evalstore.values import Case, CaseFile
 
 _MOST_RESULTS = 200_000
 """About how many results are read; the search ends there."""
@@ -71,12 +73,12 @@ def find_newest_results(
     result.
     """
     newest = resolve_run(store, revision or "@")
-    file, row = _find_place(location, store, newest, case)
+    file, row, known = _find_place(location, store, newest, case)
     runs = [newest]
     if revision is None:
         runs += store.find_recent_runs(before=newest, limit=RUNS_SEARCHED)
     folder = open_workspace(location).settings.paths["tests"]
-    search = _Search(store, row, model)
+    search = _Search(store, row, model, known)
     found = search.read(runs, follow_file(store, runs, file, folder))
     by_id = {run.id: run for run in runs}
     first: list[FoundResult] = []
@@ -96,9 +98,15 @@ def find_newest_results(
 class _Search:
     """Finds the results of the cases of a file from newer to older runs."""
 
-    def __init__(self, store: Store, row: str | None, model: str | None) -> None:
-        """`row` names one of the cases, or is None; `model` is the candidate that is wanted."""
-        self._store, self._row, self._model = store, row, model
+    def __init__(
+        self, store: Store, row: str | None, model: str | None, known: Mapping[str, CaseFile]
+    ) -> None:
+        """`row` names one of the cases, or is None; `model` is the candidate that is wanted.
+
+        `known` are files that are read already, by node.
+        """
+        self._store, self._row, self._model, self._known = store, row, model, known
+        self._by_name = RowResults(store)
         self._run: Run | None = None
         self._file = ""
         self._every = CasePrompts()
@@ -123,8 +131,8 @@ class _Search:
                 seen.add((path, leaf))
                 if self._run is None:
                     self._run, self._file = run, path
-                    cases = self._store.load_case_files([node])[node].cases
-                    self._cases = _CasesOfFile(cases, self._row)
+                    file = self._known.get(node) or self._store.load_case_files([node])[node]
+                    self._cases = _CasesOfFile(file.cases, self._row)
                 yield from self._add(run, {path: leaf})
             if self._is_done(run):
                 return
@@ -154,9 +162,15 @@ class _Search:
             for batch in iterate_entries(self._store, entries):
                 yield [result for result, _ in batch]
 
+        near: list[Result] | None = None
+        if self._row is not None:
+            ((path, names),) = ((path, self._cases.names) for path in entries)
+            found = self._by_name.find(entries, {path: names})[path]
+            near = [result for result, _ in found.cells]
+            self._left -= found.total - len(near)
         others: list[Result] = []
         are_all = True
-        for batch in read():
+        for batch in read() if near is None else [near]:
             self._left -= len(batch)
             if run is self._run and self._row is None:
                 self._note(batch)
@@ -170,7 +184,7 @@ class _Search:
                     others.append(result)
                 else:
                     are_all = False
-        for batch in [others] if are_all else read():
+        for batch in [others] if are_all else read() if near is None else [near]:
             for result in batch:
                 number = self._cases.find(result)
                 if number is not None and result.prompt not in self._cases.prompts(number):
@@ -212,24 +226,33 @@ class _CasesOfFile:
         self._prompts = array("L")
         """The number of the system prompts of each case, among different ones."""
         self._by_key = DigestMap()
-        self._wanted: list[tuple[int, Case]] = []
-        """The cases with the label, and their numbers."""
+        self._wanted: dict[int, Case] = {}
+        """The cases with the label, by number."""
         numbers: dict[tuple[str | None, ...], int] = {}
-        for number, case in enumerate(cases):
-            self._prompts.append(numbers.setdefault(case.prompts, len(numbers)))
-            if row is None or row == case.row:
-                self._by_key.put(digest_of_value(case.key), number)
-                self._wanted += [] if row is None else [(number, case)]
+        for number, case in enumerate(cases) if row is None else _labelled(cases, row):
+            self._by_key.put(digest_of_value(case.key), number)
+            if row is None:
+                self._prompts.append(numbers.setdefault(case.prompts, len(numbers)))
+            else:
+                self._wanted[number] = case
         self._lists = [*numbers]
-        self.most_prompts = max(map(len, self._lists), default=0)
+        lists = self._lists or [case.prompts for case in self._wanted.values()]
+        self.most_prompts = max(map(len, lists), default=0)
 
     @property
     def size(self) -> int:
         """Return how many numbers there are of a case and one of its system prompts."""
-        return len(self._prompts) * self.most_prompts
+        return len(self._cases) * self.most_prompts
+
+    @property
+    def names(self) -> set[str]:
+        """Return the keys and the labels of the cases with the label that is looked for."""
+        return {name for case in self._wanted.values() for name in (case.key, case.row)}
 
     def prompts(self, number: int) -> tuple[str | None, ...]:
         """Return the system prompts of a case."""
+        if self._row is not None:
+            return self._wanted[number].prompts
         return self._lists[self._prompts[number]]
 
     def find(self, result: Result) -> int | None:
@@ -248,7 +271,7 @@ class _CasesOfFile:
     def _by_row(self) -> DigestMap:
         """Return the numbers of the cases by label; the last of several with it counts."""
         numbers = DigestMap()
-        for number, case in enumerate(self._cases) if self._row is None else self._wanted:
+        for number, case in enumerate(self._cases) if self._row is None else self._wanted.items():
             numbers.put(digest_of_value(case.row), number)
         return numbers
 
@@ -261,8 +284,20 @@ class _CasesOfFile:
         return asked
 
 
-def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[str, str | None]:
-    """Return the path and the row of a case in a run; the row is None if only the file is named."""
+def _labelled(cases: Sequence[Case], row: str) -> Iterable[tuple[int, Case]]:
+    """Return the cases with a label, with their numbers."""
+    if isinstance(cases, StoredCases):
+        return cases.labelled((row,))
+    return ((number, case) for number, case in enumerate(cases) if case.row == row)
+
+
+def _find_place(
+    location: Location, store: Store, run: Run, case: str
+) -> tuple[str, str | None, Mapping[str, CaseFile]]:
+    """Return the path and the row of a case in a run, and its file by the node of its cases.
+
+    The row is None if only the file is named.
+    """
     workspace = open_workspace(location)
     nodes = read_tree(run.snapshot, store.load_nodes)
     name, row = split_case(case)
@@ -273,4 +308,4 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     named = file + case[len(name) :] if row else file
     known = {file: files[nodes[file]]}
     (target,) = find_targets(location, workspace, nodes, known, (named,))
-    return target.path, target.row
+    return target.path, target.row, files
