@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.deserialize import restore_case_file, restore_failure
+from evalstore.operations.chosen_results import ListedResults
 from evalstore.operations.failures import describe_failures, find_question_places
 from evalstore.operations.files_of_runs import find_file_of_run
 from evalstore.operations.first_pushes import FirstPush, first_push_of
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Case
 
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
@@ -231,15 +231,14 @@ def show_file(
     store: Store,
     revision: str,
     path: str,
-    chosen: Mapping[Result, str] | None = None,
+    chosen: ListedResults | None = None,
     *,
     in_file: bool = False,
 ) -> ShownItem:
     """Return a test file as it was in a run, with its results there, or those that are chosen.
 
-    `chosen` has the id of the run of each. With `in_file`, the cases of a long file and their
-    results, unless these are chosen, are in temporary files. Raises `RevisionError` if the run
-    lacks the file.
+    With `in_file`, the cases of a long file and their results are in temporary files. Raises
+    `RevisionError` if the run lacks the file.
     """
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
@@ -251,19 +250,18 @@ def show_file(
     else:
         content = store.load_whole(stored)
         item = ShownItem("cases", node, content, _related(store, "cases", node, content))
-    batches = iterate_results(store, run, name)
-    results: ShownResults | list[Json]
-    if item.cases and chosen is None:
-        results = ShownResults(batches)
-        several = results.prompts
-    else:
-        every = [result_to_json(result) for batch in batches for result in batch]
-        several = several_prompts([*every, *map(result_to_json, chosen or ())])
-        results = every if chosen is None else _results_of_runs(item, name, run, chosen)
-    item.related = {"file": name, "run": run.id, **item.related, "results": results}
+    results, several = chosen or _results_in(store, run, name)
+    listed = results if item.cases else [*results]
+    item.related = {"file": name, "run": run.id, **item.related, "results": listed}
     item.prompts = name_prompts(location, several)
     item.references = name_references(location, _references(item))
     return item
+
+
+def _results_in(store: Store, run: Run, name: str) -> ListedResults:
+    """Return the results of a test file in a run."""
+    results = ShownResults(iterate_results(store, run, name))
+    return ListedResults(results, results.prompts)
 
 
 def _long_file(store: Store, node: str, stored: Json) -> ShownItem:
@@ -271,39 +269,6 @@ def _long_file(store: Store, node: str, stored: Json) -> ShownItem:
     cases = ShownCases(store.iterate_cases_of(stored), store.load_contents)
     content = store.load_whole(stored, with_cases=False)
     return ShownItem("cases", node, content, {"tests": {}, "evaluations": {}}, cases=cases)
-
-
-def _results_of_runs(
-    item: ShownItem, file: str, run: Run, runs: Mapping[Result, str]
-) -> list[Json]:
-    """Return the results of a file; those of older runs than `run` as that has the file."""
-    older = {_asked(result) for result, id in runs.items() if id != run.id}
-    cases: Iterable[Case] = ()
-    if older and item.cases:
-        cases = (case for batch in item.cases for case in batch.cases)
-    elif older:
-        cases = restore_case_file(item.content).cases
-    same = {asked for case in cases if (asked := (case.row, case.tests, case.evaluation)) in older}
-    return [
-        result_to_json(result)
-        if id == run.id
-        else _older_result(result, id, file, is_edited=_asked(result) not in same)
-        for result, id in runs.items()
-    ]
-
-
-def _asked(result: Result) -> tuple[str, tuple[str, ...], str | None]:
-    return result.row, result.tests, result.evaluation
-
-
-def _older_result(result: Result, run: str, file: str, *, is_edited: bool) -> Json:
-    """Return a result that an older run has of a file, under its present path."""
-    return {
-        **result_to_json(result),
-        "file": file,
-        "run": run,
-        **({"edited": True} if is_edited else {}),
-    }
 
 
 def _evaluator_name(store: Store, id: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.files.temporary_list import TemporaryList
@@ -26,7 +26,7 @@ class ShownResult(NamedTuple):
 class ShownResults:
     """The results of a run or of the workspace in a file; iterating yields their documents."""
 
-    def __init__(self, batches: Iterable[list[Result]]) -> None:
+    def __init__(self, batches: Iterable[list[Result]] = ()) -> None:
         """`batches` are in the order of files and rows; the results of a case stand together."""
         self._values = TemporaryList()
         self.prompts: set[str | None] = set()
@@ -34,20 +34,30 @@ class ShownResults:
         self.counts: Counter[str] = Counter()
         """How many results have each verdict, or are pending."""
         self._words: set[str] = set()
-        results = (result for batch in batches for result in batch)
-        kept: list[ShownResult] = []
+        self._extend(self._list(result for batch in batches for result in batch))
+
+    @classmethod
+    def listing(cls, shown: Iterable[ShownResult]) -> ShownResults:
+        """Return results that are described already; they are read once."""
+        results = cls()
+        results._extend(shown)
+        return results
+
+    def _list(self, results: Iterable[Result]) -> Iterator[ShownResult]:
+        """Yield results as they are shown, and count them."""
         for _, same in groupby(results, lambda result: (result.file, result.row)):
             listed = list(same)
             self.counts.update(result.word for result in listed if result.word)
             documents = [result_to_json(result) for result in listed]
             prompts = {document["prompt"] for document in documents}
             self.prompts |= prompts if len(prompts) > 1 else set()
-            kept += (ShownResult(document, len(prompts) > 1) for document in documents)
-            self._words |= {word_of(document) for document in documents}
-            if len(kept) >= _AT_ONCE:
-                self._values.extend(kept)
-                kept = []
-        self._values.extend(kept)
+            yield from (ShownResult(document, len(prompts) > 1) for document in documents)
+
+    def _extend(self, shown: Iterable[ShownResult]) -> None:
+        left = iter(shown)
+        while some := list(islice(left, _AT_ONCE)):
+            self._words |= {word_of(each.document) for each in some}
+            self._values.extend(some)
 
     def __len__(self) -> int:
         return len(self._values)

@@ -19,11 +19,11 @@ from evalstore.operations.list import list_things
 from evalstore.operations.show import ShownItem
 from evalstore.operations.shown_cases import ShownCases
 from evalstore.operations.shown_results import ShownResults
-from evalstore.operations.views import shown_item
+from evalstore.operations.views import newest_results, shown_item
 from evalstore.planning import version_reader
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.version_reader import VersionReader
-from evalstore.store import database, tree_nodes
+from evalstore.store import case_files, database, tree_nodes
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.long_files import CHECK, CHECKED, JUDGE, ONE, ROWS, TWO, treat_as_long
@@ -208,3 +208,53 @@ def test_memory_does_not_grow_with_the_rows(
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] - peaks[1] < 500 * len(text) / 2
+
+
+def test_show_file_needs_little_memory_for_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_small_batches(monkeypatch)
+    monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
+    peaks: list[int] = []
+    for number, count in enumerate((100, 100, 900)):
+        root = tree(tmp_path / str(number), {**FILES, "evalstore.yaml": "candidates: [one, two]\n"})
+        (root / LANDS).write_text(CHECKED + CHECK)
+        (root / "tests/hi.md").unlink()
+        rows = (json.dumps({"country": f"a{row}", "capital": "Oslo"}) for row in range(count))
+        (root / "tests/data.jsonl").write_text("".join(f"{row}\n" for row in rows))
+        monkeypatch.chdir(root)
+        for options in ([], ["-k", "a1 or a2", "--refresh"]):
+            assert main(["run", "--yes", "--quiet", "--fail-on", "none", *options]) == OK
+        gc.collect()
+        tracemalloc.start()
+        item = shown_item.describe_shown(Location(root), LANDS, in_file=True)
+        assert isinstance(item, ShownItem)
+        results = item.related["results"]
+        assert len(results) == 2 * count
+        assert {"run" in result for result in results} == {True, False}
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] - peaks[1] < 1_600 * 600
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("form", [[], ["--json"], ["-m", "two", "--json"], ["-m", "one", "-v"]])
+def test_results_with_former_system_prompts_are_found_in_older_runs(
+    evalstore: Evalstore, place: Path, monkeypatch: pytest.MonkeyPatch, form: list[str]
+) -> None:
+    tree(place, {"prompts/long.md": "# ⚙️\n\nBe longer.\n"})
+    assert evalstore("run", "--yes", "--fail-on", "none", "-k", "3").exit_code == OK
+    shown = evalstore("show", LANDS, *form)
+    monkeypatch.setattr(newest_results, "_IN_MEMORY", 0)
+    assert evalstore("show", LANDS, *form) == shown
+    item = shown_item.describe_shown(Location(place), LANDS)
+    assert isinstance(item, ShownItem)
+    results, run = item.related["results"], item.related["run"]
+    assert len(results) == 140 * 2 * 2  # ten rows are as others
+    was = [result for result in results if "run" in result]
+    assert run not in {result["run"] for result in was}
+    assert len({result["prompt"] for result in results}) == 3
+    assert not any("edited" in result for result in was)
+    rows = [result["row"] for result in results if "run" not in result]
+    assert rows
+    assert all("3" in row for row in rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from evalstore.store.revisions import WORK
 from evalstore.values import RECORDED, URGENCY
 
 if TYPE_CHECKING:
+    from evalstore.operations.chosen_results import ChosenResults, Pair
     from evalstore.operations.views.case_reference import CaseReference
     from evalstore.operations.views.newest_results import NewestResults
     from evalstore.planning.options import Location
@@ -34,23 +35,37 @@ if TYPE_CHECKING:
 class SeveralCasesError(EvalstoreError):
     """The name of a case is that of a test file with several cases."""
 
-    def __init__(self, case: str, results: Sequence[Result], newest: NewestResults | None) -> None:
-        """Name the file and up to three of its cases; `newest` is None for the workspace."""
-        places = list(dict.fromkeys((result.file, result.row) for result in results))
+    def __init__(
+        self, case: str, newest: NewestResults | None, results: Sequence[Result] = ()
+    ) -> None:
+        """Name the file and up to three of its cases.
+
+        `newest` has the results of stored runs, and `results` are those of the workspace.
+        """
+        chosen = newest.several if newest else None
+        places = chosen.first if chosen else [*dict.fromkeys(map(_place, results))]
+        count = chosen.cases if chosen else len(places)
         listed = [shlex.quote(f"{file}::{row}") for file, row in places[:3]]
         more = ", …" if len(places) > 3 else ""
-        super().__init__(
-            f"'{case}' has {len(places)} cases", hint=f"name one: {', '.join(listed)}{more}"
-        )
-        self.case, self.results, self.newest = case, results, newest
+        super().__init__(f"'{case}' has {count} cases", hint=f"name one: {', '.join(listed)}{more}")
+        self.case, self.newest, self._results = case, newest, results
         self.file, _ = places[0]
 
     def select(self, location: Location, model: str | None, prompt: str | None) -> list[Result]:
-        """Return the results of a candidate and of a system prompt.
+        """Return the results of a candidate and of a system prompt in the workspace.
 
         Raises `EvalstoreError` when there are none.
         """
-        return _select(location, self.case, self.results, model, prompt)
+        return _select(location, self.case, self._results, model, prompt)
+
+    def select_pairs(
+        self, location: Location, chosen: ChosenResults, model: str | None, prompt: str | None
+    ) -> set[Pair]:
+        """Return the pairs of a candidate and a system prompt that the options leave.
+
+        Raises `EvalstoreError` when there are none.
+        """
+        return _select_pairs(location, self.case, chosen.pairs, model, prompt)
 
 
 def explain_case(
@@ -102,7 +117,8 @@ def _find_single_case(
     location: Location, store: Store, case: str, revision: str | None, model: str | None = None
 ) -> NewestResults:
     newest = find_newest_results(location, store, case, revision, model=model)
-    _require_single_case(case, newest.results, newest)
+    if newest.several:
+        raise SeveralCasesError(case, newest)
     return newest
 
 
@@ -112,15 +128,10 @@ def _explain_now(
     with open_project(location) as project:
         (target,) = project.targets((case,))
         cells = workspace_results(project, target.path, target.row)
-        _require_single_case(case, cells, None)
+        if len({cell.row for cell in cells}) > 1:
+            raise SeveralCasesError(case, None, cells)
         result = _choose(location, case, cells, model, prompt)
         return explain_workspace_result(project, result, cells)
-
-
-def _require_single_case(case: str, cells: Sequence[Result], newest: NewestResults | None) -> None:
-    """Raise `SeveralCasesError` when the results belong to several cases."""
-    if newest.has_several_cases if newest else len({cell.row for cell in cells}) > 1:
-        raise SeveralCasesError(case, cells, newest)
 
 
 def _choose(
@@ -135,18 +146,38 @@ def _select(
     location: Location, case: str, cells: Sequence[Result], model: str | None, prompt: str | None
 ) -> list[Result]:
     """Return the results that the options leave; raises `EvalstoreError` when there are none."""
-    left = list(cells)
+    pairs = _select_pairs(location, case, dict.fromkeys(map(_pair, cells)), model, prompt)
+    return [cell for cell in cells if _pair(cell) in pairs]
+
+
+def _select_pairs(
+    location: Location,
+    case: str,
+    pairs: Collection[Pair],
+    model: str | None,
+    prompt: str | None,
+) -> set[Pair]:
+    """Return the candidates and system prompts that the options leave, as `_select` does."""
+    left = {*pairs}
     if model is not None:
-        left = [cell for cell in left if cell.model == model]
+        left = {pair for pair in left if pair[0] == model}
         if not left:
-            models = sorted({cell.model for cell in cells})
+            models = sorted({known for known, _ in pairs})
             raise EvalstoreError(
                 f"'{model}' has no result of '{case}'", hint=suggest(model, models, "candidates")
             )
     if prompt is not None:
-        names = name_prompts(location, list(dict.fromkeys(cell.prompt for cell in left)))
-        id = find_prompt(names, prompt)
-        left = [cell for cell in left if cell.prompt == id]
+        ids = dict.fromkeys(id for known, id in pairs if model in (None, known))
+        id = find_prompt(name_prompts(location, [*ids]), prompt)
+        left = {pair for pair in left if pair[1] == id}
     if not left:
         raise EvalstoreError(f"'{case}' has no result", hint="'evalstore run' asks for answers")
     return left
+
+
+def _pair(result: Result) -> Pair:
+    return result.model, result.prompt
+
+
+def _place(result: Result) -> tuple[str, str]:
+    return result.file, result.row

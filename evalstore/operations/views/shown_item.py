@@ -183,15 +183,18 @@ def _explain_case(
         except explained_case.SeveralCasesError as error:
             if error.newest is None and not is_chosen:
                 raise
-            left = error.select(location, model, prompt or reference.prompt)
-            if error.newest is None:
+            prompt = prompt or reference.prompt
+            newest = error.newest
+            if newest is None or newest.several is None:
                 from evalstore.operations.show_workspace import show_workspace_file
 
+                left = error.select(location, model, prompt)
                 return show_workspace_file(location, error.file, left, in_file=in_file)
-            newest = error.newest
-            runs = {result: newest.runs[result].id for result in left}
+            pairs = error.select_pairs(location, newest.several, model, prompt)
+            chosen = newest.several.choose(pairs)
             with open_store(location) as store:
-                return show_file(location, store, newest.run.id, newest.file, runs, in_file=in_file)
+                run, file = newest.run.id, newest.file
+                return show_file(location, store, run, file, chosen, in_file=in_file)
     if is_chosen:
         raise EvalstoreError(
             "'--model' and '--prompt' select among the results of a case",
