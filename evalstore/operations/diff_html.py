@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.notebooks.html_tables import MOST_ROWS, Html, table, word
+from evalstore.notebooks.html_tables import Html, table, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 def pairs_table(
     names: tuple[str, str],
     pairs: Sequence[tuple[str, Pair]],
+    count: int,
     reason: Callable[[Pair], str],
     feedback: Callable[[Pair], str],
 ) -> Html:
-    """Return the table of the first pairs, each with its change; `names` are those of the sides."""
+    """Return the table of the first of `count` pairs; `names` are those of the sides."""
     return table(
         ["change", "file", "row", "model", *names, "reason", "feedback"],
         [
@@ -32,7 +33,7 @@ def pairs_table(
                 reason(pair) if pair.was and pair.now else "",
                 feedback(pair),
             )
-            for change, pair in pairs[:MOST_ROWS]
+            for change, pair in pairs
         ],
-        len(pairs),
+        count,
     )
