@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.notebooks.html_tables import Html, table, word
+from evalstore.notebooks.html_tables import MOST_ROWS, Html, block, line, strong, table, word
+from evalstore.operations.same_answers import same_answer_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from evalstore.operations.diff_result import Diff
     from evalstore.reports.comparison import Pair
 
 
@@ -36,4 +39,28 @@ def pairs_table(
             for change, pair in pairs
         ],
         count,
+    )
+
+
+def describe(diff: Diff) -> str:
+    """Return the pass rates of a comparison, and what changed, as HTML."""
+    changes = ("broke", "fixed", "changed", "new", "gone")
+    listed = {change: getattr(diff.comparison, change) for change in changes}
+    pairs = ((change, pair) for change in changes for pair in listed[change])
+    counts = [
+        *(f"{len(listed[change]):,} {change}{diff.causes_text(change)}" for change in changes),
+        *([same_answer_text(len(diff.same_answer))] if diff.same_answer else []),
+    ]
+    was, now = diff.rates
+    return block(
+        line(strong(f"{diff.names[0]} → {diff.names[1]}"), *diff.notes),
+        line(", ".join([*counts, f"{diff.comparison.unchanged_count:,} unchanged"])),
+        line(f"pass rate {was.text} → {now.text}, p = {diff.p_value:.2g}" if was.judged else ""),
+        pairs_table(
+            diff.names,
+            [*islice(pairs, MOST_ROWS)],
+            sum(map(len, listed.values())),
+            diff.reason,
+            lambda pair: diff.feedback_on(pair)[1],
+        ),
     )

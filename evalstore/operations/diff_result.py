@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.operations.diff_attempts import (
@@ -16,7 +15,7 @@ from evalstore.operations.diff_json import edits_to_json, side_to_json
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_field
-from evalstore.operations.same_answers import same_answer_text, sessions_of
+from evalstore.operations.same_answers import sessions_of
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.reports.version_diff import Difference, unified
 from evalstore.results import Result
@@ -275,30 +274,9 @@ class Diff:
 
     def _repr_html_(self) -> str:
         """Return the comparison as notebooks show it: the pass rates, and what changed."""
-        from evalstore.notebooks.html_tables import MOST_ROWS, block, line, strong
-        from evalstore.operations.diff_html import pairs_table
+        from evalstore.operations.diff_html import describe
 
-        listed = {change: getattr(self.comparison, change) for change in CHANGES}
-        pairs = ((change, pair) for change in CHANGES for pair in listed[change])
-        counts = [
-            *(f"{len(listed[change]):,} {change}{self.causes_text(change)}" for change in CHANGES),
-            *([same_answer_text(len(self.same_answer))] if self.same_answer else []),
-        ]
-        was, now = self.rates
-        return block(
-            line(strong(f"{self.names[0]} → {self.names[1]}"), *self.notes),
-            line(", ".join([*counts, f"{self.comparison.unchanged_count:,} unchanged"])),
-            line(
-                f"pass rate {was.text} → {now.text}, p = {self.p_value:.2g}" if was.judged else ""
-            ),
-            pairs_table(
-                self.names,
-                [*islice(pairs, MOST_ROWS)],
-                sum(map(len, listed.values())),
-                self.reason,
-                lambda pair: self.feedback_on(pair)[1],
-            ),
-        )
+        return describe(self)
 
 
 def _swap(edits: Mapping[str, Sequence[Difference]]) -> dict[str, list[Difference]]:
