@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 _PASSWORDS = re.compile(
     # That of a database may have a '/', which has to be escaped; a number may be the port.
-    r"""(\bpostgres(?:ql)?:/{0,3}[^\s'"/@:]*:)([^\s'"]+(?=@)|(?!\d{1,5}\b)[^\s'"/]+)"""
+    r"""(\bpostgres(?:ql)?(?::/{0,3}|//)[^\s'"/@:]*:)([^\s'"]+(?=@)|(?!\d{1,5}\b)[^\s'"/]+)"""
     r"""|(\b[a-z][a-z0-9+.-]*://[^\s'"/@:]*:)([^\s'"/]+)(?=@)"""
     r"""|(pas{1,2}w(?:or)?d\s*=\s*|scram_\w+_key=|client_secret=)([^\s&'"]+)""",
     re.IGNORECASE,
@@ -83,6 +83,17 @@ class StoreError(EvalstoreError):
     """The store is damaged, locked, read-only, or newer than this program."""
 
     exit_code = STORE_UNUSABLE
+
+
+class NewerError(StoreError):
+    """A newer program has written something that this one cannot read, which is not damaged."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(
+            f"{place} was written by a newer evalstore: {problem}", hint="upgrade evalstore"
+        )
+        self.problem = problem
+        """Which row it is, and what of it is not known."""
 
 
 class StoreMissingError(StoreError):

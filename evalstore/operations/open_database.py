@@ -12,6 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RemoteError
+from evalstore.operations.ignored_variables import warn_of_ignored_variables
 from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.workspace.remote_names import is_database
@@ -70,6 +71,7 @@ def open_files_or_database(
         with open_remote(location, name, create=create, to_push=to_push) as opened:
             yield opened
         return
+    warn_of_ignored_variables(location, remote)
     address = locate_database(workspace, name, remote.address)
     _refuse_rules(name, remote)
     with open_store(location, create=create) as store:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
+from evalstore.operations.ignored_variables import warn_of_ignored_variables
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.sharing.folder import FolderFiles
 from evalstore.sharing.index_cache import IndexCache
@@ -61,6 +62,7 @@ def open_remote(
     """
     workspace = open_workspace(location)
     name, remote = find_remote(workspace, name)
+    warn_of_ignored_variables(location, remote)
     files = open_files(workspace, name, remote.address)
     rules = acceptance_of(workspace, name, remote)
     sign = signing_key_of(workspace, name, remote) if to_push else None

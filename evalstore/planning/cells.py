@@ -242,19 +242,20 @@ def place_cases(
     *,
     by_row: bool = True,
     settled: Mapping[str, Collection[int]] = MappingProxyType({}),
+    rows_in: Callable[[str], Collection[str] | None] = lambda _: None,
 ) -> Iterator[PlacedCase]:
     """Iterate over every selected case with what its cells are made of.
 
     The parts of long files that begin at the cases with the numbers in `settled` are left out.
     Without `by_row`, cases of a file with the same tags that are all recorded, or all not, are
-    selected together.
+    selected together. `rows_in` returns the labels of the only rows of a file that may be selected.
     """
     shared: _SharedJudges = {}
     for path, file in files.items():
         finder = _Finder(path, file, candidates, judges, shared, None if by_row else selected)
         attempts, made_of = file.attempts, None
         last: tuple[object, ...] = ()
-        for number, case in _cases_of(file, settled.get(path, ())):
+        for number, case in _cases_of(file, settled.get(path, ()), rows_in(path)):
             if by_row and not selected(path, case):
                 continue
             alike = (case.tags, case.judge_prompts, case.needs, case.recorded)
@@ -356,10 +357,18 @@ def _choose(candidates: Iterable[Candidate], case: Case) -> list[_Choice]:
     ]
 
 
-def _cases_of(file: CaseFile, settled: Collection[int]) -> Iterator[tuple[int, Case]]:
-    """Yield the cases of a file with their numbers, except those of settled parts."""
-    if settled and isinstance(file.cases, StoredCases):
-        return file.cases.iterate_outside(settled)
+def _cases_of(
+    file: CaseFile, settled: Collection[int], rows: Collection[str] | None
+) -> Iterator[tuple[int, Case]]:
+    """Yield the cases of a file with their numbers, except those of settled parts.
+
+    With `rows`, a long file that has no such parts only yields those with one of these labels.
+    """
+    if isinstance(file.cases, StoredCases):
+        if settled:
+            return file.cases.iterate_outside(settled)
+        if rows is not None:
+            return file.cases.labelled(rows)
     return enumerate(file.cases)
 
 

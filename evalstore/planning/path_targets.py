@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest, suggest_file
-from evalstore.planning.row_labels import fits_label
+from evalstore.planning.row_labels import label_matcher
 from evalstore.planning.selection import Target
+from evalstore.store.case_files import StoredCases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -187,7 +188,7 @@ def _with_row(
     if target.row is None:
         return target
     file = files.get(target.path)
-    rows = [case.row for case in file.cases] if file else []
+    rows = _labels_of(file) if file else []
     if target.row in rows:
         return target
     near, is_full = _nearest(target.row, rows)
@@ -209,10 +210,18 @@ def _with_row(
     raise NothingSelectedError(f"no row is called '{text}'", hint=hint)
 
 
+def _labels_of(file: CaseFile) -> list[str]:
+    """Return the labels of the rows of a file."""
+    if isinstance(file.cases, StoredCases):
+        return [*file.cases.labels()]
+    return [case.row for case in file.cases]
+
+
 def _nearest(text: str, rows: Sequence[str]) -> tuple[list[str], bool]:
     """Return the rows whose labels a text fits, or else is a part of, and whether it fits them."""
-    full = [row for row in rows if fits_label(text, row)]
-    return full or [row for row in rows if text.casefold() in row.casefold()], bool(full)
+    full = [*filter(label_matcher(text), rows)]
+    part = text.casefold()
+    return full or [row for row in rows if part in row.casefold()], bool(full)
 
 
 def split_row(text: str) -> tuple[str, str | None]:
@@ -231,9 +240,9 @@ def find_row_in(path: str, row: str, versions: Sequence[CaseFile]) -> tuple[str,
     Raises `NothingSelectedError`.
     """
     for number, file in enumerate(versions):
-        if any(case.row == row for case in file.cases):
+        if row in _labels_of(file):
             return row, number
-    rows = (_nearest(row, [case.row for case in file.cases])[0] for file in versions)
+    rows = (_nearest(row, _labels_of(file))[0] for file in versions)
     number = next((number for number, near in enumerate(rows) if near), 0)
     target = _with_row(Target(path, row), (path,), {path: versions[number]}, f"{path}::{row}")
     return target.row or "", number

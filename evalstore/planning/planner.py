@@ -213,6 +213,7 @@ def _choose(
         first,
         settled,
         by_row=criteria.is_by_row or selection.changed,
+        rows_in=criteria.rows_in,
         streams=not is_plain,
     )
     if changed is not None:
@@ -346,6 +347,7 @@ def _make_cells(
     settled: SettledParts,
     *,
     by_row: bool,
+    rows_in: Callable[[str], Collection[str] | None],
     streams: bool,
 ) -> tuple[Collection[Cell], list[SkippedPair]]:
     """Return the cells of the selected cases.
@@ -357,7 +359,7 @@ def _make_cells(
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
     if (are_stored or streams) and most is None:
         cells = StreamedCells(
-            partial(place_cases, *made_of, by_row=by_row, settled=settled.by_file),
+            partial(place_cases, *made_of, by_row=by_row, settled=settled.by_file, rows_in=rows_in),
             selection.attempts,
             None if by_row else partial(place_alike, *made_of, settled=settled.by_file),
         )

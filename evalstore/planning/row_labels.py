@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 CUT = "…"
 """Stands for the middle of a long value."""
@@ -12,18 +13,39 @@ _KEPT = 14
 _NUMBER = re.compile(r" #\d+$")
 
 
-def fits_label(name: str, label: str) -> bool:
+def label_matcher(name: str) -> Callable[[str], bool]:
     """Return whether a name is a label with its values in full, `name=` before the first or not.
 
     The number of a label that several rows would have is left out: it is not known which is meant.
     """
-    if CUT not in label:
-        return False
-    name = " ".join(name.split())
-    values = _NUMBER.sub("", label)
-    pattern = re.compile(".+".join(map(re.escape, values.split(CUT))), re.IGNORECASE)
-    column = label.partition("=")[0]
-    return any(pattern.fullmatch(text) for text in (name, f"{column}={name}"))
+    name = " ".join(name.split()).casefold()
+
+    def matches(label: str) -> bool:
+        if CUT not in label:
+            return False
+        values = (_NUMBER.sub("", label) if "#" in label else label).casefold()
+        column, has_value, _ = values.partition("=")
+        first, *others = values.split(CUT)
+        return (name.startswith(first) and _has_between(name, len(first), others)) or (
+            bool(has_value)
+            and (named := f"{column}={name}").startswith(first)
+            and _has_between(named, len(first), others)
+        )
+
+    return matches
+
+
+def _has_between(name: str, start: int, parts: Sequence[str]) -> bool:
+    """Return whether a name has these parts from a place on, each behind at least one character.
+
+    The last part is the end of the name.
+    """
+    *middle, last = parts
+    for part in middle:
+        if (place := name.find(part, start + 1)) < 0:
+            return False
+        start = place + len(part)
+    return name.endswith(last) and start < len(name) - len(last)
 
 
 def complete_label(label: str, text: str) -> str:

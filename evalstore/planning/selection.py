@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, repeat
@@ -87,6 +87,11 @@ class Selection:
             target.covers(file) and (target.row is None or target.row == row)
             for target in self.targets
         )
+
+    def rows_in(self, file: str) -> Collection[str] | None:
+        """Return the labels of the only rows of a file that paths cover; None if they cover all."""
+        rows = [target.row for target in self.targets if target.covers(file)]
+        return {row for row in rows if row is not None} if rows and None not in rows else None
 
     def covers_file(self, file: str) -> bool:
         """Return whether a path of the command line covers this file; True when there is none."""

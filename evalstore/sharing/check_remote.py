@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, short
+from evalstore.errors import NewerError
 from evalstore.sharing.index_parts import LARGEST_PARTS, check_parts
 from evalstore.sharing.indexes import LARGEST_INDEX, DamagedIndexError, read_index
 from evalstore.sharing.layout import (
@@ -62,6 +63,12 @@ class RemoteProblem(NamedTuple):
     message: str
     indexes: Sequence[str] = ()
     """The index files that list it, if it is a pack with damaged rows or is missing."""
+
+
+class NewerRow(RemoteProblem):
+    """A row of a newer program in a table of today: nothing is damaged."""
+
+    __slots__ = ()
 
 
 @dataclass(slots=True)
@@ -205,7 +212,7 @@ class _Check:
         checked, damaged = 0, list[tuple[PackEntry, str]]()
         for entry, key in self._entries(number):
             checked += 1
-            problem = self._check_record(number, entry, key, data)
+            problem = self._check_record(number, name, entry, key, data)
             if problem:
                 damaged.append((entry, problem))
         self._listener.advance(checked, len(data))
@@ -231,10 +238,17 @@ class _Check:
         for key, *row in self._connection.execute(query, (number,)):
             yield PackEntry(*row), key
 
-    def _check_record(self, number: int, entry: PackEntry, key: bytes, data: bytes) -> str | None:
+    def _check_record(
+        self, number: int, name: str, entry: PackEntry, key: bytes, data: bytes
+    ) -> str | None:
         """Check a row, and note what it refers to; returns what is wrong with it."""
         try:
             checked = check_packed(data[entry.offset : entry.offset + entry.length], entry, key)
+        except NewerError as error:  # it stays: a push would not write it again
+            message = f"a newer evalstore has written {error.problem}"
+            self.result.problems.append(NewerRow(name, message))
+            self.result.newer += 1
+            return None
         except DamagedPackError as error:
             return str(error)
         if checked is None:

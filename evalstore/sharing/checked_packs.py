@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.errors import RemoteError
+from evalstore.errors import NewerError, RemoteError
 from evalstore.sharing.layout import pack_name, sha256
 from evalstore.sharing.packed_records import check_packed
 from evalstore.sharing.packs import DamagedPackError
@@ -20,7 +20,8 @@ def read_checked(
 ) -> Iterator[tuple[IndexedRecord, bytes]]:
     """Yield records of a pack with their bytes.
 
-    Those of a newer program are not checked. Raises `RemoteError` for a pack that is damaged.
+    Those in tables of a newer program are not checked. Raises `RemoteError` for a pack that is
+    damaged, and `NewerError` for a record of a newer program.
     """
     name = pack_name(pack.digest)
     content = files.read(name, pack.size)
@@ -31,6 +32,8 @@ def read_checked(
         data = content[entry.offset : entry.offset + entry.length]
         try:
             check_packed(data, entry, record.key)
+        except NewerError as error:
+            raise NewerError(f"the remote '{files.address}'", error.problem) from error
         except DamagedPackError as error:
             raise _damaged(files, name, f"the record {entry.id.hex()}: {error}") from error
         yield record, data

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from evalstore.errors import StoreError
+from evalstore.errors import NewerError, StoreError
 from evalstore.sharing.batches import split_records
 from evalstore.sharing.differences import MissingIds, count_ids
 from evalstore.sharing.push import iterate_records
@@ -36,6 +36,8 @@ def read_checked(source: Store, missing: MissingIds, name: str) -> Iterator[Chec
     try:
         for record in iterate_records(source, missing):
             yield check_record(record)
+    except NewerError as error:
+        raise NewerError(f"the store '{name}'", error.problem) from error
     except StoreError as error:
         problem = str(error).removeprefix("the store is damaged: ")
         raise StoreError(

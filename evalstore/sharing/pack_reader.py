@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.errors import RemoteError
+from evalstore.errors import NewerError, RemoteError
 from evalstore.sharing.bundle_files import BundleFiles
 from evalstore.sharing.layout import SIGNATURE, pack_name, repair_hint, require_remote, sha256
 from evalstore.sharing.packed_records import check_packed
@@ -108,11 +108,16 @@ class PackReader:
         return data
 
     def check(self, pack: IndexedPack, place: RecordPlace, data: bytes) -> CheckedRecord:
-        """Return a checked record; raises `RemoteError` for one that is damaged."""
+        """Return a checked record.
+
+        Raises `RemoteError` for one that is damaged, and `NewerError` for one of a newer program.
+        """
         try:
             checked = check_packed(data, place.entry, place.key)
             if checked is None:
                 raise DamagedPackError("its table is not known")
+        except NewerError as error:
+            raise NewerError(f"the remote '{self._files.address}'", error.problem) from error
         except DamagedPackError as error:
             raise self._damaged(pack, f"the record {place.entry.id.hex()}: {error}") from error
         return checked

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, takewhile
@@ -41,6 +43,8 @@ class StoredCases(Sequence[Case]):
         self._first = 0
         self._block: Sequence[Case] = ()
         """The cases that were read last, from number `_first` on."""
+        self._labels = array("q")
+        """The hashes of the labels of all rows, once these were read."""
 
     def __len__(self) -> int:
         return sum(self._content["counts"])
@@ -90,6 +94,24 @@ class StoredCases(Sequence[Case]):
             above = [(part.node, loaded[part.node]) for part in group]
             for _, inner in _load_below(above, _LEVEL_OF_PARTS, self._load):
                 yield inner["cases"]
+
+    def labels(self) -> Iterator[str]:
+        """Yield the labels of all rows, without restoring the cases."""
+        hashes = array("q")
+        for cases in self.iterate_stored(()):
+            labels = [case.get("row", "") for case in cases]
+            hashes.extend(map(hash, labels))
+            yield from labels
+        self._labels = hashes
+
+    def labelled(self, labels: Collection[str]) -> Iterator[tuple[int, Case]]:
+        """Yield the cases of rows with these labels, with their numbers."""
+        if not self._labels:
+            deque(self.labels(), 0)
+        wanted = {*map(hash, labels)}
+        for number in [number for number, each in enumerate(self._labels) if each in wanted]:
+            if (case := self._find(number)).row in labels:
+                yield number, case
 
     @overload
     def __getitem__(self, index: int) -> Case: ...

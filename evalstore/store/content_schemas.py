@@ -1,7 +1,7 @@
 """The schemas of the kinds of content that `hashing.describe_…` writes.
 
-Unknown fields, such as those of later versions, are ignored. What authors write freely (settings
-of checks, schemas, arguments of tools) is not validated.
+Unknown fields, such as those of later versions, are ignored if all else can be read. What authors
+write freely (settings of checks, schemas, arguments of tools) is not validated.
 """
 
 from __future__ import annotations
@@ -18,17 +18,24 @@ Shape = Any
 """A core schema of pydantic."""
 
 
+OPEN = "open"
+"""What the metadata of a record say: whether it has fields beside those of its schema."""
 _STRICT = CoreConfig(strict=True)
 """No conversions, such as from text to number; inner records do not inherit it."""
 
 
-def _record(required: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
+def _record(
+    required: dict[str, Shape], optional: dict[str, Shape] | None = None, *, is_open: bool = False
+) -> Shape:
+    """Return the schema of a record; one that is open has further fields already today."""
     fields = {name: shape.typed_dict_field(field) for name, field in required.items()}
     fields |= {
         name: shape.typed_dict_field(field, required=False)
         for name, field in (optional or {}).items()
     }
-    return shape.typed_dict_schema(fields, extra_behavior="ignore", config=_STRICT)
+    return shape.typed_dict_schema(
+        fields, extra_behavior="ignore", config=_STRICT, metadata={OPEN: is_open}
+    )
 
 
 def _whole(least: int = -(2**63), most: int = 2**63 - 1) -> Shape:
@@ -74,6 +81,7 @@ _CHECK = shape.definitions_schema(
                 "scope": _TEXT,
                 "weight": _NUMBER,
             },
+            is_open=True,
         )
         | {"ref": "check"}
     ],
@@ -139,8 +147,8 @@ _NULL_OR_NUMBER = shape.nullable_schema(_NUMBER)
 
 SHAPES: dict[str, Shape] = {
     "file": _record({"mediaType": _TEXT, "size": _COUNT, "digest": _TEXT}),
-    "tool": _record({"name": _TEXT}, {"description": _TEXT}),
-    "schema": _record({}),
+    "tool": _record({"name": _TEXT}, {"description": _TEXT, "parameters": _ANY}),
+    "schema": _record({}, {"schema": _ANY}),
     "prompt": _record({}, {"messages": _MESSAGES, "specialTags": _TEXTS}),
     "test": _record(
         {},
@@ -236,7 +244,11 @@ SHAPES: dict[str, Shape] = {
             "feedback": _TEXT,
             "reasoning": _TEXT,
             "checks": shape.list_schema(
-                _record({"type": _TEXT, "verdict": _TEXT}, {"name": _TEXT, "feedback": _TEXT})
+                _record(
+                    {"type": _TEXT, "verdict": _TEXT},
+                    {"name": _TEXT, "feedback": _TEXT},
+                    is_open=True,
+                )
             ),
             "usage": _USAGE,
             "cost": _COST,
@@ -252,6 +264,7 @@ SHAPES: dict[str, Shape] = {
             "evaluation": _ID,
             "evaluator": _ID,
             "model": _TEXT,
+            "nonce": _ANY,
             "status": _whole(),
         },
     ),
@@ -273,8 +286,8 @@ SHAPES: dict[str, Shape] = {
                 _record({"id": _TEXT, "model": _ID}, {"temperature": _NULL_OR_NUMBER})
             ),
             "evaluators": shape.list_schema(_record({"id": _TEXT, "evaluator": _ID})),
-            "settings": _record({}, {"verdict": _TEXT}),
-            "selection": _record({}, {"models": _TEXTS}),
+            "settings": _record({}, {"verdict": _TEXT}, is_open=True),
+            "selection": _record({}, {"models": _TEXTS}, is_open=True),
             "recorded": _COUNT,
             "failed": _COUNT,
             "cost": _NUMBER,
@@ -282,6 +295,7 @@ SHAPES: dict[str, Shape] = {
             "git": _record({"commit": _TEXT, "dirty": shape.nullable_schema(_FLAG)}),
             "version": _TEXT,
             "sources": _ID,
+            **dict.fromkeys(("author", "cases", "judgeOnly", "nonce", "origin"), _ANY),
         },
     ),
 }

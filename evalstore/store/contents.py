@@ -2,7 +2,7 @@
 
 A store may be damaged or of unknown origin. So every content is decoded here: its text must match
 its id, and it must have the fields and types of its kind. Otherwise a `StoreError` names the
-table and the id.
+table and the id. A row of a newer program is not damaged: its `NewerError` asks for that.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from evalstore.canonical_json import canonical_json
-from evalstore.errors import StoreError
+from evalstore.errors import NewerError, StoreError
 from evalstore.hashing import hash_content
 from evalstore.store.content_schemas import ITEMS, SHAPES, make_validator
 from evalstore.store.ids import as_digits
+from evalstore.store.newer_contents import find_unknown, find_unknown_form
 from evalstore.store.table_columns import EVENTS, VERSIONS
 from evalstore.values import WORDS, Json, Word
 
@@ -42,6 +43,20 @@ def damaged(table: str, id: str, problem: str) -> StoreError:
     """Return the error for a damaged row, or for a damaged table when `id` is empty."""
     place = f"row {id} of the table '{table}'" if id else f"the table '{table}'"
     return StoreError(f"the store is damaged: {place}: {problem}", hint=HINT)
+
+
+def not_readable(table: str, id: str, content: Json, problem: str) -> StoreError:
+    """Return the error for a content that matches its id and cannot be read.
+
+    One with something that only a newer program knows is a `NewerError`.
+    """
+    unknown = find_unknown(content)
+    return newer(table, id, unknown) if unknown else damaged(table, id, problem)
+
+
+def newer(table: str, id: str, unknown: str) -> NewerError:
+    """Return the error for a row of a newer program, of which something is not known."""
+    return NewerError("the store", f"row {id} of the table '{table}': {unknown}")
 
 
 def missing(kind: str, id: str) -> StoreError:
@@ -83,6 +98,8 @@ def decode_content(
             _refuse_depth(text, content)
     except (ValueError, RecursionError) as error:
         raise damaged(table, id, f"its content cannot be read: {_words(error)}") from error
+    if unknown := find_unknown_form(content):
+        raise newer(table, id, unknown)
     stored_kind = content.get("kind") if content.__class__ is dict else None
     if stored_kind != kind if kind else stored_kind not in kinds_of(table):
         raise damaged(table, id, f"its content is not a {kind or ' or '.join(kinds_of(table))}")
@@ -161,7 +178,7 @@ def _wrong_shape(table: str, id: str, validator: Any, content: Json) -> StoreErr
         field = ".".join(map(str, first["loc"]))
         kind = content["kind"]
         words = f"the field '{field}' of its content is not what a {kind} has: {first['msg']}"
-    return damaged(table, id, words)
+    return not_readable(table, id, content, words)
 
 
 def _refuse_size(table: str, text: str) -> None:

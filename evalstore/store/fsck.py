@@ -10,6 +10,7 @@ from evalstore import hashing
 from evalstore.errors import StoreError
 from evalstore.store.contents import is_of_kind
 from evalstore.store.derived_columns import derive_columns
+from evalstore.store.newer_contents import find_unknown, find_unknown_form
 from evalstore.store.references import iterate_references
 from evalstore.store.store import Store
 from evalstore.store.table_columns import EVENTS, VERSIONS
@@ -71,8 +72,9 @@ class _Check:
             self._present.add(id)
         try:
             kind, content = self._content(table, row)
-            if not is_of_kind(kind, content):
-                raise _WrongError("the content is not what its kind has", kind)
+            unknown = find_unknown_form(content)
+            if unknown or not is_of_kind(kind, content):
+                raise _WrongError(_words(content, "the content is not what its kind has"), kind)
             problems = list(_columns(kind, row, content))
             references = [(kind, id, target) for target in iterate_references(kind, content)]
         except _WrongError as wrong:
@@ -80,9 +82,10 @@ class _Check:
             return
         except (ValueError, KeyError, TypeError, AttributeError):
             # The id matches, so another program has stored it like this.
-            self.damages.append(Damage(kind, id, "the content is not what its kind has"))
+            message = _words(content, "the content is not what its kind has")
+            self.damages.append(Damage(kind, id, message))
             return
-        self.damages += [Damage(kind, id, message) for message in problems]
+        self.damages += [Damage(kind, id, _words(content, problem)) for problem in problems]
         self._targets += references
 
     def _kind_of(self, table: str) -> str:
@@ -102,10 +105,10 @@ class _Check:
             known = kind in self._kinds[table]
         except (ValueError, KeyError, TypeError, RecursionError):
             raise _WrongError("the content cannot be read") from None
-        if not known:
+        if not known and find_unknown_form(content) is None:
             raise _WrongError(f"a {kind} does not belong here")
         if hashing.hash_bytes(text.encode("utf-8", "surrogateescape")) != id.hex():
-            raise _WrongError("the content does not match the id", kind)
+            raise _WrongError("the content does not match the id", kind if known else None)
         return kind, content
 
     def references(self) -> None:
@@ -115,6 +118,12 @@ class _Check:
             for kind, id, target in self._targets
             if target not in self._present
         ]
+
+
+def _words(content: dict[str, Any], problem: str) -> str:
+    """Return a problem in words; a content of a newer program is not damaged."""
+    unknown = find_unknown(content)
+    return f"it was written by a newer evalstore: {unknown}; upgrade" if unknown else problem
 
 
 class _WrongError(Exception):

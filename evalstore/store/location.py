@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 from evalstore.errors import EvalstoreError
 
 _URL = re.compile(
-    r"\W*(?:[a-z][a-z0-9+.-]*://|postgres(?:ql)?(?:\+\w+)?:)|.*\bpassword\s*=",
+    r"\W*(?:[a-z][a-z0-9+.-]*://|postgres(?:ql)?(?:\+\w+)?(?::|//))|.*\bpassword\s*=",
     re.IGNORECASE | re.DOTALL,
 )
 """A URL, or what was meant as one: none is taken for a path, which messages show."""
@@ -78,12 +78,26 @@ def read_location(text: str) -> StoreLocation:
     return read_address(text) if is_url(text) else Path(text)
 
 
-def read_address(text: str) -> DatabaseAddress:
+def read_address(text: str, what: str = "the store") -> DatabaseAddress:
     """Return the parts of the address of a database.
 
-    Raises `EvalstoreError`, whose message has no part of the text that could be a password.
+    Raises `EvalstoreError`, whose message says `what` has the address, and has no part of it that
+    could be a password.
     """
-    text = text.strip()
+    try:
+        return _read_address(text.strip())
+    except _UnusableError as error:
+        raise EvalstoreError(
+            f"the address of {what} cannot be used: {error}",
+            hint=f"write it as {_FORM}; PGPASSWORD or ~/.pgpass has the password",
+        ) from None
+
+
+class _UnusableError(Exception):
+    """An address cannot be used, for a reason without any part that could be a password."""
+
+
+def _read_address(text: str) -> DatabaseAddress:
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -91,22 +105,22 @@ def read_address(text: str) -> DatabaseAddress:
             parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
         )
     except ValueError:
-        raise _unusable("it cannot be read") from None
+        raise _UnusableError("it cannot be read") from None
     if not parts.scheme:
-        raise _unusable("it is not a URL")
+        raise _UnusableError("it is not a URL")
     if parts.scheme.lower() not in _SCHEMES:
         raise EvalstoreError(
             f"the store '{parts.scheme}://…' is neither a file nor a database that evalstore knows",
             hint=f"name a SQLite file, or a PostgreSQL database: {_FORM}",
         )
     if not text.lower().startswith(tuple(f"{scheme}://" for scheme in _SCHEMES)):
-        raise _unusable("it is not a URL")
+        raise _UnusableError("it is not a URL")
     _refuse_unescaped(parts)
     schema = query.pop("schema", _SCHEMA)
     if not _SCHEMA_NAME.fullmatch(schema):
-        raise _unusable(f"{schema!r:.80} is not the name of a schema")
+        raise _UnusableError(f"{schema!r:.80} is not the name of a schema")
     if unknown := query.keys() - _OPTIONS:
-        raise _unusable(f"{min(unknown)!r:.80} is not an option of a connection to PostgreSQL")
+        raise _UnusableError(f"{min(unknown)!r:.80} is not an option of a connection to PostgreSQL")
     named = {
         "host": unquote(parts.hostname or ""),
         "port": str(port or ""),
@@ -116,18 +130,18 @@ def read_address(text: str) -> DatabaseAddress:
     }
     options = {**{name: value for name, value in named.items() if value}, **query}
     if any("\0" in value for value in options.values()):
-        raise _unusable("it has a NUL character")
+        raise _UnusableError("it has a NUL character")
     return DatabaseAddress(_show(options, schema), options, schema)
 
 
 def _refuse_unescaped(parts: SplitResult) -> None:
     """Raise `EvalstoreError` where a part of a password may have been read as something else."""
     if parts.fragment:
-        raise _unusable("a '#' in a password is written as '%23'")
+        raise _UnusableError("a '#' in a password is written as '%23'")
     if "@" in f"{parts.path}{parts.query}" or "?" in parts.query:
-        raise _unusable("'/', '?' and '@' in a password are written as '%2F', '%3F' and '%40'")
+        raise _UnusableError("'/', '?' and '@' in a password are written as '%2F', '%3F' and '%40'")
     if "/" in parts.path[1:] or "=" in parts.path:
-        raise _unusable("a '/' or '=' in the name of a database is written as '%2F' or '%3D'")
+        raise _UnusableError("a '/' or '=' in the name of a database is written as '%2F' or '%3D'")
 
 
 def _show(options: dict[str, str], schema: str) -> str:
@@ -149,11 +163,4 @@ def _show(options: dict[str, str], schema: str) -> str:
             f"/{quote(options['dbname'], safe='')}" if "dbname" in options else "",
             f"?{urlencode(query, safe='/')}" if query else "",
         )
-    )
-
-
-def _unusable(reason: str) -> EvalstoreError:
-    return EvalstoreError(
-        f"the address of the store cannot be used: {reason}",
-        hint=f"write it as {_FORM}; PGPASSWORD or ~/.pgpass has the password",
     )

@@ -13,9 +13,9 @@ from evalstore.store.contents import (
     as_blob,
     as_time,
     as_word,
-    damaged,
     decode_content,
     decode_row,
+    not_readable,
     require_number,
     verify,
 )
@@ -98,12 +98,12 @@ def check_record(record: StoredRecord) -> CheckedRecord:
             row["data"] = as_blob(record.data, table, id)
             version = FileVersion(content["mediaType"], row["data"])
             if hashing.describe_file(version) != content:
-                raise damaged(table, id, "its bytes do not match its id")
+                raise not_readable(table, id, content, "its bytes do not match its id")
         columns = derive_columns(kind, content)
         if not all(map(_ID.fullmatch, iterate_references(kind, content))):
             raise ValueError("it refers to something that has no id")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise damaged(table, id, f"its content is not that of a {kind}") from error
+        raise not_readable(table, id, content, f"its content is not that of a {kind}") from error
     for name in {"started", "at"} & columns.keys():
         as_time(columns[name], table, id)
     if "verdict" in columns:

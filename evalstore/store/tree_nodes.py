@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -22,6 +23,8 @@ from evalstore.store.kept_results import KeptResults
 from evalstore.store.table_columns import NODES, TableColumns
 from evalstore.values import CaseFile, Json
 
+_KNOWN = re.compile(r'"kind":"(?:cases|results|tree|sources)"[^{}]*"scheme":[12][,}]').match
+"""Matches the end of the canonical JSON of a node that this program knows: others are decoded."""
 _AT_ONCE = 1_000
 """The cases of a batch."""
 
@@ -116,6 +119,8 @@ class NodeQueries(Database):
         for bytes_, content in self._find(NODES, nodes):
             id = as_digits(bytes_)
             verify("nodes", id, content)
+            if not _KNOWN(content, content.rfind('"kind":')):
+                decode_content("nodes", id, content)  # it says what is wrong
             left.discard(id)
             yield id, str(content)
         for id in sorted(left):

@@ -72,12 +72,12 @@ def read_url(address: str) -> RemoteUrl:
     return _read_host(address, user if at else None, host, path)
 
 
-def read_database(address: str) -> DatabaseAddress:
+def read_database(address: str, what: str = "the remote") -> DatabaseAddress:
     """Return the parts of the address of a database that is a remote.
 
     Raises `EvalstoreError`, also when it has a password: evalstore.yaml is for everybody.
     """
-    found = read_address(address)
+    found = read_address(address, what)
     if found.has_secrets:
         raise EvalstoreError(
             "the address of a remote must not contain a password or a key",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from evalstore.workspace.remote_names import DEFAULT_REMOTE
 from evalstore.workspace.remote_urls import RemoteUrl, read_database, read_url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from evalstore.store.location import DatabaseAddress
     from evalstore.workspace.folder import WorkspaceFolder
@@ -71,7 +71,8 @@ def locate_url(workspace: WorkspaceFolder, name: str, address: str) -> RemoteUrl
 
     Raises `OutsideError` when the user has not allowed it, and `EvalstoreError` for another URL.
     """
-    url = read_url(address)
+    with _placed(workspace, name):
+        url = read_url(address)
     try:
         workspace.boundary.require_address(url.address, f"the remote '{name}'")
     except OutsideError as error:
@@ -85,12 +86,26 @@ def locate_database(workspace: WorkspaceFolder, name: str, address: str) -> Data
     Raises `OutsideError` when the user has not allowed it with exactly its options, and
     `EvalstoreError` for another address.
     """
-    found = read_database(address)
+    with _placed(workspace, name):
+        found = read_database(address, f"the remote '{name}'")
     try:
         workspace.boundary.require_server(str(found), f"the remote '{name}'")
     except OutsideError as error:
         raise OutsideError(str(error), hint=_ALLOW) from error
     return found
+
+
+@contextmanager
+def _placed(workspace: WorkspaceFolder, name: str) -> Iterator[None]:
+    """Begin the message of an error about the address of a remote with its place."""
+    try:
+        yield
+    except EvalstoreError as error:
+        remote = workspace.settings.remotes.get(name)
+        if remote is None or remote.line is None:
+            raise
+        place = f"{workspace.config.name}:{remote.line}"
+        raise EvalstoreError(f"{place}: {error}", hint=error.hint) from None
 
 
 def folder_of(root: Path, address: str) -> Path:

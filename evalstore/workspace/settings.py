@@ -79,6 +79,8 @@ class RemoteSettings:
     of those who give themselves these names. Without a list, those of all."""
     exclude_tags: tuple[str, ...] = ()
     """The results of cases with these tags are never pushed."""
+    line: int | None = field(default=None, compare=False)
+    """Where the settings have its address."""
 
 
 @dataclass(frozen=True, slots=True)

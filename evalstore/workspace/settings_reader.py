@@ -299,11 +299,14 @@ def _remotes(fields: Fields) -> dict[str, RemoteSettings]:
                 fields.line("remotes", name),
                 hint="as in 'origin: /mnt/team/results'",
             )
-        remotes[name] = _remote(address, entry) if entry else RemoteSettings(address)
+        line = entry.line("address") if entry else fields.line("remotes", name)
+        remotes[name] = replace(_remote(address, entry), line=line)
     return remotes
 
 
-def _remote(address: str, fields: Fields) -> RemoteSettings:
+def _remote(address: str, fields: Fields | None) -> RemoteSettings:
+    if fields is None:
+        return RemoteSettings(address)
     if fields.value("trust") == []:
         raise FileProblem(
             "'trust' names no writer",

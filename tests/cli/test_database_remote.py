@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore import hashing
 from evalstore.errors import NO, OK, STORE_UNUSABLE, USAGE
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
@@ -304,6 +305,29 @@ def test_a_changed_row_is_found_and_not_pulled(
     assert not any(table in ("sessions", "runs") for table, _ in ids(own(bob)))
 
 
+def test_a_row_of_a_newer_program_is_not_called_damage_and_stops_a_pull(
+    workspace: Path, team: str, bob: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    evalstore("push")
+    address = read_address(team)
+    id, content = hashing.identify(hashing.describe("weights", tests={"tests/weather.md": 2}))
+    execute(address, f"INSERT INTO nodes VALUES ('\\x{id}', '{content}')")
+    there = read_rows(address)
+    refused = evalstore("-C", str(bob), "pull")
+    assert refused.exit_code == STORE_UNUSABLE
+    assert f"error: the store '{address}' was written by a newer evalstore: row" in refused.stderr
+    assert "the kind 'weights' is not known\nhint: upgrade evalstore\n" in refused.stderr
+    assert not any(table in ("nodes", "runs") for table, _ in ids(own(bob)))
+    checked = evalstore("--store", team, "fsck")
+    assert checked.exit_code == NO
+    assert "the kind 'weights' is not known; upgrade" in checked.stdout
+    assert read_rows(address) == there
+    execute(address, "DELETE FROM nodes WHERE content LIKE '%weights%'")
+    assert evalstore("-C", str(bob), "pull").exit_code == OK
+    assert ids(own(bob)) == ids(own(workspace))
+
+
 def test_rows_that_refer_to_what_the_database_lacks_stay_there(
     workspace: Path, team: str, bob: Path, evalstore: Evalstore
 ) -> None:
@@ -392,6 +416,8 @@ def test_a_database_of_the_settings_needs_consent_before_anything_is_connected(
         "postgres://bob:hunter2hunter2@db/evals",
         "postgresql://bob@db/evals?password=hunter2hunter2",
         "postgresql:bob:hunter2hunter2@db/evals",
+        "postgresql:/bob:hunter2hunter2@db/evals",
+        "postgres//bob:hunter2hunter2@db/evals",
         "host=db password=hunter2hunter2",
     ],
 )
@@ -415,6 +441,30 @@ def test_an_address_with_a_password_is_neither_written_nor_shown(
     told = evalstore("remote", "remove", "team")
     assert "hunter2" not in told.stdout + told.stderr
     assert not (workspace / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("host=db password=hunter2", "it is not a URL"),
+        ("postgresql:/bob:hunter2@db/evals", "it is not a URL"),
+        ("postgresql://db/evals?pasword=hunter2", "'pasword' is not an option of a connection"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_that_of_the_remote_at_its_place(
+    workspace: Path, evalstore: Evalstore, address: str, reason: str
+) -> None:
+    added = evalstore("remote", "add", "team", address)
+    assert f"error: the address of the remote cannot be used: {reason}" in added.stderr
+    line = len(SETTINGS.splitlines()) + 3
+    settings = f"{SETTINGS}remotes:\n  team:\n    address: {address}\n    excludeTags: [private]\n"
+    tree(workspace, {"evalstore.yaml": settings})
+    where = f"error: evalstore.yaml:{line}: the address of the remote 'team' cannot be used: "
+    for command in ("push", "pull", "fetch", "remote show"):
+        refused = evalstore(*command.split())
+        assert refused.stderr.startswith(f"{where}{reason}"), refused
+        assert "hunter2" not in refused.stderr
+        assert refused.exit_code == USAGE
 
 
 def test_a_password_comes_from_outside_of_the_workspace(

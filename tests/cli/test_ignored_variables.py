@@ -56,3 +56,28 @@ def test_those_of_the_database_count_where_the_store_is_one(
     ran = evalstore("--store", postgresql_server.url(), "status")
     assert f"warning: .env:4: PGPASSWORD {SAID}" in ran.stderr
     assert "s3cret" not in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["push", "pull", "fetch", "remote show"])
+def test_they_count_for_commands_about_a_remote_that_is_a_database(
+    evalstore: Evalstore, workspace: Path, postgresql_server: PostgreSQLServer, command: str
+) -> None:
+    evalstore("remote", "add", "team", postgresql_server.url())
+    ran = evalstore(*command.split(), "team")
+    assert f"warning: .env:3: EVALSTORE_STORE {SAID} ({HINT})" in ran.stderr
+    assert f"warning: .env:4: PGPASSWORD {SAID} ({HINT})" in ran.stderr
+    assert "s3cret" not in ran.stderr
+    assert ".env" not in evalstore(*command.split(), "team").stderr, "it has warned already"
+
+
+def test_those_of_a_database_do_not_count_for_a_folder(
+    evalstore: Evalstore, workspace: Path, postgresql_server: PostgreSQLServer
+) -> None:
+    evalstore("remote", "add", "team", postgresql_server.url())
+    evalstore("remote", "add", "share", str(workspace.parent / "share"))
+    ran = evalstore("push", "share")
+    assert f"warning: .env:3: EVALSTORE_STORE {SAID}" in ran.stderr
+    assert "PGPASSWORD" not in ran.stderr
+    assert "PGPASSWORD" not in evalstore("status").stderr, "it reads no remote"
+    for ran in (evalstore("check"), evalstore("doctor", "--no-ping")):
+        assert f"PGPASSWORD {SAID}" in " ".join((ran.stdout + ran.stderr).split())

@@ -131,3 +131,16 @@ def test_long_files_are_equal_when_all_their_cases_are(store: Store, seed: int) 
     other = [*cases]
     other.insert(chance.randrange(200), other.pop(number))
     assert (one.cases == stored(store, CaseFile(tuple(other))).cases) == (other == cases)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cases_are_found_by_their_labels_as_among_all(store: Store, seed: int) -> None:
+    chance = random.Random(seed)
+    cases = [case_of(number, chance) for number in range(300)]
+    found = stored(store, CaseFile(tuple(cases))).cases
+    assert isinstance(found, StoredCases)
+    labels = {"", *chance.sample([case.row for case in cases], 5), "no such row"}
+    wanted = [(number, case) for number, case in enumerate(cases) if case.row in labels]
+    assert list(found.labelled(labels)) == wanted
+    assert list(found.labels()) == [case.row for case in cases]
+    assert list(found.labelled(labels)) == wanted

@@ -29,9 +29,13 @@ def print_check(check: RemoteCheck) -> None:
 
 
 def tell_of_repair(check: RemoteCheck) -> None:
-    """Say how to repair a remote that is damaged."""
+    """Say how to repair a remote that is damaged, or what is needed to check all of it."""
+    from evalstore.sharing.check_remote import NewerRow
+
     if check.remove:
         output.talk(output.safe(f"hint: {repair_hint(check.remove)}", lines=True))
+    elif any(isinstance(problem, NewerRow) for problem in check.problems):
+        output.talk("hint: upgrade evalstore")
     elif check.problems:
         output.talk("hint: push from every store that may have the missing rows")
     elif check.unused:

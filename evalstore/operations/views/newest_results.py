@@ -11,19 +11,21 @@ from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import follow_file
 from evalstore.planning.path_targets import find_targets, split_case
+from evalstore.store.case_files import StoredCases
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import resolve_run
+from evalstore.store.row_results import RowResults
 from evalstore.store.runs import RUNS_SEARCHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from evalstore.planning.options import Location
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Case
+    from evalstore.values import Case, CaseFile
 
 _MOST_RESULTS = 200_000
 """About how many results are read; the search ends there."""
@@ -68,13 +70,14 @@ def find_newest_results(
     `EvalstoreError` if there is no such case or no result.
     """
     newest = resolve_run(store, revision or "@")
-    file, row = _find_place(location, store, newest, case)
+    file, row, known = _find_place(location, store, newest, case)
     runs = [newest]
     if revision is None:
         runs += store.find_recent_runs(before=newest, limit=RUNS_SEARCHED)
     folder = open_workspace(location).settings.paths["tests"]
     search: _Search | None = None
     seen: set[tuple[str, str]] = set()
+    by_name = RowResults(store)
     for run, (path, node) in zip(runs, follow_file(store, runs, file, folder), strict=False):
         if node is None:  # the file was absent, or its path was that of another file
             continue
@@ -83,10 +86,15 @@ def find_newest_results(
             continue
         if (path, leaf) not in seen:
             seen.add((path, leaf))
-            search = search or _Search(NewestResults(run, path), _load_cases(store, node), row)
-            search.add(
-                run, (cell for batch in iterate_entries(store, {path: leaf}) for cell in batch)
-            )
+            if search is None:
+                named = known.get(node) or store.load_case_files([node])[node]
+                search = _Search(NewestResults(run, path), named.cases, row)
+            if row is None:
+                cells = [cell for batch in iterate_entries(store, {path: leaf}) for cell in batch]
+                search.add(run, cells, len(cells))
+            else:
+                near = by_name.find({path: leaf}, {path: search.names})[path]
+                search.add(run, near.cells, near.total)
         if search and search.is_done(run, model):
             break
     if search is None or not search.found.runs:
@@ -105,19 +113,26 @@ class _Search:
         """`cases` are all of the file in the newest run; `row` names one of them, or is None."""
         self.found = found
         self._cases = cases
-        wanted = [number for number, case in enumerate(cases) if row in (None, case.row)]
-        self._by_row = {cases[number].row: number for number in wanted}
-        self._by_key = {cases[number].key: number for number in wanted}
+        wanted: Iterable[tuple[int, Case]]
+        if row is not None and isinstance(cases, StoredCases):
+            wanted = cases.labelled((row,))
+        else:
+            wanted = ((n, case) for n, case in enumerate(cases) if row in (None, case.row))
+        self._by_row, self._by_key = dict[str, int](), dict[str, int]()
+        for number, case in wanted:
+            self._by_row[case.row] = self._by_key[case.key] = number
         self._taken: set[tuple[int, int, str]] = set()
         self._left = _MOST_RESULTS
 
-    def add(self, run: Run, cells: Iterator[tuple[Result, Case]]) -> None:
-        """Add the results of a run that no newer run has."""
-        here: list[tuple[Result, Case]] = []
-        for cell in cells:
-            self._left -= 1
-            if self._number(cell[0]) is not None:
-                here.append(cell)
+    @property
+    def names(self) -> Collection[str]:
+        """Return the keys and the labels of the cases that are looked for."""
+        return self._by_row.keys() | self._by_key.keys()
+
+    def add(self, run: Run, cells: Iterable[tuple[Result, Case]], total: int) -> None:
+        """Add the results of a run that no newer run has; the file has `total` there."""
+        self._left -= total
+        here = [cell for cell in cells if self._number(cell[0]) is not None]
         for result, _ in sorted(here, key=lambda cell: not self._has_prompt(cell[0])):
             if (place := self._place(result)) is not None and place not in self._taken:
                 self._taken.add(place)
@@ -153,12 +168,13 @@ class _Search:
         return None
 
 
-def _load_cases(store: Store, node: str) -> Sequence[Case]:
-    return store.load_case_files([node])[node].cases
+def _find_place(
+    location: Location, store: Store, run: Run, case: str
+) -> tuple[str, str | None, Mapping[str, CaseFile]]:
+    """Return the path and the row of a case in a run, and its file by the node of its cases.
 
-
-def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[str, str | None]:
-    """Return the path and the row of a case in a run; the row is None if only the file is named."""
+    The row is None if only the file is named.
+    """
     workspace = open_workspace(location)
     nodes = read_tree(run.snapshot, store.load_nodes)
     name, row = split_case(case)
@@ -169,4 +185,4 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     named = file + case[len(name) :] if row else file
     known = {file: files[nodes[file]]}
     (target,) = find_targets(location, workspace, nodes, known, (named,))
-    return target.path, target.row
+    return target.path, target.row, files
