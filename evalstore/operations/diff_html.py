@@ -11,8 +11,7 @@ from evalstore.operations.same_answers import same_answer_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from evalstore.operations.diff_result import Diff
-    from evalstore.reports.comparison import Pair
+    from evalstore.reports.comparison import Comparison, Pair
 
 
 def pairs_table(
@@ -42,25 +41,30 @@ def pairs_table(
     )
 
 
-def describe(diff: Diff) -> str:
-    """Return the pass rates of a comparison, and what changed, as HTML."""
+def describe(
+    comparison: Comparison,
+    names: tuple[str, str],
+    notes: Sequence[str],
+    causes_text: Callable[[str], str],
+    reason: Callable[[Pair], str],
+    feedback: Callable[[Pair], str],
+) -> str:
+    """Return the pass rates of a comparison, and what changed; `names` are those of the sides."""
     changes = ("broke", "fixed", "changed", "new", "gone")
-    listed = {change: getattr(diff.comparison, change) for change in changes}
+    listed = {change: getattr(comparison, change) for change in changes}
     pairs = ((change, pair) for change in changes for pair in listed[change])
+    same = len(comparison.same_answer)
     counts = [
-        *(f"{len(listed[change]):,} {change}{diff.causes_text(change)}" for change in changes),
-        *([same_answer_text(len(diff.same_answer))] if diff.same_answer else []),
+        *(f"{len(listed[change]):,} {change}{causes_text(change)}" for change in changes),
+        *([same_answer_text(same)] if same else []),
     ]
-    was, now = diff.rates
+    was, now = comparison.rates()
+    p = comparison.change().p
     return block(
-        line(strong(f"{diff.names[0]} → {diff.names[1]}"), *diff.notes),
-        line(", ".join([*counts, f"{diff.comparison.unchanged_count:,} unchanged"])),
-        line(f"pass rate {was.text} → {now.text}, p = {diff.p_value:.2g}" if was.judged else ""),
+        line(strong(f"{names[0]} → {names[1]}"), *notes),
+        line(", ".join([*counts, f"{comparison.unchanged_count:,} unchanged"])),
+        line(f"pass rate {was.text} → {now.text}, p = {p:.2g}" if was.judged else ""),
         pairs_table(
-            diff.names,
-            [*islice(pairs, MOST_ROWS)],
-            sum(map(len, listed.values())),
-            diff.reason,
-            lambda pair: diff.feedback_on(pair)[1],
+            names, [*islice(pairs, MOST_ROWS)], sum(map(len, listed.values())), reason, feedback
         ),
     )

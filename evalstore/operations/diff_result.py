@@ -232,7 +232,6 @@ class Diff:
 
     def document_with(self, pairs: Mapping[str, Json]) -> Json:
         """Return the comparison as JSON, with these lists of its pairs."""
-        was, now = self.rates
         return {
             "from": self.was,
             "to": self.now,
@@ -244,11 +243,7 @@ class Diff:
             "notes": self.notes,
             "edits": edits_to_json(self.edits, self.sources),
             "participants": to_json(self.participants[0]),
-            "statistics": {
-                "was": to_json(was),
-                "now": to_json(now),
-                **to_json(self.change),
-            },
+            "statistics": _statistics_json(self.comparison),
         }
 
     def pair_document(self, pair: Pair) -> Json:
@@ -276,7 +271,16 @@ class Diff:
         """Return the comparison as notebooks show it: the pass rates, and what changed."""
         from evalstore.operations.diff_html import describe
 
-        return describe(self)
+        return describe(
+            *(self.comparison, self.names, self.notes, self.causes_text, self.reason),
+            lambda pair: self.feedback_on(pair)[1],
+        )
+
+
+def _statistics_json(comparison: Comparison) -> Json:
+    """Return the pass rates of both sides and their change."""
+    was, now = comparison.rates()
+    return {"was": to_json(was), "now": to_json(now), **to_json(comparison.change())}
 
 
 def _swap(edits: Mapping[str, Sequence[Difference]]) -> dict[str, list[Difference]]:
