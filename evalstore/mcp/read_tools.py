@@ -196,16 +196,21 @@ def diff(location: Location, arguments: DiffArguments) -> Document:
             selection=SelectionOptions(paths=selection.paths, models=models),
             answers=arguments.answers,
         )
-    document = compared.document(has_pairs=False)
+    document = compared.document_with({})
     document["counts"] = {name: len(getattr(compared, name)) for name in _CHANGES}
     document["counts"]["sameAnswer"] = document.pop("sameAnswer")
-    pairs = [(name, pair) for name in arguments.changes for pair in getattr(compared, name)]
+    groups = [(name, getattr(compared, name)) for name in arguments.changes]
+    pairs = ((name, pair) for name, group in groups for pair in group)
 
     def describe(change: tuple[str, Pair]) -> Document:
         name, pair = change
         return {"change": name, **_with_prompt(compared.pair_document(pair), compared.prompts)}
 
-    return _page(document, "changes", pairs, arguments, describe)
+    start = arguments.offset
+    items = map(describe, islice(pairs, start, start + arguments.limit))
+    total = sum(len(group) for _, group in groups)
+    page = page_of(items, start, total, arguments.max_text)
+    return _with_page(document, "changes", page, arguments)
 
 
 def stats(location: Location, arguments: StatsArguments) -> Document:

@@ -2,62 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from array import array
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from evalstore.operations.compared_side import Side
     from evalstore.planning.selection import Selection
+    from evalstore.reports.placed_results import PlacedResults
     from evalstore.results import Result
     from evalstore.store.case_finder import CaseFinder
-    from evalstore.values import Case
+    from evalstore.values import Case, CaseFile
+
+_AT_ONCE = 4_000
+"""Results whose cases are looked for together."""
 
 
-def comparable(side: Side, other: Side, selection: Selection, finder: CaseFinder) -> list[Result]:
-    """Return the selected results of a side, without cases that the other side did not run.
+def comparable(side: Side, other: Side, selection: Selection, finder: CaseFinder) -> Sequence[int]:
+    """Return the numbers of the selected results, without cases that the other side did not run.
 
     Results with a system prompt that the case had not on the other side stay: it is new or gone.
     """
-    places = all_places(other.results)
-    selected = [result for result in side.results if selection.covers_file(result.file)]
-    unpaired: dict[str, list[Result]] = {}
+    results = side.results
+    places = other.results.all_places()
+    is_selected = [selection.covers_file(name) for name in results.file_names]
+    is_asked = [other.models is None or name in other.models for name in results.model_names]
+    nodes = [other.nodes.get(name) for name in results.file_names]
+    unpaired: dict[str, array[int]] = {}
     """Results without a partner in files that the other side has, by the node of its cases."""
-    for result in selected:
-        node = other.nodes.get(result.file)
-        is_asked = other.models is None or result.model in other.models
-        if node and is_asked and places.isdisjoint(places_of(result)):
-            unpaired.setdefault(node, []).append(result)
-    left_out: set[Result] = set()
-    for node, results in unpaired.items():
-        texts = {text for result in results for _, text in _names(result)}
-        cases = finder.find(other.files[node], texts)
-        rows = {name: case.prompts for case in cases for name in _names(case)}
-        for result in results:
-            had = (rows.get(name) for name in _names(result))
-            if any(
-                prompts and (result.prompt in prompts or result.prompt_number < len(prompts))
-                for prompts in had
-            ):
-                left_out.add(result)
-    return [result for result in selected if result not in left_out]
+    selected = array("l")
+    for number, file in enumerate(results.files):
+        if not is_selected[file]:
+            continue
+        selected.append(number)
+        node = nodes[file]
+        if node and is_asked[results.models[number]] and not results.has_place(number, places):
+            unpaired.setdefault(node, array("l")).append(number)
+    left_out = {
+        number
+        for node, numbers in unpaired.items()
+        for start in range(0, len(numbers), _AT_ONCE)
+        for number in _find_asked(
+            results, numbers[start : start + _AT_ONCE], other.files[node], finder
+        )
+    }
+    return array("l", (number for number in selected if number not in left_out))
+
+
+def _find_asked(
+    results: PlacedResults, numbers: Sequence[int], file: CaseFile, finder: CaseFinder
+) -> Iterator[int]:
+    """Yield those of these results whose cases, with their system prompts, another side has."""
+    listed = results.read(numbers)
+    cases = finder.find(file, {text for result in listed for _, text in _names(result)})
+    rows = {name: case.prompts for case in cases for name in _names(case)}
+    for number, result in zip(numbers, listed, strict=True):
+        had = (rows.get(name) for name in _names(result))
+        if any(
+            prompts and (result.prompt in prompts or result.prompt_number < len(prompts))
+            for prompts in had
+        ):
+            yield number
 
 
 def _names(row: Case | Result) -> tuple[tuple[str, str], ...]:
     return ("key", row.key), ("row", row.row)
-
-
-Place = tuple[str, str, str, Any]
-
-
-def all_places(results: Iterable[Result]) -> set[Place]:
-    """Return the keys by which these results may be paired with others."""
-    return {place for result in results for place in places_of(result)}
-
-
-def places_of(result: Result) -> Iterator[Place]:
-    """Yield the keys by which a result may be paired with another."""
-    file, model = result.file, result.model
-    for row in (result.key, result.row):
-        yield file, model, row, result.prompt
-        yield file, model, row, result.prompt_number

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evalstore.planning.source_changes import SourceChanges
+    from evalstore.reports.placed_results import PlacedResults
     from evalstore.results import Result
     from evalstore.runs import RunSources
     from evalstore.values import CaseFile
@@ -23,7 +24,7 @@ class Side:
 
     name: str
     """The id of a run, or `workspace`."""
-    results: list[Result]
+    results: PlacedResults
     nodes: dict[str, str]
     """The snapshot: test file -> leaf."""
     files: dict[str, CaseFile]

@@ -8,20 +8,19 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.diff_attempts import read_side_attempts
+from evalstore.operations.diff_attempts import SideAttempts
 from evalstore.operations.diff_causes import find_causes
-from evalstore.operations.diff_notes import attempts_notes, question_changes, selection_notes
+from evalstore.operations.diff_notes import attempts_notes, selection_notes
+from evalstore.operations.diff_pairs import PairDetails, PairSorter, read_answers
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_selection import only_rows, select_cases
 from evalstore.operations.diff_sides import (
     compare_sides,
-    find_labels,
     follow_renames,
-    name_gone,
     only_models,
     open_sides,
-    read_answers,
+    real_path,
     require_candidate,
     run_side,
     workspace_side,
@@ -29,21 +28,19 @@ from evalstore.operations.diff_sides import (
 from evalstore.operations.edited_sources import EditedSources, Versions
 from evalstore.operations.equal_parts import as_equal, find_equal_parts, without_rows_of
 from evalstore.operations.file_edits import find_edits
-from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.participant_edits import differ_participants
 from evalstore.operations.prompt_names import (
     PromptNames,
     name_prompts,
+    places_in,
     prompt_labels,
     prompts_of,
     settled_places,
 )
 from evalstore.operations.row_ids import has_edited_rows
-from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.settled_parts import SettledParts
-from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.revisions import WORK, resolve_run
 
@@ -100,20 +97,19 @@ def diff(
         was, now = (only_models(side, selection.models) for side in only_rows(selected, was, now))
         candidates = candidate_order(project.settings)
         finder = CaseFinder(store)
-        filled, comparison = compare_sides(
+        filled, pairing = compare_sides(
             store, folder, was, now, selected, candidates, finder=finder
         )
+        attempts = SideAttempts(store, filled, finder), SideAttempts(store, now, finder)
+        details = PairDetails(store, attempts)
+        sorter = PairSorter(project, details)
+        comparison = sorter.sort(pairing, real_path)
         comparison.equal = as_equal(equal)
-        sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
-        comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
-        same = find_same_answers(store, comparison.changed, sessions)
-        comparison.set_apart_same_answers(lambda pair: sessions_of(pair) in same)
         causes = (
             find_causes((pair.either for pair in comparison.gone), filled, now, finder),
             find_causes((pair.either for pair in comparison.new), now, filled, finder),
         )
-        name_gone(comparison)
-        both = {result.file for result in filled.results} & {result.file for result in now.results}
+        both = filled.results.file_names.keys() & now.results.file_names.keys()
         both |= equal.by_file.keys()
         edited = {
             path: (filled.files[filled.nodes[path]], now.files[node])
@@ -131,39 +127,26 @@ def diff(
             if differences
         }
         sources = EditedSources(finder, project.versions, names)
-        results = comparison.differing
-        judgements = judgement_changes(
-            project.store,
-            project.versions,
-            [side for pair in comparison.on_both_sides for side in (pair, pair.swapped())],
-        )
-        attempts = (
-            read_side_attempts(
-                project.store, filled, (pair.was for pair in comparison.differing_pairs)
-            ),
-            read_side_attempts(
-                project.store, now, (pair.now for pair in comparison.differing_pairs)
-            ),
-        )
         found = Diff(
             was.name,
             now.name,
             comparison,
             edits,
-            project.store.find_feedback(id for result in results for id in result.evaluations),
+            details.feedback,
             prompts=prompt_labels(
-                project, chain(filled.results, now.results, settled_places(equal))
+                project,
+                chain(places_in(filled.results), places_in(now.results), settled_places(equal)),
             ),
             participants=_differ_participants(project, runs, selection),
             notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
             reasons=PairReasons(
-                question_changes(project, comparison.on_both_sides, sessions),
-                judgements,
-                same,
+                sorter.questions.words,
+                sorter.judgements,
+                sorter.same_answers,
                 (was.rule, now.rule),
                 filled.earlier,
             ),
-            labels=find_labels(project, results),
+            labels=details.labels,
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             causes=causes,
             sources=sources.find(
@@ -216,12 +199,15 @@ def _read_sides(
 
 def with_prompt_names(location: Location, diff: Diff) -> Diff:
     """Return the comparison with the names of all its system prompts."""
-    ids = {result.prompt for result in diff.comparison.differing if result.prompt}
+    sides = diff.comparison.sides
+    has_prompts = any(prompt for side in sides[:2] for _, prompt in side.prompts)
+    differing = diff.comparison.differing if has_prompts else ()
+    ids = {result.prompt for result in differing if result.prompt}
     return replace(diff, prompt_names=name_prompts(location, ids))
 
 
 def add_answers(project: Project, diff: Diff) -> Diff:
     """Return the comparison with the answers that show the changes."""
-    pairs = [*diff.comparison.differing_pairs, *diff.equal_with_answers]
-    ids = [id for pair in pairs for id in diff.shown_sessions(pair) if id]
-    return replace(diff, answers=read_answers(project, ids))
+    pairs = chain(diff.comparison.differing_pairs, diff.equal_with_answers)
+    ids = (id for pair in pairs for id in diff.shown_sessions(pair) if id)
+    return replace(diff, answers=read_answers(project.store, ids))

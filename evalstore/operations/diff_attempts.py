@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from evalstore.files.filed_mapping import FiledMapping
 from evalstore.operations.attempts import (
     Attempt,
     CellToJudge,
@@ -15,29 +16,49 @@ from evalstore.operations.attempts import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from evalstore.operations.attempts import Attempts
     from evalstore.operations.compared_side import Side
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.values import Case
+    from evalstore.store.case_finder import CaseFinder
+    from evalstore.values import Json
 
 
-def read_side_attempts(store: Store, side: Side, results: Iterable[Result | None]) -> Attempts:
-    """Return the attempts of these judged results of a side, as far as they have several."""
-    cases: dict[str, dict[str, Case]] = {}
-    cells = []
-    for result in results:
-        if result is None or not result.verdict or not has_attempts(result):
-            continue
-        node = side.nodes[result.file]
-        if node not in cases:
-            listed = side.files[node].cases
-            cases[node] = {case.row: case for case in listed} | {case.key: case for case in listed}
-        case = cases[node].get(result.key) or cases[node].get(result.row)
-        if case:
-            cells.append(CellToJudge(result, case.judged_by, side.rule))
-    return read_attempts(store, cells)
+class SideAttempts(FiledMapping[tuple[str, ...], tuple[Attempt, ...]]):
+    """The attempts of the results of a side, as far as they have several, by their judgements."""
+
+    def __init__(self, store: Store, side: Side, finder: CaseFinder) -> None:
+        super().__init__(_pack_attempts, _unpack_attempts)
+        self._store, self._side, self._finder = store, side, finder
+
+    def read(self, results: Iterable[Result | None]) -> None:
+        """Add those of these judged results."""
+        by_node: dict[str, list[Result]] = {}
+        for result in results:
+            if result is not None and result.verdict and has_attempts(result):
+                by_node.setdefault(self._side.nodes[result.file], []).append(result)
+        for node, listed in by_node.items():
+            names = {name for result in listed for name in (result.key, result.row)}
+            found = [*self._finder.find(self._side.files[node], names)]
+            cases = {case.row: case for case in found} | {case.key: case for case in found}
+            pairs = ((result, cases.get(result.key) or cases.get(result.row)) for result in listed)
+            cells = [
+                CellToJudge(result, case.judged_by, self._side.rule)
+                for result, case in pairs
+                if case
+            ]
+            self.update(read_attempts(self._store, cells))
+
+
+def _pack_attempts(attempts: Sequence[Attempt]) -> Json:
+    return [(attempt.sessions, attempt.verdict, attempt.judgements) for attempt in attempts]
+
+
+def _unpack_attempts(packed: Sequence[Any]) -> tuple[Attempt, ...]:
+    return tuple(
+        Attempt(tuple(sessions), verdict, tuple(judgements))
+        for sessions, verdict, judgements in packed
+    )
 
 
 PairAttempts = tuple["Sequence[Attempt]", "Sequence[Attempt]"]

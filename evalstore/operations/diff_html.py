@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.notebooks.html_tables import MOST_ROWS, Html, table, word
+from evalstore.notebooks.html_tables import MOST_ROWS, Html, block, line, strong, table, word
+from evalstore.operations.same_answers import same_answer_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from evalstore.reports.comparison import Pair
+    from evalstore.reports.comparison import Comparison, Pair
 
 
 def pairs_table(
     names: tuple[str, str],
     pairs: Sequence[tuple[str, Pair]],
+    count: int,
     reason: Callable[[Pair], str],
     feedback: Callable[[Pair], str],
 ) -> Html:
-    """Return the table of the first pairs, each with its change; `names` are those of the sides."""
+    """Return the table of the first of `count` pairs; `names` are those of the sides."""
     return table(
         ["change", "file", "row", "model", *names, "reason", "feedback"],
         [
@@ -32,7 +35,36 @@ def pairs_table(
                 reason(pair) if pair.was and pair.now else "",
                 feedback(pair),
             )
-            for change, pair in pairs[:MOST_ROWS]
+            for change, pair in pairs
         ],
-        len(pairs),
+        count,
+    )
+
+
+def describe(
+    comparison: Comparison,
+    names: tuple[str, str],
+    notes: Sequence[str],
+    causes_text: Callable[[str], str],
+    reason: Callable[[Pair], str],
+    feedback: Callable[[Pair], str],
+) -> str:
+    """Return the pass rates of a comparison, and what changed; `names` are those of the sides."""
+    changes = ("broke", "fixed", "changed", "new", "gone")
+    listed = {change: getattr(comparison, change) for change in changes}
+    pairs = ((change, pair) for change in changes for pair in listed[change])
+    same = len(comparison.same_answer)
+    counts = [
+        *(f"{len(listed[change]):,} {change}{causes_text(change)}" for change in changes),
+        *([same_answer_text(same)] if same else []),
+    ]
+    was, now = comparison.rates()
+    p = comparison.change().p
+    return block(
+        line(strong(f"{names[0]} → {names[1]}"), *notes),
+        line(", ".join([*counts, f"{comparison.unchanged_count:,} unchanged"])),
+        line(f"pass rate {was.text} → {now.text}, p = {p:.2g}" if was.judged else ""),
+        pairs_table(
+            names, [*islice(pairs, MOST_ROWS)], sum(map(len, listed.values())), reason, feedback
+        ),
     )

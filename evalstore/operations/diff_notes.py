@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.operations.paired_words import PairedWords
 from evalstore.reports.answer_pairs import OLDER, counts_older, has_other_answers
 from evalstore.reports.version_diff import CODE_CHANGED, differ_models
 
@@ -12,16 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from evalstore.operations.compared_side import Side
-    from evalstore.operations.same_answers import Sessions
     from evalstore.planning.project import Project
     from evalstore.reports.comparison import Comparison, Pair
-    from evalstore.results import Result, Session
+    from evalstore.results import Session
 
 
 def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
     """Yield notes about runs of only some of the cases, and about unfinished runs."""
-    own = {id(result) for result in was.results}
-    others = sum(1 for result in filled.results if id(result) not in own)
+    others = len(filled.earlier)
     verb = "is" if others == 1 else "are"
     earlier = f"{plural(others, 'other')} {verb} taken from the last earlier run that judged them"
     if not others and was.name != now.name and was.selection and _scope(was) == _scope(now):
@@ -41,25 +41,16 @@ def attempts_notes(comparison: Comparison) -> Iterator[str]:
 
     A majority of several attempts passes at another rate than a single one, without any edit.
     """
-    numbers = [
-        (was, now)
-        for pair in comparison.pairs
-        if pair.was and pair.now
-        for was, now in [(_attempts(pair.was), _attempts(pair.now))]
-        if was != now
-    ]
+    numbers = Counter(sides for sides in comparison.attempts() if sides[0] != sides[1])
     if numbers:
         kinds = {f"{was} -> {now}" for was, now in numbers}
         which = f" ({kinds.pop()})" if len(kinds) == 1 else ""
-        results = f"{plural(len(numbers), 'result')} {'has' if len(numbers) == 1 else 'have'}"
+        count = numbers.total()
+        results = f"{plural(count, 'result')} {'has' if count == 1 else 'have'}"
         yield (
             f"{results} another number of attempts{which}: that alone changes how often "
             "a verdict is a pass"
         )
-
-
-def _attempts(result: Result) -> int:
-    return result.required_answers // len(result.tests)
 
 
 def _scope(side: Side) -> str:
@@ -75,38 +66,44 @@ def alone_notes(count: int) -> list[str]:
     return [f"{plural(count, 'result')} of cases with only one of both prompts {verb} left out"]
 
 
-def question_changes(
-    project: Project, pairs: Iterable[Pair], sessions: Mapping[str, Session]
-) -> dict[tuple[Sessions, Sessions], str]:
-    """Return how questions, or the ages of answers, differ in pairs that are the same otherwise.
+class QuestionChanges:
+    """Describes how questions, or the ages of answers, differ in pairs that are the same otherwise.
 
     In both directions, as a comparison can be turned around.
     """
-    words: dict[tuple[Sessions, Sessions], str] = {}
-    for pair in filter(has_other_answers, pairs):
+
+    def __init__(self, project: Project) -> None:
+        self.words = PairedWords[str]()
+        """By the sessions of both sides."""
+        self._project = project
+        self._of_models: dict[tuple[str, str], str] = {}
+
+    def read(self, pairs: Iterable[Pair], sessions: Mapping[str, Session]) -> None:
+        """Add the pairs that have other answers, whose sessions are given."""
+        for pair in filter(has_other_answers, pairs):
+            for side in (pair, pair.swapped()):
+                change = self._describe(side, sessions)
+                if change and side.was and side.now:
+                    self.words.add(side.was.sessions, side.now.sessions, change)
+
+    def _describe(self, pair: Pair, sessions: Mapping[str, Session]) -> str:
+        """Describe how the question, or the age of the answers, differs; empty if neither does."""
         assert pair.was
         assert pair.now
-        was, now = pair.was.sessions, pair.now.sessions
-        words[was, now] = _question_change(project, pair, sessions)
-        words[now, was] = _question_change(project, pair.swapped(), sessions)
-    return {sides: change for sides, change in words.items() if change}
-
-
-def _question_change(project: Project, pair: Pair, sessions: Mapping[str, Session]) -> str:
-    """Describe how the question, or the age of the answers, differs; empty if neither does."""
-    assert pair.was
-    assert pair.now
-    was, now = (sessions.get(side.sessions[0]) for side in (pair.was, pair.now))
-    if was is None or now is None:
-        return ""
-    old, new = was.question, now.question
-    if old.model != new.model:
-        return _model_change(project, old.model, new.model)
-    if old.temperature != new.temperature:
-        return f"temperature {old.temperature} -> {new.temperature}"
-    if old.seed != new.seed:
-        return f"seed {old.seed} -> {new.seed}"
-    return OLDER if counts_older(pair, sessions) else ""
+        was, now = (sessions.get(side.sessions[0]) for side in (pair.was, pair.now))
+        if was is None or now is None:
+            return ""
+        old, new = was.question, now.question
+        if old.model != new.model:
+            models = old.model, new.model
+            if models not in self._of_models:
+                self._of_models[models] = _model_change(self._project, *models)
+            return self._of_models[models]
+        if old.temperature != new.temperature:
+            return f"temperature {old.temperature} -> {new.temperature}"
+        if old.seed != new.seed:
+            return f"seed {old.seed} -> {new.seed}"
+        return OLDER if counts_older(pair, sessions) else ""
 
 
 def _model_change(project: Project, was: str, now: str) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from evalstore.operations.paired_words import PairedWords
 from evalstore.reports.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evalstore.operations.judgement_changes import Judgements
-    from evalstore.operations.same_answers import Sessions
     from evalstore.results import Result
 
 
@@ -19,17 +18,17 @@ if TYPE_CHECKING:
 class PairReasons:
     """What differs between the sides of pairs beside their definitions."""
 
-    questions: Mapping[tuple[Sessions, Sessions], str] = field(default_factory=dict)
+    questions: PairedWords[str] = field(default_factory=PairedWords)
     """Sessions of both sides -> how their questions differ, apart from test and prompt.
 
     In both directions.
     """
-    judgements: Mapping[tuple[Judgements, Judgements], list[str]] = field(default_factory=dict)
+    judgements: PairedWords[tuple[str, ...]] = field(default_factory=PairedWords)
     """Judgements of both sides -> labels and changes of evaluators between them.
 
     In both directions.
     """
-    same_answers: frozenset[tuple[Sessions, Sessions]] = frozenset()
+    same_answers: PairedWords[bool] = field(default_factory=PairedWords)
     """Sessions of both sides with the same answers to other questions, in both directions."""
     rules: tuple[str, str] = ("", "")
     """The rules by which several votes make a verdict, on both sides."""
@@ -60,7 +59,7 @@ class PairReasons:
             changes = self._other_answer(was, now)
         if (was.sessions, now.sessions) in self.same_answers:
             changes.append("the same answer")
-        changes += self.judgements.get((was.evaluations, now.evaluations), [])
+        changes += self.judgements.get((was.evaluations, now.evaluations), ())
         return ", ".join(changes) or self._other_judgement(was, now)
 
     def _other_answer(self, was: Result, now: Result) -> list[str]:

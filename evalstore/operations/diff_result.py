@@ -15,7 +15,7 @@ from evalstore.operations.diff_json import edits_to_json, side_to_json
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_field
-from evalstore.operations.same_answers import same_answer_text, sessions_of
+from evalstore.operations.same_answers import sessions_of
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.reports.version_diff import Difference, unified
 from evalstore.results import Result
@@ -23,14 +23,17 @@ from evalstore.store.results import join_feedback
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from evalstore.operations.attempts import Attempts
     from evalstore.operations.diff_attempts import PairAttempts
     from evalstore.reports.comparison import Comparison, Pair
+    from evalstore.reports.pair_groups import PairGroup
     from evalstore.reports.paired_tests import RateChange
     from evalstore.reports.statistics import Rate
 
+CHANGES = ("broke", "fixed", "changed", "new", "gone")
+"""The lists of pairs that a comparison has as JSON."""
 _MOST_EQUAL = 1_000
 """Equal results of two candidates whose answers are read."""
 
@@ -45,11 +48,11 @@ class Diff:
     comparison: Comparison
     edits: dict[str, list[Difference]]
     """Test file -> the edits of its cases."""
-    feedback: dict[str, str]
+    feedback: Mapping[str, str]
     """The feedback by the id of its judgement."""
     participants: tuple[tuple[Difference, ...], tuple[Difference, ...]] = ((), ())
     """How candidates, evaluators and attempts differ, and how from the second side to the first."""
-    answers: dict[str, str] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers were requested."""
     attempts: tuple[Attempts, Attempts] = field(default_factory=lambda: ({}, {}))
     """The attempts of the results of both sides that differ and have several."""
@@ -63,7 +66,7 @@ class Diff:
     """The candidates, or the system prompts, that are compared, when both are of one run."""
     is_of_prompts: bool = False
     """Whether `models` are the names of system prompts: the pairs may be of several candidates."""
-    labels: frozenset[str] = frozenset()
+    labels: Set[str] = frozenset()
     """The ids of the judgements that are labels of people."""
     has_edited_rows: bool = False
     """Whether rows that are new may be edited ones, which the field `rowId` would show."""
@@ -79,20 +82,20 @@ class Diff:
     @property
     def is_empty(self) -> bool:
         """Return whether nothing differs."""
-        return not (self.comparison.differing_pairs or self.edits or self.participants[0])
+        return self.comparison.is_equal and not (self.edits or self.participants[0])
 
     @property
-    def broke(self) -> list[Pair]:
+    def broke(self) -> PairGroup:
         """Return cases that passed on the first side and do not on the second."""
         return self.comparison.broke
 
     @property
-    def fixed(self) -> list[Pair]:
+    def fixed(self) -> PairGroup:
         """Return cases that did not pass on the first side and do on the second."""
         return self.comparison.fixed
 
     @property
-    def changed(self) -> list[Pair]:
+    def changed(self) -> PairGroup:
         """Return other cases with another verdict, or with other sessions.
 
         Those in `same_answer` are among them.
@@ -100,17 +103,17 @@ class Diff:
         return self.comparison.changed_or_same
 
     @property
-    def same_answer(self) -> list[Pair]:
+    def same_answer(self) -> PairGroup:
         """Return changed cases with the same verdict and, word for word, the same answer."""
         return self.comparison.same_answer
 
     @property
-    def new(self) -> list[Pair]:
+    def new(self) -> PairGroup:
         """Return cases that only the second side has."""
         return self.comparison.new
 
     @property
-    def gone(self) -> list[Pair]:
+    def gone(self) -> PairGroup:
         """Return cases that only the first side has."""
         return self.comparison.gone
 
@@ -218,26 +221,29 @@ class Diff:
         """Return the first equal results of two candidates; none of two runs."""
         return self.comparison.unchanged[:_MOST_EQUAL] if self.models else []
 
-    def document(self, *, has_pairs: bool = True) -> Json:
-        """Return the comparison as JSON; it can be had without the pairs, which may be many."""
-        was, now = self.rates
-        listed = ("broke", "fixed", "changed", "new", "gone") if has_pairs else ()
+    def document(self) -> Json:
+        """Return the comparison as JSON."""
+        pairs = {name: [*listed] for name, listed in self.pair_documents().items()}
+        return self.document_with(pairs)
+
+    def pair_documents(self) -> dict[str, Iterator[Json]]:
+        """Return the pairs of each change as JSON, which is made while it is read."""
+        return {name: map(self.pair_document, getattr(self, name)) for name in CHANGES}
+
+    def document_with(self, pairs: Mapping[str, Json]) -> Json:
+        """Return the comparison as JSON, with these lists of its pairs."""
         return {
             "from": self.was,
             "to": self.now,
             **_names_json(self),
-            **{name: [self.pair_document(pair) for pair in getattr(self, name)] for name in listed},
+            **pairs,
             "sameAnswer": len(self.same_answer),
             "unchanged": self.comparison.unchanged_count,
             "causes": {change: self.causes_of(change) for change in ("new", "gone")},
             "notes": self.notes,
             "edits": edits_to_json(self.edits, self.sources),
             "participants": to_json(self.participants[0]),
-            "statistics": {
-                "was": to_json(was),
-                "now": to_json(now),
-                **to_json(self.change),
-            },
+            "statistics": _statistics_json(self.comparison),
         }
 
     def pair_document(self, pair: Pair) -> Json:
@@ -263,25 +269,18 @@ class Diff:
 
     def _repr_html_(self) -> str:
         """Return the comparison as notebooks show it: the pass rates, and what changed."""
-        from evalstore.notebooks.html_tables import block, line, strong
-        from evalstore.operations.diff_html import pairs_table
+        from evalstore.operations.diff_html import describe
 
-        changes = ("broke", "fixed", "changed", "new", "gone")
-        listed = {change: getattr(self.comparison, change) for change in changes}
-        pairs = [(change, pair) for change in changes for pair in listed[change]]
-        counts = [
-            *(f"{len(listed[change]):,} {change}{self.causes_text(change)}" for change in changes),
-            *([same_answer_text(len(self.same_answer))] if self.same_answer else []),
-        ]
-        was, now = self.rates
-        return block(
-            line(strong(f"{self.names[0]} → {self.names[1]}"), *self.notes),
-            line(", ".join([*counts, f"{self.comparison.unchanged_count:,} unchanged"])),
-            line(
-                f"pass rate {was.text} → {now.text}, p = {self.p_value:.2g}" if was.judged else ""
-            ),
-            pairs_table(self.names, pairs, self.reason, lambda pair: self.feedback_on(pair)[1]),
+        return describe(
+            *(self.comparison, self.names, self.notes, self.causes_text, self.reason),
+            lambda pair: self.feedback_on(pair)[1],
         )
+
+
+def _statistics_json(comparison: Comparison) -> Json:
+    """Return the pass rates of both sides and their change."""
+    was, now = comparison.rates()
+    return {"was": to_json(was), "now": to_json(now), **to_json(comparison.change())}
 
 
 def _swap(edits: Mapping[str, Sequence[Difference]]) -> dict[str, list[Difference]]:

@@ -11,6 +11,7 @@ from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.path_targets import find_targets, name_file, name_prompt_file
 from evalstore.planning.selection import Selection
+from evalstore.reports.placed_results import PlacedResults
 
 if TYPE_CHECKING:
     from evalstore.operations.compared_side import Side
@@ -68,11 +69,11 @@ def only_rows(selected: Selection, *sides: Side) -> tuple[Side, ...]:
     return tuple(
         replace(
             side,
-            results=[
+            results=PlacedResults(
                 result
                 for result in side.results
                 if selected.covers_row(result.file, result.row) or (result.file, result.key) in keys
-            ],
+            ),
         )
         for side in sides
     )

@@ -5,16 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
-from evalstore.operations.comparable_results import all_places, comparable, places_of
+from evalstore.operations.comparable_results import comparable
 from evalstore.operations.compared_side import Side
 from evalstore.operations.earlier_results import EarlierRuns, RunFilter, every_run
 from evalstore.operations.participant_edits import find_named_candidates
-from evalstore.operations.rendering import answer_text
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
@@ -22,23 +21,25 @@ from evalstore.planning.path_history import PathHistory
 from evalstore.planning.renames import known_ids, same_leaf
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.case_edits import with_cases
-from evalstore.reports.comparison import CellIndex, Comparison, Pair, compare
+from evalstore.reports.comparison import CellIndex, pair_results
 from evalstore.reports.file_pairs import pair_alike, pair_files
+from evalstore.reports.placed_results import PlacedResults, digest_places
 from evalstore.results import Result
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import read_tree
-from evalstore.store.results import iterate_entries, read_results
+from evalstore.store.results import iterate_cases, iterate_entries
 from evalstore.store.revisions import resolve_run
 from evalstore.store.run_sources import SourcesReader
 from evalstore.values import RECORDED, Case, CaseFile
 from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator
 
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.planning.selection import Selection
+    from evalstore.reports.pair_groups import Pairing
     from evalstore.runs import Run, RunSources
     from evalstore.store import Store
 
@@ -58,7 +59,8 @@ def run_side(
     files = store.load_case_files(list(set(nodes.values())))
     candidates = {candidate.id for candidate in run.candidates}
     models = None if run.selection.get("models") else {RECORDED, *candidates}
-    results = read_results(store, run, without={part.results for part in equal})
+    batches = iterate_cases(store, run, without={part.results for part in equal})
+    results = PlacedResults(result for batch in batches for result, _ in batch)
     selection = describe_selection(run.selection) if is_partial(run) else ""
     rule, named = run.verdict_rule, find_named_candidates(store, run, current)
     return Side(
@@ -80,7 +82,7 @@ def workspace_side(
     from evalstore.planning.results import as_result, compute_results
 
     plan = make_plan(project, selection, settled=equal)
-    results = [as_result(result) for result in compute_results(plan, project.settings.verdict)]
+    results = PlacedResults(map(as_result, compute_results(plan, project.settings.verdict)))
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
     candidates = {cell.candidate.id for cell in plan.cells} | plan.settled.models
     models = None if selection.models else candidates
@@ -112,7 +114,8 @@ def only_models(side: Side, models: tuple[str, ...]) -> Side:
     """Return the side with only these candidates; with all of them when none is named."""
     if not models:
         return side
-    return replace(side, results=[result for result in side.results if result.model in models])
+    kept = (result for result in side.results if result.model in models)
+    return replace(side, results=PlacedResults(kept))
 
 
 def follow_renames(store: Store, folder: str, was: Side, now: Side) -> Side:
@@ -138,9 +141,9 @@ def follow_renames(store: Store, folder: str, was: Side, now: Side) -> Side:
     names |= {old: new for new, old in pairs.items()}
     return replace(
         was,
-        results=[
+        results=PlacedResults(
             result._replace(file=names.get(result.file, result.file)) for result in was.results
-        ],
+        ),
         nodes={names[path]: node for path, node in was.nodes.items()},
         former={name: path for path, name in names.items()},
     )
@@ -180,12 +183,6 @@ def case_files(*sides: Side) -> dict[str, CaseFile]:
     }
 
 
-def name_gone(comparison: Comparison) -> None:
-    """Restore the real paths of files that are gone."""
-    gone = (pair.was for pair in comparison.gone if pair.was)
-    comparison.gone = [Pair(was._replace(file=real_path(was.file)), None) for was in gone]
-
-
 def real_path(file: str) -> str:
     """Return the path that a file of a side has had, also where another file has it now."""
     return file.removesuffix(_OTHER)
@@ -203,8 +200,8 @@ def compare_sides(
     candidates: Callable[[str], Any] = str,
     counts: RunFilter = every_run,
     finder: CaseFinder | None = None,
-) -> tuple[Side, Comparison]:
-    """Return the older side with the verdicts that it lacks, and its comparison with the newer one.
+) -> tuple[Side, Pairing]:
+    """Return the older side with the verdicts that it lacks, and its pairs with the newer one.
 
     `was` is what `follow_renames` returns, and `candidates` the sort key of candidates. Verdicts
     are filled in from earlier runs that count.
@@ -212,7 +209,8 @@ def compare_sides(
     filled = _fill_older_side(store, folder, was, now, selection, counts)
     finder = finder or CaseFinder(store)
     old = comparable(filled, now, selection, finder)
-    return filled, compare(old, comparable(now, filled, selection, finder), candidates)
+    new = comparable(now, filled, selection, finder)
+    return filled, pair_results(filled.results, now.results, old, new, candidates)
 
 
 def _fill_older_side(
@@ -223,24 +221,25 @@ def _fill_older_side(
     A run lacks those of cases that its selection left out, and of pending ones. Only judged
     results of cases that the newer side has are filled in.
     """
-    pending = all_places(result for result in was.results if result.is_missing)
-    if was.name == WORKSPACE or not (was.selection or pending):
+    if was.name == WORKSPACE or not (was.selection or any(was.results.missing)):
         return was
-    judged = all_places(result for result in was.results if not result.is_missing)
-    missing = [
-        result
-        for result in now.results
-        if selection.covers_file(result.file)
-        and judged.isdisjoint(places_of(result))
-        and (was.selection or not pending.isdisjoint(places_of(result)))
-    ]
+    pending, judged = (was.results.places_where(missing=missing) for missing in (True, False))
+    missing = now.results.read(
+        [
+            number
+            for number in range(len(now.results))
+            if selection.covers_file(now.results.file_name(number))
+            and not now.results.has_place(number, judged)
+            and (was.selection or now.results.has_place(number, pending))
+        ]
+    )
     filled: dict[Result, str] = {}
     leaves: dict[str, str] = {}
     sources: dict[str, RunSources | None] = {}
     find_sources = SourcesReader(store).find
     older: dict[str, dict[str, Case]] = {}
     """The cases of the results that are filled into files with results of their own."""
-    whole = {result.file for result in missing} - {result.file for result in was.results}
+    whole = {result.file for result in missing} - was.results.file_names.keys()
     prompts = _Prompts(now)
     runs = EarlierRuns(store, _history_between(store, folder, was, now), counts)
     paths = {result.file for result in missing}
@@ -274,15 +273,15 @@ def _fill_older_side(
             nodes[path] = f"{was.nodes[path]}{_OTHER}{path}"
             files[nodes[path]] = mixed
             sources[path] = None
-    known = all_places(filled)
-    results = [
+    known = digest_places(filled)
+    results = (
         result
-        for result in was.results
-        if not (result.is_missing and not known.isdisjoint(places_of(result)))
-    ]
+        for number, result in enumerate(was.results)
+        if not (was.results.missing[number] and was.results.has_place(number, known))
+    )
     return replace(
         was,
-        results=[*results, *filled],
+        results=PlacedResults(chain(results, filled)),
         nodes=was.nodes | nodes,
         files=was.files | files,
         earlier=filled,
@@ -314,7 +313,7 @@ def require_candidate(
 
     `hint` says what to do if the name is right. It cannot be meant for one of `besides`.
     """
-    candidates = {result.model for side in sides for result in side.results}
+    candidates = {model for side in sides for model in side.results.model_names}
     if model not in candidates:
         names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
         others = candidates - {*besides}
@@ -338,15 +337,3 @@ def open_sides(
 
         require_sound(project, selection)
         yield project
-
-
-def read_answers(project: Project, ids: Sequence[str]) -> dict[str, str]:
-    """Return the texts of these answers, by the id of the session."""
-    return {
-        id: answer_text(session.answer) for id, session in project.store.find_sessions(ids).items()
-    }
-
-
-def find_labels(project: Project, results: Sequence[Result]) -> frozenset[str]:
-    """Return the ids of the judgements on these results that are labels of people."""
-    return project.store.find_labels_among(id for result in results for id in result.evaluations)

@@ -8,29 +8,37 @@ from typing import TYPE_CHECKING
 from evalstore.display import short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.diff import add_answers
-from evalstore.operations.diff_attempts import read_side_attempts
+from evalstore.operations.diff_attempts import SideAttempts
 from evalstore.operations.diff_notes import alone_notes, selection_notes
+from evalstore.operations.diff_pairs import PairDetails
 from evalstore.operations.diff_reasons import PairReasons
 from evalstore.operations.diff_result import Diff
 from evalstore.operations.diff_selection import only_rows, select_cases
 from evalstore.operations.diff_sides import (
-    find_labels,
     only_models,
     open_sides,
     require_candidate,
     side_of_candidates,
 )
-from evalstore.operations.prompt_names import find_prompt, name_prompts_of_run, prompt_labels
+from evalstore.operations.prompt_names import (
+    find_prompt,
+    name_prompts_of_run,
+    places_in,
+    prompt_labels,
+)
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.reports.comparison_within import compare_models, compare_prompts
+from evalstore.reports.placed_results import PlacedResults
+from evalstore.store.case_finder import CaseFinder
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from evalstore.operations.compared_side import Side
     from evalstore.planning.project import Project
+    from evalstore.planning.selection import Selection
     from evalstore.reports.comparison import Comparison
     from evalstore.results import Result
 
@@ -54,23 +62,14 @@ def diff_models(
     with open_sides(location, selection, needs_files=revision is None) as project:
         side = side_of_candidates(project, revision)
         for model in models:
-            if not any(result.model == model for result in side.results):
+            if model not in side.results.model_names:
                 hint = _run_both(project, side, models)
                 require_candidate(model, side, hint=hint, besides=models)
         selected = select_cases(project, selection.paths, side)
         (side,) = only_rows(selected, side)
-        was, now = (
-            [
-                result
-                for result in side.results
-                if result.model == model
-                and selected.covers_file(result.file)
-                and (only is None or only(result))
-            ]
-            for model in models
-        )
+        was, now = (_of_model(side, model, selected, only) for model in models)
         found = _within(project, side, compare_models(was, now), models)
-        found.prompts = prompt_labels(project, side.results)
+        found.prompts = prompt_labels(project, places_in(side.results))
         return add_answers(project, found) if answers else found
 
 
@@ -99,23 +98,27 @@ def diff_prompts(
         ids = [find_prompt(names, name) for name in prompts]
         selected = select_cases(project, selection.paths, side)
         (side,) = only_rows(selected, side)
-        results = [
+        results = PlacedResults(
             result
             for result in only_models(side, selection.models).results
             if selected.covers_file(result.file)
             and result.prompt in ids
             and (only is None or only(result))
-        ]
-        asked: dict[tuple[str, str], set[str | None]] = {}
-        for result in results:
-            asked.setdefault((result.file, result.row), set()).add(result.prompt)
-        both = [each for each in results if len(asked[each.file, each.row]) == len({*ids})]
+        )
+        asked: dict[int, set[str | None]] = {}
+        for row, result in zip(results.rows, results, strict=True):
+            asked.setdefault(row, set()).add(result.prompt)
+        both = PlacedResults(
+            result
+            for row, result in zip(results.rows, results, strict=True)
+            if len(asked[row]) == len({*ids})
+        )
         if not both:
             raise EvalstoreError(
                 f"no case was asked with both '{prompts[0]}' and '{prompts[1]}'",
                 hint="list both under 'systemPrompts' in its frontmatter",
             )
-        was, now = ([result for result in both if result.prompt == id] for id in ids)
+        was, now = (_of_prompt(both, id) for id in ids)
         order = candidate_order(project.settings)
         shown = names[ids[0]], names[ids[1]]
         found = _within(project, side, compare_prompts(was, now, order), shown)
@@ -124,28 +127,44 @@ def diff_prompts(
         return add_answers(project, found) if answers else found
 
 
+def _of_model(
+    side: Side, model: str, selected: Selection, only: Callable[[Result], bool] | None
+) -> Iterator[Result]:
+    """Yield the selected results of a candidate."""
+    for result in side.results:
+        is_of_model = result.model == model and selected.covers_file(result.file)
+        if is_of_model and (only is None or only(result)):
+            yield result
+
+
+def _of_prompt(results: Iterable[Result], prompt: str | None) -> Iterator[Result]:
+    """Yield the results with a system prompt."""
+    return (result for result in results if result.prompt == prompt)
+
+
 def _within(project: Project, side: Side, comparison: Comparison, names: tuple[str, str]) -> Diff:
     """Return a comparison of two candidates, or system prompts, of one side."""
-    results = comparison.differing
-    attempts = read_side_attempts(project.store, side, results)
+    attempts = SideAttempts(project.store, side, CaseFinder(project.store))
+    details = PairDetails(project.store, (attempts, attempts))
+    details.read_all(comparison.differing_pairs)
     return Diff(
         side.name,
         side.name,
         comparison,
         {},
-        project.store.find_feedback(id for result in results for id in result.evaluations),
+        details.feedback,
         notes=list(selection_notes(side, side, side)),
         reasons=PairReasons(is_within_run=True),
         models=names,
         is_now_partial=bool(side.selection),
-        labels=find_labels(project, results),
-        attempts=(attempts, attempts),
+        labels=details.labels,
+        attempts=details.attempts,
     )
 
 
 def _run_both(project: Project, side: Side, models: tuple[str, str]) -> str:
     """Return the hint how a run of both candidates is made, or how prompts are compared."""
-    named = prompt_labels(project, side.results).values()
+    named = prompt_labels(project, places_in(side.results)).values()
     if any(set(models) <= set(names.values()) for names in named):
         options = shlex.join(["--prompt", models[0], "--vs", models[1]])
         return f"'evalstore diff {options}' compares these system prompts"

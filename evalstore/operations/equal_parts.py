@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from evalstore.planning.options import is_partial
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from evalstore.store.case_finder import CaseFinder
     from evalstore.values import CaseFile
     from evalstore.workspace.folder import WorkspaceFolder
+
+_AT_ONCE = 10_000
+"""Answers whose questions are read together."""
 
 
 def find_equal_parts(
@@ -177,12 +180,14 @@ def without_rows_of(store: Store, parts: SettledParts, *sides: Iterable[Result])
     if not parts:
         return parts
     ids = (id for results in sides for result in results for id in result.sessions)
-    questions = {*store.find_questions_of(ids).values()}
-    answers = store.find_samples(questions if any(part.sessions for part in parts) else ())
-    return parts.without(
-        {*map(digest_of, questions)},
-        {digest_of(sample.id) for samples in answers.values() for sample in samples},
-    )
+    asked, answers = set[int](), set[int]()
+    has_answers = any(part.sessions for part in parts)
+    while batch := list(islice(ids, _AT_ONCE)):
+        questions = {*store.find_questions_of(batch).values()}
+        asked |= set(map(digest_of, questions))
+        for samples in store.find_samples(questions if has_answers else ()).values():
+            answers |= {digest_of(sample.id) for sample in samples}
+    return parts.without(asked, answers)
 
 
 def _questions_of(store: Store, sides: Iterable[Iterable[Result]]) -> set[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,9 @@ from evalstore.operations.equal_parts import leave_out_same
 from evalstore.planning.source_changes import ROWS, as_replaced
 from evalstore.planning.version_reader import in_batches
 from evalstore.reports.case_edits import (
+    PairedCases,
     differ_otherwise,
     differ_pair,
-    pair_cases,
     versions_compared,
 )
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.version_diff import Difference
     from evalstore.store.case_finder import CaseFinder
-    from evalstore.values import CaseFile
+    from evalstore.values import Case, CaseFile
 
 _OF_USED = re.compile(
     r"(?:conversation \d+, )?(?P<name>(?:file|tool|schema) .+?) changed(?:: (?P<rest>.*))?$",
@@ -85,8 +85,15 @@ def find_edits(
     sizes = {file: len(now.cases) for file, (_, now) in files.items()}
     files = {file: leave_out_same(*pair, finder) for file, pair in files.items()}
     edits: dict[str, dict[str, _FirstEdit]] = {file: {} for file in files}
-    pairs = ((file, *pair) for file, (was, now) in files.items() for pair in pair_cases(was, now))
-    for batch in in_batches(pairs):
+    others: dict[str, list[Difference]] = {}
+
+    def pairs() -> Iterator[tuple[str, Case | None, Case]]:
+        for file, (was, now) in files.items():
+            paired = PairedCases(was, now)
+            yield from ((file, *pair) for pair in paired)
+            others[file] = [*differ_otherwise(was, now, paired.gone())]
+
+    for batch in in_batches(pairs()):
         versions.read_ahead(
             version for _, old, case in batch if old for version in versions_compared(old, case)
         )
@@ -102,9 +109,8 @@ def find_edits(
     listed = {
         file: [edit.named(sizes[file]) for edit in kinds.values()] for file, kinds in edits.items()
     }
-    for file, (was, now) in files.items():
-        others = differ_otherwise(was, now)
-        listed[file] += [other for other in others if other.subject not in edits[file]]
+    for file, differences in others.items():
+        listed[file] += [other for other in differences if other.subject not in edits[file]]
         listed[file] = _without_repeated(listed[file])
     return listed
 

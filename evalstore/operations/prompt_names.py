@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.planning.settled_parts import SettledParts
+    from evalstore.reports.placed_results import PlacedResults
     from evalstore.values import Case, CaseFile, Json
 
 _FEWEST_DIGITS = 4
@@ -82,6 +83,12 @@ def settled_places(settled: SettledParts) -> Iterator[PromptPlace]:
     for path, _, part in settled.places():
         for prompt, number in part.prompts:
             yield PromptPlace(path, prompt, number)
+
+
+def places_in(results: PlacedResults) -> Iterator[PromptPlace]:
+    """Yield the system prompts of the results of a side, each of a file once."""
+    for (file, prompt), number in results.prompts.items():
+        yield PromptPlace(file, prompt, number)
 
 
 def prompt_labels(

@@ -9,7 +9,7 @@ from evalstore.operations.diff_sides import compare_sides, follow_renames, run_s
 from evalstore.operations.earlier_results import EarlierRuns, every_run
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.selection import Selection
-from evalstore.reports.comparison import CellIndex
+from evalstore.reports.comparison import CellIndex, sort_pairs
 from evalstore.store.results import iterate_cases
 from evalstore.store.row_results import RowResults
 
@@ -164,10 +164,10 @@ def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> lis
     """Return the results that broke since the baseline, as `diff` pairs the two runs."""
     now = run_side(store, run)
     was = follow_renames(store, folder, run_side(store, baseline.run), now)
-    filled, comparison = compare_sides(store, folder, was, now, Selection(), counts=baseline.counts)
+    filled, pairing = compare_sides(store, folder, was, now, Selection(), counts=baseline.counts)
     return [
         Regression(pair.now, filled.earlier.get(pair.was, baseline.run.id))
-        for pair in comparison.broke
+        for pair in sort_pairs(pairing).broke
         if pair.was and pair.now
     ]
 

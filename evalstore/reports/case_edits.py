@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from evalstore.reports.version_diff import (
@@ -28,14 +29,52 @@ _SETTINGS = ("attempts", "evaluators", "threshold", "id")
 """The fields of a test file that are not fields of its cases."""
 _OPTIONS = ("temperature", "seed", "limit")
 """The fields of a case that are options of its test versions, too."""
+_AT_ONCE = 5_000
+"""Cases that are paired together."""
 
 
-def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case]]:
-    """Yield each case of the newer version with its earlier version, or None."""
-    by_key = {case.key: case for case in was.cases}
-    by_row = {case.row: case for case in was.cases}
-    for case in now.cases:
-        yield by_key.get(case.key) or by_row.get(case.row), case
+class PairedCases:
+    """Pairs the cases of two versions of a file by their keys, else by the labels of their rows.
+
+    Of very long files few cases are in memory, and the digests of the names of the others.
+    """
+
+    def __init__(self, was: CaseFile, now: CaseFile) -> None:
+        self._was, self._now = was.cases, now.cases
+        self._keys, self._rows = array("q"), array("q")
+        for case in was.cases:
+            self._keys.append(hash(case.key))
+            self._rows.append(hash(case.row))
+        self._by_key = {digest: number for number, digest in enumerate(self._keys)}
+        self._by_row = {digest: number for number, digest in enumerate(self._rows)}
+        self._met_keys, self._met_rows = (bytearray(len(self._keys)) for _ in range(2))
+        """1 where the newer version has a case with that key, or that label."""
+
+    def __iter__(self) -> Iterator[tuple[Case | None, Case]]:
+        """Yield each case of the newer version with its earlier version, or None."""
+        cases = iter(self._now)
+        while batch := list(islice(cases, _AT_ONCE)):
+            numbers = [self._find(case) for case in batch]
+            wanted = sorted({number for number in numbers if number is not None})
+            found = {number: self._was[number] for number in wanted}
+            for number, case in zip(numbers, batch, strict=True):
+                yield None if number is None else found[number], case
+
+    def gone(self) -> Iterator[Case]:
+        """Yield the cases that the newer version lacks, after all its cases were read."""
+        for number, (key, row) in enumerate(zip(self._keys, self._rows, strict=True)):
+            if not (self._met_keys[self._by_key[key]] or self._met_rows[self._by_row[row]]):
+                yield self._was[number]
+
+    def _find(self, case: Case) -> int | None:
+        """Return the number of the earlier version of a case, and note the names of the case."""
+        key, row = hash(case.key), hash(case.row)
+        for digest in (key, row):
+            if (number := self._by_key.get(digest)) is not None:
+                self._met_keys[number] = 1
+            if (number := self._by_row.get(digest)) is not None:
+                self._met_rows[number] = 1
+        return self._by_key.get(key, self._by_row.get(row))
 
 
 def with_cases(file: CaseFile, others: Iterable[Case]) -> CaseFile:
@@ -62,12 +101,10 @@ def _row_name(case: Case) -> str:
     return f"row {case.row}" if case.row else "the only row"
 
 
-def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
+def differ_otherwise(was: CaseFile, now: CaseFile, gone: Iterable[Case]) -> Iterator[Difference]:
     """Yield the cases that are gone, and the differences in the settings of a test file."""
-    kept = {case.key for case in now.cases} | {case.row for case in now.cases}
-    for case in was.cases:
-        if case.key not in kept and case.row not in kept:
-            yield Difference(f"{_row_name(case)} is gone")
+    for case in gone:
+        yield Difference(f"{_row_name(case)} is gone")
     for setting in _SETTINGS:
         yield from _differ(setting, was, now)
 

@@ -3,64 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from evalstore.reports.cell_places import find_match, places_of
-from evalstore.reports.paired_tests import ClusterSum, RateChange, change_of, sum_of
-from evalstore.reports.statistics import (
-    Counts,
-    Questions,
-    Rate,
-    add_verdict,
-    count_by_file,
-    rate_of_files,
-    sum_counts,
+from evalstore.reports.pair_groups import (
+    GrowingGroup,
+    Numbers,
+    PairGroup,
+    Pairing,
+    Sides,
+    join_groups,
+    pair_by_places,
 )
+from evalstore.reports.paired_tests import ClusterSum, RateChange, change_of, sum_of
+from evalstore.reports.pairs import OTHER_JUDGEMENT as OTHER_JUDGEMENT
+from evalstore.reports.pairs import Change as Change
+from evalstore.reports.pairs import Pair as Pair
+from evalstore.reports.pairs import sort_pair as sort_pair
+from evalstore.reports.placed_results import PlacedResults
+from evalstore.reports.statistics import Counts, Rate, add_verdict, rate_of_files, sum_counts
 from evalstore.results import Result
 
 if TYPE_CHECKING:
-    from evalstore.reports.cell_places import Place, PlaceKey
+    from evalstore.reports.cell_places import PlaceKey
     from evalstore.values import Case
-
-Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]
-OTHER_JUDGEMENT = "another judgement"
-"""The reason for another verdict on the same answer when nothing was edited."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A cell on both sides; one side is None for a cell that is new or gone."""
-
-    was: Result | None
-    now: Result | None
-
-    @property
-    def either(self) -> Result:
-        """Return the newer result, else the older one."""
-        result = self.now or self.was
-        assert result is not None
-        return result
-
-    @property
-    def has_same_verdict(self) -> bool:
-        """Return whether both sides have a result, with the same verdict."""
-        return bool(self.was and self.now and self.was.verdict == self.now.verdict)
-
-    @property
-    def is_now_pending(self) -> bool:
-        """Return whether it was judged on the first side and is pending on the second."""
-        return bool(self.was and self.now and self.was.verdict and self.now.is_missing)
-
-    @property
-    def is_pending(self) -> bool:
-        """Return whether it is pending on both sides."""
-        return bool(self.was and self.now and self.was.is_missing and self.now.is_missing)
-
-    def swapped(self) -> Pair:
-        """Return the pair with the sides exchanged."""
-        return Pair(self.now, self.was)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,78 +47,65 @@ class EqualPart:
 class Comparison:
     """All pairs, by how they changed."""
 
-    broke: list[Pair] = field(default_factory=list)
+    sides: Sides = field(repr=False, compare=False)
+    broke: PairGroup
     """Passed before, but not now."""
-    fixed: list[Pair] = field(default_factory=list)
+    fixed: PairGroup
     """Did not pass before, but does now."""
-    changed: list[Pair] = field(default_factory=list)
+    changed: PairGroup
     """Otherwise another verdict, or another answer with the same verdict."""
-    same_answer: list[Pair] = field(default_factory=list)
+    same_answer: PairGroup
     """Asked something else, with the same verdict and, word for word, the same answer."""
-    new: list[Pair] = field(default_factory=list)
-    gone: list[Pair] = field(default_factory=list)
-    unchanged: list[Pair] = field(default_factory=list)
+    new: PairGroup
+    gone: PairGroup
+    unchanged: PairGroup
     equal: list[EqualPart] = field(default_factory=list, kw_only=True)
     """Other results that are unchanged, in sums."""
-    order: Callable[[Pair], Any] = field(
-        default=lambda _pair: 0, repr=False, compare=False, kw_only=True
-    )
-    """The sort key of pairs."""
 
-    @property
-    def flips(self) -> list[Pair]:
+    @cached_property
+    def flips(self) -> PairGroup:
         """Return the pairs with another verdict or another answer."""
-        return [*self.broke, *self.fixed, *self.changed]
+        return self._join(self.broke, self.fixed, self.changed)
 
-    @property
-    def changed_or_same(self) -> list[Pair]:
+    @cached_property
+    def changed_or_same(self) -> PairGroup:
         """Return the changed pairs and those with the same answer to another question."""
-        return sorted([*self.changed, *self.same_answer], key=self.order)
+        return self._join(self.changed, self.same_answer).in_order()
 
     @property
-    def on_both_sides(self) -> list[Pair]:
-        """Return the pairs that both sides have and that are not unchanged."""
-        return [*self.flips, *self.same_answer]
+    def is_equal(self) -> bool:
+        """Return whether all pairs are unchanged."""
+        return not any(self._differing_groups)
 
     @property
-    def differing(self) -> list[Result]:
-        """Return both sides of all pairs that are not unchanged."""
-        pairs = self.differing_pairs
-        return [result for pair in pairs for result in (pair.was, pair.now) if result]
+    def differing_pairs(self) -> Iterator[Pair]:
+        """Yield all pairs that are not unchanged."""
+        return chain.from_iterable(self._differing_groups)
 
     @property
-    def differing_pairs(self) -> list[Pair]:
-        """Return all pairs that are not unchanged."""
-        return [*self.on_both_sides, *self.new, *self.gone]
+    def differing(self) -> Iterator[Result]:
+        """Yield both sides of all pairs that are not unchanged."""
+        return (
+            result for pair in self.differing_pairs for result in (pair.was, pair.now) if result
+        )
+
+    @property
+    def _differing_groups(self) -> tuple[PairGroup, ...]:
+        return self.broke, self.fixed, self.changed, self.same_answer, self.new, self.gone
 
     @property
     def pending(self) -> int:
         """Return how many of the changed pairs were judged and are pending on the second side."""
-        return sum(1 for pair in self.changed if pair.is_now_pending)
-
-    def count_as_unchanged(self, is_equal: Callable[[Pair], bool]) -> None:
-        """Move the changed pairs with the same verdict and equal answers to the unchanged ones."""
-        changed, self.changed = self.changed, []
-        for pair in changed:
-            is_unchanged = pair.has_same_verdict and is_equal(pair)
-            (self.unchanged if is_unchanged else self.changed).append(pair)
-        self.unchanged.sort(key=self.order)
-
-    def set_apart_same_answers(self, is_same: Callable[[Pair], bool]) -> None:
-        """Move the changed pairs with the same answers to other questions out of the changed."""
-        changed, self.changed = self.changed, []
-        for pair in changed:
-            (self.same_answer if is_same(pair) else self.changed).append(pair)
+        return self.changed.count_pending()
 
     @property
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> PairGroup:
         """Return pairs judged on both sides."""
-        return [
-            pair
-            for group in (self.on_both_sides, self.unchanged)
-            for pair in group
-            if pair.was and pair.now and pair.was.verdict and pair.now.verdict
-        ]
+        return PairGroup(self.sides, self._judged())
+
+    def _judged(self) -> Iterator[Numbers]:
+        for group in (self.broke, self.fixed, self.changed, self.same_answer, self.unchanged):
+            yield from group.judged()
 
     @property
     def unchanged_count(self) -> int:
@@ -158,33 +115,43 @@ class Comparison:
     @property
     def judged_and_unchanged(self) -> int:
         """Return how many of the unchanged pairs are judged on both sides."""
-        pairs = sum(1 for pair in self.unchanged if pair.was and pair.was.verdict)
+        was = self.sides.was
+        pairs = sum(1 for old, _ in self.unchanged.numbers() if was.verdict(old))
         return pairs + sum(sum_counts(part.clusters).judged for part in self.equal)
+
+    def attempts(self) -> Iterator[tuple[int, int]]:
+        """Yield the numbers of attempts on both sides of each pair that both have judged."""
+        was, now = self.sides.was.attempts, self.sides.now.attempts
+        return ((was[old], now[new]) for old, new in self._judged())
 
     def rates(self) -> tuple[Rate, Rate]:
         """Return the pass rates of both sides over the pairs that are judged on both."""
-        pairs = self.pairs
-        was, now = ([pair.was for pair in pairs], [pair.now for pair in pairs])
-        return _rate(was, self.equal), _rate(now, self.equal)
+        return self._rates
+
+    @cached_property
+    def _rates(self) -> tuple[Rate, Rate]:
+        was, now = self.sides.was, self.sides.now
+        return (
+            _rate(was, (old for old, _ in self._judged()), self.equal),
+            _rate(now, (new for _, new in self._judged()), self.equal),
+        )
 
     def change(self) -> RateChange:
         """Return the change of the pass rate over the pairs, with its p-value and interval.
 
         Files are compared; of a single file its rows.
         """
-        pairs: dict[tuple[str, str], int] = {}
-        gained: dict[tuple[str, str], int] = {}
-        for pair in self.pairs:
-            assert pair.was
-            assert pair.now
-            row = pair.now.file, pair.now.row
-            pairs[row] = pairs.get(row, 0) + 1
-            if pair.was.verdict != pair.now.verdict:
-                gain = (pair.now.verdict == "pass") - (pair.was.verdict == "pass")
-                gained[row] = gained.get(row, 0) + gain
-        files: dict[str, Counter[tuple[int, int]]] = {}
-        for row, count in pairs.items():
-            files.setdefault(row[0], Counter())[count, gained.get(row, 0)] += 1
+        was, now = self.sides.was, self.sides.now
+        names = [*now.file_names]
+        sums: dict[str, dict[int, tuple[int, int]]] = {}
+        shared: dict[tuple[int, int], tuple[int, int]] = {}
+        for old, new in self._judged():
+            rows = sums.setdefault(names[now.files[new]], {})
+            gain = (now.verdict(new) == "pass") - (was.verdict(old) == "pass")
+            count, gained = rows.get(now.rows[new], (0, 0))
+            known = count + 1, gained + gain
+            rows[now.rows[new]] = shared.setdefault(known, known)
+        files = {file: Counter(rows.values()) for file, rows in sums.items()}
         for part in self.equal:
             for counts, times in part.clusters:
                 if counts.judged:
@@ -200,8 +167,9 @@ class Comparison:
     def swapped(self) -> Comparison:
         """Return the same pairs with the sides exchanged."""
         return Comparison(
+            self.sides.swapped(),
             *(
-                [pair.swapped() for pair in group]
+                group.swapped()
                 for group in (
                     self.fixed,
                     self.broke,
@@ -213,21 +181,43 @@ class Comparison:
                 )
             ),
             equal=self.equal,
-            order=self.order,
         )
 
+    def _join(self, *groups: PairGroup) -> PairGroup:
+        return join_groups(self.sides, groups)
 
-def _rate(side: Iterable[Result | None], equal: Iterable[EqualPart]) -> Rate:
-    questions: Questions = {}
+
+def _rate(side: PlacedResults, numbers: Iterable[int], equal: Iterable[EqualPart]) -> Rate:
+    """Return the pass rate of the results with these numbers, and of those of equal parts."""
+    names = [*side.file_names]
     none = Counts()
-    for result in side:
-        if result:
-            question = result.file, result.row
-            questions[question] = add_verdict(questions.get(question, none), result.verdict)
-    by_file = count_by_file(questions)
+    questions: dict[str, dict[int, Counts]] = {}
+    for number in numbers:
+        rows = questions.setdefault(names[side.files[number]], {})
+        row = side.rows[number]
+        rows[row] = add_verdict(rows.get(row, none), side.verdict(number))
+    by_file = {file: Counter(rows.values()) for file, rows in questions.items()}
     for part in equal:
         by_file.setdefault(part.file, Counter()).update(dict(part.clusters))
     return rate_of_files(by_file.values())
+
+
+class SortedPairs:
+    """Pairs that are sorted into the groups of a comparison."""
+
+    def __init__(self) -> None:
+        self._groups = {name: GrowingGroup() for name in _GROUPS}
+
+    def add(self, group: str, numbers: Numbers, pair: Pair) -> None:
+        """Add a pair, with the numbers of its results, to a group."""
+        self._groups[group].add(numbers, pair)
+
+    def finish(self, sides: Sides) -> Comparison:
+        """Return the comparison of these sides."""
+        return Comparison(sides, *(self._groups[name].finish(sides) for name in _GROUPS))
+
+
+_GROUPS = ("broke", "fixed", "changed", "same_answer", "new", "gone", "unchanged")
 
 
 def compare(
@@ -239,52 +229,28 @@ def compare(
     when they were edited, by their number. Pairs are in the order of the rows of the newer side;
     `candidates` is the sort key of candidates.
     """
-    old = list(was)
-    new = list(now)
-    order = order_of_rows([*new, *old], candidates)
-    pairs: list[Pair] = []
-    for place_of in (_by("key", "prompt"), _by("row", "prompt"), *_BY_NUMBER):
-        waiting: dict[Place, list[Result]] = {}
-        for result in old:
-            waiting.setdefault(place_of(result), []).append(result)
-        left: list[Result] = []
-        for result in new:
-            partners = waiting.get(place_of(result))
-            if partners:
-                pairs.append(Pair(partners.pop(0), result))
-            else:
-                left.append(result)
-        old = [result for partners in waiting.values() for result in partners]
-        new = left
-    pairs += [Pair(None, result) for result in new]
-    pairs += [Pair(result, None) for result in old]
-    comparison = Comparison(order=order)
-    for pair in sorted(pairs, key=order):
-        add_pair(pair, comparison)
-    return comparison
+    old, new = PlacedResults(was), PlacedResults(now)
+    return sort_pairs(pair_results(old, new, range(len(old)), range(len(new)), candidates))
 
 
-def order_of_rows(
-    results: Iterable[Result], candidates: Callable[[str], Any]
-) -> Callable[[Pair], Any]:
-    """Return the sort key of pairs: by file, by the place of the row in it, by candidate."""
-    places: dict[tuple[str, str], int] = {}
-    for result in results:
-        places.setdefault((result.file, result.row), len(places))
-
-    def order(pair: Pair) -> Any:
-        result = pair.either
-        return result.file, places[result.file, result.row], candidates(result.model)
-
-    return order
+def pair_results(
+    was: PlacedResults,
+    now: PlacedResults,
+    old: Sequence[int],
+    new: Sequence[int],
+    candidates: Callable[[str], Any] = str,
+) -> Pairing:
+    """Pair those of the results of two sides with these numbers, as `compare` does."""
+    return Pairing(was, now, (old, new), pair_by_places(was, now, old, new), candidates)
 
 
-def _by(row: str, prompt: str) -> Callable[[Result], Place]:
-    """Return the function from a result to its place, by attributes of row and system prompt."""
-    return lambda result: (result.file, result.model, getattr(result, row), getattr(result, prompt))
-
-
-_BY_NUMBER = (_by("key", "prompt_number"), _by("row", "prompt_number"))
+def sort_pairs(pairing: Pairing, *, answers: bool = True) -> Comparison:
+    """Return the pairs by how they changed; without `answers`, only other verdicts differ."""
+    pairs = SortedPairs()
+    for batch in pairing.batches():
+        for numbers, pair in batch:
+            pairs.add(sort_pair(pair, answers=answers), numbers, pair)
+    return pairs.finish(pairing.sides)
 
 
 class ResultIndex:
@@ -335,25 +301,3 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
         return ["order of the conversations changed"]
     attempts = [result.required_answers // len(result.tests) for result in (was, now)]
     return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
-
-
-def sort_pair(pair: Pair, *, answers: bool = True) -> Change:
-    """Return how a pair changed; without `answers`, only the verdict counts."""
-    was, now = pair.was, pair.now
-    if was is None:
-        return "new"
-    if now is None:
-        return "gone"
-    if was.verdict == "pass" and now.verdict in ("fail", "undecided", "error"):
-        return "broke"
-    if now.verdict == "pass" and was.verdict in ("fail", "undecided", "error"):
-        return "fixed"
-    if was.verdict != now.verdict or (answers and was.sessions != now.sessions):
-        return "changed"
-    return "unchanged"
-
-
-def add_pair(pair: Pair, comparison: Comparison, *, answers: bool = True) -> None:
-    """Add a pair to the group it belongs to; without `answers`, only other verdicts differ."""
-    group: list[Pair] = getattr(comparison, sort_pair(pair, answers=answers))
-    group.append(pair)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from evalstore.reports.comparison import Comparison, Pair, add_pair, order_of_rows
+from evalstore.reports.comparison import Comparison, sort_pairs
+from evalstore.reports.pair_groups import Pairing, pair_by_cells
+from evalstore.reports.placed_results import PlacedResults
 
 if TYPE_CHECKING:
     from evalstore.results import Result
@@ -36,14 +38,13 @@ def _compare_within(
     candidates: Callable[[str], Any],
 ) -> Comparison:
     """Pair the results of one run by their cases and the rest of what both sides have."""
-    was, now = list(was), list(now)
-    order = order_of_rows([*now, *was], candidates)
-    waiting = {(result.file, result.row, rest(result)): result for result in was}
-    pairs = [
-        Pair(waiting.pop((result.file, result.row, rest(result)), None), result) for result in now
-    ]
-    pairs += [Pair(result, None) for result in waiting.values()]
-    comparison = Comparison(order=order)
-    for pair in sorted(pairs, key=order):
-        add_pair(pair, comparison, answers=False)
-    return comparison
+    old, new = PlacedResults(was), PlacedResults(now)
+    pairs = pair_by_cells(_cells(old, rest), _cells(new, rest))
+    numbers = range(len(old)), range(len(new))
+    return sort_pairs(Pairing(old, new, numbers, pairs, candidates), answers=False)
+
+
+def _cells(results: PlacedResults, rest: Callable[[Result], object]) -> Iterator[tuple[int, int]]:
+    """Yield the number of each result with a digest of its case and the rest."""
+    for number, result in enumerate(results):
+        yield number, hash((result.file, result.row, rest(result)))

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from evalstore.reports.case_edits import (
+    PairedCases,
     differ_conversations,
     differ_otherwise,
     differ_pair,
-    pair_cases,
 )
 from evalstore.values import Case, CaseFile, Json
 
@@ -63,13 +63,12 @@ def name(_kind: str, _id: str) -> None:
 
 def differences_of(was: CaseFile, now: CaseFile) -> list[str]:
     """In what two versions of a test file differ: the first difference of each kind."""
+    paired = PairedCases(was, now)
     differences = [
-        difference
-        for old, case in pair_cases(was, now)
-        for difference in differ_pair(old, case, find, name)
+        difference for old, case in paired for difference in differ_pair(old, case, find, name)
     ]
     by_kind: dict[str, str] = {}
-    for difference in [*differences, *differ_otherwise(was, now)]:
+    for difference in [*differences, *differ_otherwise(was, now, paired.gone())]:
         by_kind.setdefault(difference.subject, str(difference))
     return [*by_kind.values()]
 

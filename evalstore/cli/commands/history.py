@@ -113,12 +113,14 @@ def diff(
 
         models = (*selection.models, *([versus] if versus and prompt is None else []))
         raise explain_candidates(here(), sides, models) or problem from None
+    is_data = json or output_format != "table"
     ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)
-    if json or output_format != "table":
+    if is_data:
         compared = operations.with_prompt_names(here(), compared)
     lists = ["broke", "fixed", *([] if flips else ["changed", "new", "gone"])]
-    if not print_data(compared, lists, output_format, kind="diff", json=json):
+    content = compared.document_with(compared.pair_documents()) if is_data else None
+    if not print_data(content, lists, output_format, kind="diff", json=json):
         if name_only:
             for file in _files(compared, lists):
                 output.line(output.safe(file))
@@ -200,7 +202,7 @@ def _has_two_revisions(values: Values) -> bool:
 
 def _files(compared: Diff, lists: Sequence[str]) -> list[str]:
     """Return the files of the listed pairs; with all lists also files that were only edited."""
-    listed = {pair.either.file for name in lists for pair in getattr(compared, name)}
+    listed = {file for name in lists for file in getattr(compared, name).file_names()}
     return sorted(listed if "changed" not in lists else listed | compared.edits.keys())
 
 

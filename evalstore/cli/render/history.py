@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from evalstore.operations.failures import FailureEntry, FailureLog
     from evalstore.operations.log import Log, LogEntry
     from evalstore.reports.comparison import Pair
+    from evalstore.reports.pair_groups import PairGroup
 
 _EDITS = 6
 """Edits of a file before the list is cut."""
@@ -110,7 +111,7 @@ def _print_edits(diff: Diff) -> None:
         print_lines(edit_lines(edit, width=width, indent=4), output.table_width())
 
 
-def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -> None:
+def _print_pairs(diff: Diff, change: str, pairs: PairGroup | list[Pair], *, answers: bool) -> None:
     if not pairs:
         return
     name = change_name(diff, change)
@@ -118,10 +119,7 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
         name[:1].upper() + name[1:], change if change in FLIPS else None, bold=True
     )
     output.line(f"{title} ({len(pairs)}):")
-    settled = [pair for pair in pairs if not pair.is_now_pending]
-    pending = [pair for pair in pairs if pair.is_now_pending]
-    waiting = pending if len(pending) == _PENDING + 1 else pending[:_PENDING]
-    shown = pairs if output.verbose else settled[:_PAIRS] + waiting
+    shown = pairs if output.verbose or isinstance(pairs, list) else _first(pairs)
     for pair in shown:
         line = pair_line(diff, pair, signs={}, indent=4, with_ids=True)
         print_lines([line], output.table_width())
@@ -133,6 +131,13 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
                 print_lines([StyledLine((StyledSpan(output.safe(text), colour),), 8)])
     if len(pairs) > len(shown):
         output.line(f"    … {len(pairs) - len(shown)} more (-v lists all)")
+
+
+def _first(pairs: PairGroup) -> list[Pair]:
+    """Return the first pairs, and the first of those that are now pending behind them."""
+    settled, pending = pairs.split_pending()
+    waiting = _PENDING + 1 if len(pending) == _PENDING + 1 else _PENDING
+    return settled[:_PAIRS] + pending[:waiting]
 
 
 def print_failures(log: FailureLog, *, oneline: bool) -> None:

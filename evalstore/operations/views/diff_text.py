@@ -13,6 +13,7 @@ from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_
 if TYPE_CHECKING:
     from evalstore.operations.diff_result import Diff
     from evalstore.reports.comparison import Pair
+    from evalstore.reports.pair_groups import PairGroup
     from evalstore.results import Result
 
 ROW_ID_HINT = "an edited row counts as a new one, unless the field 'rowId' of its file names it"
@@ -51,10 +52,10 @@ def side_names(diff: Diff) -> tuple[str, str]:
     return diff.models or ("was", "now")
 
 
-def listed_pairs(diff: Diff, change: str) -> list[Pair]:
+def listed_pairs(diff: Diff, change: str) -> PairGroup:
     """Return the pairs of a change in the order in which they are listed: new failures first."""
-    pairs: list[Pair] = getattr(diff.comparison, change)
-    return sorted(pairs, key=lambda pair: not is_new_failure(pair)) if change == "new" else pairs
+    pairs: PairGroup = getattr(diff.comparison, change)
+    return pairs.new_failures_first() if change == "new" else pairs
 
 
 def is_new_failure(pair: Pair) -> bool:
@@ -82,7 +83,7 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     if comparison.same_answer:
         spans.append(StyledSpan(f"{same_answer_text(len(comparison.same_answer))}, "))
     whose = (StyledSpan(f"{safe(diff.models[1])}: "),) if diff.models else ()
-    pending = sum(1 for pair in comparison.unchanged if diff.models and pair.is_pending)
+    pending = comparison.unchanged.count_missing() if diff.models else 0
     count = comparison.unchanged_count - pending
     if count or not comparison.same_answer:  # nothing beside those with the same answer reads oddly
         spans.append(StyledSpan(f"{count:,} {change_name(diff, 'unchanged')}{hint}"))
@@ -121,7 +122,7 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
 
 def _remarks(diff: Diff, change: str) -> str:
     """Return how many new results failed and why there are some: ` (1 failed; new file a.md)`."""
-    failed = sum(map(is_new_failure, diff.comparison.new)) if change == "new" else 0
+    failed = diff.comparison.new.count_new_failures() if change == "new" else 0
     parts = [f"{failed:,} failed"] if failed else []
     if causes := ", ".join(diff.causes_of(change)):
         parts.append(safe(causes))

@@ -1,0 +1,155 @@
+"""Keeps the results of a side of a comparison, with columns of what pairs and counts them.
+
+Of very many results only the columns are in memory, about 60 bytes each; they are in a file.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from evalstore.files.filed_sequence import NumberedSequence, keep_values
+from evalstore.results import Result
+
+if TYPE_CHECKING:
+    from evalstore.values import Verdict
+
+_VERDICTS: tuple[Verdict | None, ...] = (None, "pass", "fail", "undecided", "error")
+_CODES = {verdict: code for code, verdict in enumerate(_VERDICTS)}
+PLACES = (("key", "prompt"), ("row", "prompt"), ("key", "prompt_number"), ("row", "prompt_number"))
+"""By which names of row and system prompt results are paired; the first that has a partner counts.
+
+Rows are paired by their values, else by their label; system prompts by their content, else, when
+they were edited, by their number.
+"""
+
+
+class PlacedResults(NumberedSequence[Result]):
+    """Results in their order, which are named by their numbers."""
+
+    def __init__(self, results: Iterable[Result] = ()) -> None:
+        """`results` are read once."""
+        self.places: tuple[array[int], ...] = tuple(array("q") for _ in PLACES)
+        """Digests of the places of each result, that hold for this process."""
+        self.rows = array("q")
+        """Digests of file and row."""
+        self.files = array("I")
+        """The number of the file among `file_names`."""
+        self.models = array("I")
+        """The number of the candidate among `model_names`."""
+        self.attempts = array("I")
+        """The number of attempts that are required."""
+        self.file_names: dict[str, int] = {}
+        self.model_names: dict[str, int] = {}
+        self.prompts: dict[tuple[str, str | None], int] = {}
+        """The number of each system prompt of a file in the last of its results."""
+        self.missing = bytearray()
+        """1 for each result that lacks an answer or a judgement."""
+        self._verdicts = bytearray()
+        self._rename: Callable[[str], str] | None = None
+        self._results = keep_values(self._note(results), tuple, _unpack)
+        self._names = [*self.file_names]
+
+    def _note(self, results: Iterable[Result]) -> Iterator[Result]:
+        """Yield the results, after adding them to the columns."""
+        add_places = [column.append for column in self.places]
+        files, models = self.file_names, self.model_names
+        for result in results:
+            file, model, key, row = result.file, result.model, result.key, result.row
+            prompt, prompt_number = result.prompt, result.prompt_number
+            add_places[0](hash((file, model, key, prompt)))
+            add_places[1](hash((file, model, row, prompt)))
+            add_places[2](hash((file, model, key, prompt_number)))
+            add_places[3](hash((file, model, row, prompt_number)))
+            self.rows.append(hash((file, row)))
+            self.files.append(files.setdefault(file, len(files)))
+            self.models.append(models.setdefault(model, len(models)))
+            self.attempts.append(result.required_answers // len(result.tests))
+            self._verdicts.append(_CODES[result.verdict])
+            self.prompts[file, prompt] = prompt_number
+            self.missing.append(result.is_missing)
+            yield result
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __iter__(self) -> Iterator[Result]:
+        return map(self._named, self._results)
+
+    def read_one(self, number: int) -> Result:
+        """Return the result with a number."""
+        return self._named(self._results[number])
+
+    def read(self, numbers: Sequence[int]) -> list[Result]:
+        """Return the results with these numbers, in this order; each part of a file is read once.
+
+        They are in memory together.
+        """
+        if isinstance(self._results, list):
+            return [self.read_one(number) for number in numbers]
+        found = {number: self.read_one(number) for number in sorted({*numbers})}
+        return [found[number] for number in numbers]
+
+    def with_names(self, rename: Callable[[str], str]) -> PlacedResults:
+        """Return the same results with other names of their files."""
+        if all(rename(name) == name for name in self.file_names):
+            return self
+        renamed = copy(self)
+        renamed._rename = rename
+        renamed._names = [rename(name) for name in self.file_names]
+        return renamed
+
+    def _named(self, result: Result) -> Result:
+        if self._rename is None or (name := self._rename(result.file)) == result.file:
+            return result
+        return result._replace(file=name)
+
+    def file_name(self, number: int) -> str:
+        """Return the test file of the result with a number."""
+        return self._names[self.files[number]]
+
+    def verdict(self, number: int) -> Verdict | None:
+        """Return the verdict of the result with a number."""
+        return _VERDICTS[self._verdicts[number]]
+
+    def all_places(self) -> set[int]:
+        """Return the digests of the places of all results."""
+        return set().union(*self.places)
+
+    def places_where(self, *, missing: bool) -> set[int]:
+        """Return the digests of the places of the results that lack something, or of the others."""
+        return {
+            place
+            for column in self.places
+            for place, lacks in zip(column, self.missing, strict=True)
+            if bool(lacks) is missing
+        }
+
+    def has_place(self, number: int, places: set[int]) -> bool:
+        """Return whether one of the places of a result is among these."""
+        return any(column[number] in places for column in self.places)
+
+
+def digest_places(results: Iterable[Result]) -> set[int]:
+    """Return the digests of the places of these results."""
+    return {
+        hash((result.file, result.model, getattr(result, row), getattr(result, prompt)))
+        for result in results
+        for row, prompt in PLACES
+    }
+
+
+def _unpack(values: Sequence[Any]) -> Result:
+    """Return a result that was kept as JSON."""
+    return Result._make(
+        (
+            *values[:10],
+            tuple(values[10]),
+            tuple(values[11]),
+            values[12],
+            tuple(values[13]),
+            values[14],
+        )
+    )
