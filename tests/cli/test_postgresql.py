@@ -332,7 +332,11 @@ def test_without_psycopg_the_extra_is_named(
 ) -> None:
     import sys
 
+    import evalstore.store.postgresql as package
+
     del workspace
+    # Importing it again sets this attribute, which otherwise would stay after the test.
+    monkeypatch.setattr("evalstore.store.postgresql", package)
     for name in [name for name in sys.modules if name.startswith("evalstore.store.postgresql")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
