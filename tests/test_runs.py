@@ -141,3 +141,21 @@ def test_no_other_module_knows_how_a_run_is_stored() -> None:
         if by_key.search(path.read_text(encoding="utf-8"))
     }
     assert listed == {"runs.py"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cases", "ab"),
+        ("cases", [1, 2, 3]),
+        ("nonce", 1),
+        ("author", []),
+        ("judgeOnly", "yes"),
+        ("selection", {"paths": [[None]]}),
+    ],
+)
+def test_a_run_with_a_field_of_another_type_is_not_one(name: str, value: Any) -> None:
+    validator = make_validator(SHAPES["run"])
+    content = describe_run(WHOLE)
+    assert validator.isinstance_python(content)
+    assert not validator.isinstance_python({**content, name: value})

@@ -16,6 +16,7 @@ from evalstore.reports.version_diff import (
     differ_models,
     differ_tests,
     in_place,
+    recorded_text,
     shorten_line,
 )
 from evalstore.values import Case, Question
@@ -167,7 +168,7 @@ class QuestionReasons:
     def _recorded(self, case: Case) -> str:
         """Return the recorded answers of a case, joined."""
         version = self._find("model", case.recorded) if case.recorded else None
-        return "\n".join(version["options"]["answers"]) if version else ""
+        return recorded_text(version) if version else ""
 
     def _relative(self, cell: Cell, case: Case, model: RunCandidate | None) -> str | None:
         if model is None:

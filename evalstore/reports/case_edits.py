@@ -19,6 +19,7 @@ from evalstore.reports.version_diff import (
     differ_tests,
     evaluation_parts,
     in_place,
+    recorded_text,
 )
 from evalstore.values import Case, CaseFile, Json
 
@@ -239,4 +240,4 @@ def _as_text(value: Json) -> str | None:
 def _recorded(case: Case, find: Find) -> str | None:
     """Return the recorded answers of a case, joined; None when it has none."""
     version = find("model", case.recorded) if case.recorded else None
-    return "\n".join(version["options"]["answers"]) if version else None
+    return recorded_text(version) if version else None

@@ -358,6 +358,12 @@ def _value(value: Json) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
+def recorded_text(version: Json) -> str:
+    """Return the recorded answers of a model version, joined; empty if it has none in a list."""
+    answers = version.get("options", {}).get("answers")
+    return "\n".join(map(str, answers)) if isinstance(answers, list) else ""
+
+
 _MOST_LINES = 2_000
 """The most lines that are compared with each other."""
 

@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from evalstore.errors import INCOMPLETE, NO, OK, STORE_UNUSABLE, USAGE, StoreError
+from evalstore.errors import (
+    INCOMPLETE,
+    NO,
+    NOTHING_SELECTED,
+    OK,
+    STORE_UNUSABLE,
+    USAGE,
+    StoreError,
+)
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.table_columns import TABLES
 from evalstore.values import Json
@@ -37,7 +45,7 @@ pytestmark = [
     pytest.mark.xdist_group("hostile stores"),  # they share a workspace of five runs
 ]
 
-IN_WORDS = {OK, NO, USAGE, INCOMPLETE, STORE_UNUSABLE}
+IN_WORDS = {OK, NO, USAGE, INCOMPLETE, NOTHING_SELECTED, STORE_UNUSABLE}
 KINDS = (
     *("file", "tool", "schema", "prompt", "test", "evaluation", "model", "evaluator"),
     *("cases", "results", "tree", "sources", "session", "judgement", "failure", "run"),

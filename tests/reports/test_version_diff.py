@@ -19,6 +19,7 @@ from evalstore.reports.version_diff import (
     differ_prompts,
     differ_tests,
     in_place,
+    recorded_text,
     shorten_line,
     unified,
 )
@@ -420,3 +421,11 @@ def test_schemas_of_two_names_are_not_versions_of_one() -> None:
         lambda _, id: names[id],
     )
     assert difference == in_place("schema", "place", "town")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [({"answers": ["one", "two"]}, "one\ntwo"), ({"answers": -1}, ""), ({}, "")],
+)
+def test_recorded_answers_are_text_whatever_is_stored(options: dict[str, Any], text: str) -> None:
+    assert recorded_text({"options": options}) == text
