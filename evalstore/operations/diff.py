@@ -41,6 +41,7 @@ from evalstore.operations.row_ids import has_edited_rows
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.settled_parts import SettledParts
+from evalstore.reports.pair_groups import PairGroup
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.revisions import WORK, resolve_run
 
@@ -105,8 +106,10 @@ def diff(
         sorter = PairSorter(project, details)
         comparison = sorter.sort(pairing, real_path)
         comparison.equal = as_equal(equal)
+        # By the marked names of their files, which the comparison shows without the marks.
+        gone = PairGroup(pairing.sides, comparison.gone.numbers())
         causes = (
-            find_causes((pair.either for pair in comparison.gone), filled, now, finder),
+            find_causes((pair.either for pair in gone), filled, now, finder),
             find_causes((pair.either for pair in comparison.new), now, filled, finder),
         )
         both = filled.results.file_names.keys() & now.results.file_names.keys()

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.files.filed_sequence import NumberedSequence, keep_values
 from evalstore.results import Result
+from evalstore.values import VERDICTS
 
 if TYPE_CHECKING:
     from evalstore.values import Verdict
 
-_VERDICTS: tuple[Verdict | None, ...] = (None, "pass", "fail", "undecided", "error")
+_VERDICTS: tuple[Verdict | None, ...] = (None, *VERDICTS)
 _CODES = {verdict: code for code, verdict in enumerate(_VERDICTS)}
 PLACES = (("key", "prompt"), ("row", "prompt"), ("key", "prompt_number"), ("row", "prompt_number"))
 """By which names of row and system prompt results are paired; the first that has a partner counts.
