@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -149,8 +150,7 @@ class RunsPage(ActionsPage):
 
     def reload(self, *, stay: bool = True) -> None:
         """Read the runs again."""
-        highlighted = self.highlighted if stay else None
-        self.fetch(self.source.runs, lambda runs: self.show_runs(runs, highlighted))
+        self.fetch(self.source.runs, partial(self.show_runs, stay=stay))
 
     @property
     def highlighted(self) -> str | None:
@@ -158,8 +158,12 @@ class RunsPage(ActionsPage):
         number = self.query_one("#runs", Grid).cursor - 1
         return self._runs[number].id if 0 <= number < len(self._runs) else None
 
-    def show_runs(self, runs: list[RunLine], highlighted: str | None) -> None:
-        """Show runs; the first line is the workspace."""
+    def show_runs(self, runs: list[RunLine], *, stay: bool) -> None:
+        """Show runs; the first line is the workspace.
+
+        With `stay`, the cursor stays on its run, also if it was moved while the runs were read.
+        """
+        highlighted = self.highlighted if stay else None
         grid = self.query_one("#runs", Grid)
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs, self._is_simulated = runs, is_all_simulated(runs)

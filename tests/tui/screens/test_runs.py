@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -14,7 +15,7 @@ from textual.widgets import Input
 from evalstore.cli.main import main
 from evalstore.operations.file_watcher import ChangeNotifier
 from evalstore.operations.views.case_window import CaseWindow
-from evalstore.operations.views.cases import Cases, list_runs
+from evalstore.operations.views.cases import Cases, RunLine, list_runs
 from evalstore.planning.options import Location
 from evalstore.tui.app import Browser, refresh_ages
 from evalstore.tui.screens.cases import CasesPage
@@ -38,6 +39,41 @@ def test_the_runs_are_listed_below_the_workspace(workspace: Path) -> None:
         assert "3 ✓ pass, 3 ✗ fail: 50.0% of 6" in screen(pilot)
 
     drive(scenario)
+
+
+class HeldRuns(WorkspaceSource):
+    """Reads the runs, and holds them back while it is told to."""
+
+    def __init__(self, location: Location) -> None:
+        super().__init__(location)
+        self.has_begun, self.goes_on = threading.Event(), threading.Event()
+        self.goes_on.set()
+
+    def runs(self) -> list[RunLine]:
+        runs = super().runs()
+        self.has_begun.set()
+        assert self.goes_on.wait(60)
+        return runs
+
+
+def test_the_cursor_stays_where_it_was_moved_to_while_the_runs_were_read(workspace: Path) -> None:
+    source = HeldRuns(Location(workspace))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, RunsPage)
+        with mock.patch.object(page, "show_runs", side_effect=page.show_runs) as show:
+            source.has_begun.clear()
+            source.goes_on.clear()
+            page.reload()
+            await until(pilot, source.has_begun.is_set)
+            await pilot.press("down")
+            assert page.query_one(Grid).cursor == 1
+            source.goes_on.set()
+            await until(pilot, lambda: show.called)
+        assert page.query_one(Grid).cursor == 1
+
+    drive(scenario, source=source)
 
 
 def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Path) -> None:
