@@ -68,9 +68,9 @@ def find_newest_results(
     """Return the results of what `case` names: those of one run if there is a revision.
 
     Otherwise a run of some cases or candidates hides no result that an older run has: runs are
-    read up to the newest that left out none, and on to the first result of `model`. Those of
-    several cases are in a temporary file. Raises `EvalstoreError` if there is no such case or no
-    result.
+    read up to the newest that left out none, and on to the first result of `model`. Where
+    there are several cases, their results are kept in a temporary file. Raises `EvalstoreError` if
+    there is no such case or no result.
     """
     newest = resolve_run(store, revision or "@")
     file, row, known = _find_place(location, store, newest, case)

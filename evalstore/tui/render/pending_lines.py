@@ -91,9 +91,10 @@ class PendingLines(Sequence[PendingLine]):
         return name
 
     def same_place(self, before: PendingLines, number: int) -> int | None:
-        """Return the number of the line that had a number in an earlier state of these lines.
+        """Return where the line with this number in an earlier state of these lines is now.
 
-        None if it was no item: new ones come behind those of their kind.
+        New items are added at the end of their part, so lines move down. Returns None for a line
+        that is not an item.
         """
         for part in before._parts:
             if number < len(part):
