@@ -39,6 +39,8 @@ Level = Literal["ok", "warn", "fail"]
 
 TIMEOUT = 20.0
 """Seconds for one ping."""
+_CREATE = "GRANT CREATE ON DATABASE"
+_WRITE = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,15 +210,18 @@ def _database(address: DatabaseAddress) -> DoctorFinding:
         state = inspect_database(address)
     except EvalstoreError as error:
         return DoctorFinding("store", "fail", str(error), error.hint)
-    return describe_store(state, str(address))
+    return describe_store(state, str(address), is_database=True)
 
 
-def describe_store(state: StoreState, name: str) -> DoctorFinding:
+def describe_store(state: StoreState, name: str, *, is_database: bool = False) -> DoctorFinding:
     """Return the finding about a store."""
     if state.size is None:
         if state.writable:
+            if is_database:
+                hint = "'evalstore init' creates it"
+                return DoctorFinding("store", "warn", f"{name} is not there yet", hint)
             return DoctorFinding("store", "ok", f"{name} is not there yet: a run makes it")
-        hint = "check the permissions of the folder"
+        hint = f"its owner can {_CREATE}" if is_database else "check the permissions of the folder"
         return DoctorFinding("store", "fail", f"{name} is not there and cannot be made", hint)
     if state.damage:
         hint = "restore a copy of it, or name another file with --store"
@@ -227,6 +232,8 @@ def describe_store(state: StoreState, name: str) -> DoctorFinding:
         return DoctorFinding("store", "fail", f"{facts}, newer than this program", hint)
     if not state.writable:
         hint = "check the permissions of the file and its folder"
+        if is_database:
+            hint = f"commands that only read work; for others its owner can {_WRITE}"
         return DoctorFinding("store", "fail", f"{facts}, read-only", hint)
     if state.is_older:
         hint = "a copy of it is kept beside it"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import StoreError
 from evalstore.files.normal_path import normal_path
 from evalstore.store import Store
-from evalstore.store.location import StoreLocation, is_url, read_address
+from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings import find_root
 
@@ -86,7 +86,11 @@ def _open(
 ) -> Store:
     path = locate_store(workspace, location)
     require_store(path, location)
-    store = Store.open(path, create=create or not location.store, inspect=inspect)
+    may_create = create or not location.store
+    if isinstance(path, DatabaseAddress) and not location.store:
+        # A misspelt address must not begin an empty store, in which all is asked and paid again.
+        may_create = False
+    store = Store.open(path, create=may_create, inspect=inspect)
     store.find_remote_runs = partial(_find_remote_runs, workspace)
     if not inspect:
         for extra in store.foreign:

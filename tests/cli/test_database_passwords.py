@@ -127,6 +127,8 @@ def test_a_password_is_nowhere(
         before = ("-v", "--allow-outside")
     else:
         before = ("-v", "--allow-outside", "--set", f"store={url}")
+    if how in ("settings", "override"):
+        Store.open(read_address(url), create=True).close()
     assert run(*before, "run")[0] == NO
     assert run(*before, "label", "tests/weather.md::city=Oslo", "pass", "--as", "Ada")[0] == OK
     assert run(*before, "run", "--json")[0] == OK

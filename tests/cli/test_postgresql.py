@@ -163,7 +163,14 @@ def test_the_store_of_the_settings_needs_consent_before_anything_is_connected(
             words = ran.stdout + ran.stderr
             assert f"leads to '{shown}', which is outside of the workspace" in words, command
     assert connected == []
-    assert evalstore("--allow-outside", "run").exit_code == NO
+    # A misspelt address begins no empty store, in which all would be asked and paid again.
+    for command in ("--allow-outside run", "status", "judge", "log"):
+        missing = evalstore(*command.split())
+        assert missing.exit_code == STORE_UNUSABLE
+        assert "there is no store at" in missing.stderr
+        assert "hint: run 'evalstore init' first" in missing.stderr
+    assert evalstore("init").exit_code == OK
+    assert evalstore("run").exit_code == NO
     assert evalstore("log").exit_code == OK
     # It was for this address, and no other one that begins so or has other options.
     for other in (f"{url}x", f"{url}&hostaddr=127.0.0.1", url.replace("postgres@", "ann@")):
@@ -293,7 +300,7 @@ def test_a_server_that_is_away_ends_each_command_with_6_at_once(
         assert ran.stderr.startswith(
             "error: the store 'postgresql://ann@127.0.0.1:1/team' cannot be reached: "
         )
-        assert "\nhint: run again when it is back" in ran.stderr
+        assert "\nhint: check the host and the port of the address; if" in ran.stderr
     found = evalstore("doctor", "--no-ping")
     assert found.exit_code == STORE_UNUSABLE
     line = next(line for line in found.stdout.splitlines() if " store " in line)

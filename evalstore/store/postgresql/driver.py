@@ -255,7 +255,8 @@ class PostgreSQLDriver:
             if isinstance(error, psycopg.ProgrammingError):
                 self._refuse_migrated()
             waited = self._outage.patience if self.seconds_away > self._outage.patience else 0.0
-            raise explain_database_error(error, self.name, waited) from error
+            was_open = self._version is not None
+            raise explain_database_error(error, self.name, waited, was_open=was_open) from error
 
     @property
     def seconds_away(self) -> float:

@@ -25,6 +25,7 @@ _GONE = (
 )
 _CHECK_USER = "check the user of the address, and its password in PGPASSWORD or ~/.pgpass"
 _AGAIN = "run again when it is back: what is in the store stays there"
+_NOT_FOUND = f"check the host and the port of the address; if they are right, {_AGAIN}"
 _REASONS: tuple[tuple[type[Error] | tuple[type[Error], ...], str, str], ...] = (
     (
         errors.LockNotAvailable,
@@ -124,10 +125,12 @@ def _refusal(text: str) -> tuple[str, str | None] | None:
     return None
 
 
-def explain_database_error(error: Exception, name: str, waited: float = 0.0) -> StoreError:
+def explain_database_error(
+    error: Exception, name: str, waited: float = 0.0, *, was_open: bool = True
+) -> StoreError:
     """Return the `StoreError` for an error of the store with this name.
 
-    `waited` is for how many seconds its server was waited for.
+    `waited` is for how many seconds its server was waited for; `was_open` whether it was there.
     """
     text = shorten(error)
     if isinstance(error, OperationalError) and (refusal := _refusal(text)):
@@ -138,10 +141,13 @@ def explain_database_error(error: Exception, name: str, waited: float = 0.0) -> 
     if is_lost(error):
         after = f", after waiting for {waited:g} seconds" if waited else ""
         return StoreUnreachableError(
-            f"the store '{name}' cannot be reached{after}: {text}", hint=_AGAIN
+            f"the store '{name}' cannot be reached{after}: {text}",
+            hint=_AGAIN if was_open else _NOT_FOUND,
         )
     for kinds, message, hint in _REASONS:
         if isinstance(error, kinds):
+            if "permission denied for database" in text:
+                hint = "its owner can GRANT CREATE ON DATABASE, which creating a store needs"
             kind = StoreLockedError if kinds is errors.LockNotAvailable else StoreError
             return kind(message.format(name=name, text=text), hint=hint)
     return StoreError(f"the store '{name}' cannot be used: {text}")

@@ -75,7 +75,9 @@ def test_commands_during_an_outage_fail_at_once_and_harm_nothing(
         ).finish()
         assert (code, out) == (6, ""), command
         assert "cannot be reached" in err
-        assert "hint: run again when it is back" in err
+        assert (
+            "hint: check the host and the port of the address; if they are right, run again" in err
+        )
     own_server.start()
     team.let_go.set()
     (led,) = reports([leader])

@@ -44,7 +44,10 @@ def test_a_server_that_is_away_at_the_start_is_an_error_at_once(host: str) -> No
     with pytest.raises(StoreUnreachableError, match="cannot be reached") as caught:
         Store.open(address, create=True)
     assert caught.value.exit_code == STORE_UNUSABLE
-    assert caught.value.hint == "run again when it is back: what is in the store stays there"
+    assert caught.value.hint == (
+        "check the host and the port of the address; if they are right, "
+        "run again when it is back: what is in the store stays there"
+    )
     assert "\n" not in str(caught.value)
 
 
