@@ -14,8 +14,8 @@ from evalstore.display import clip, safe, short
 from evalstore.html_report.case_table import CHANGES, CaseTable, TableRow
 from evalstore.html_report.texts import TextTable
 from evalstore.operations.attempts import attempts_text
+from evalstore.operations.growing_results import cell_of
 from evalstore.operations.side_names import side_name
-from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.answer_text import check_text, facts_text, judgement_title
 from evalstore.operations.views.explanation_text import OTHERS, explanation_sections
 from evalstore.operations.views.verdict_order import FAILING, SIGNS
@@ -25,9 +25,9 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
     from evalstore.operations.diff_result import Diff
+    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.measured_results import Calls
     from evalstore.operations.reuse_savings import ReuseSavings
-    from evalstore.operations.verdict_changes import CellKey
     from evalstore.operations.views.case_answers import AnswerReader, ResultView
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.verdict_explanation import VerdictExplanation

@@ -12,7 +12,7 @@ from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.values import URGENCY, Json
 
 if TYPE_CHECKING:
-    from evalstore.operations.verdict_changes import CellKey
+    from evalstore.operations.growing_results import CellKey
 
 CHANGES = ("broke", "fixed", "changed", "new")
 

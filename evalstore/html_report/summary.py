@@ -18,9 +18,9 @@ from evalstore.html_report.charts import (
     verdict_bar,
 )
 from evalstore.operations.cost_text import answers_cost_per_100, total_cost
+from evalstore.operations.growing_results import cell_of
 from evalstore.operations.open_regressions import regressions_text
 from evalstore.operations.side_names import WORKSPACE
-from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import SideVerdict, describe_pair, summary_lines
 from evalstore.operations.views.run_text import scope_text

@@ -78,20 +78,27 @@ def workspace_side(
 
     Those of `equal` parts are left out, unless their questions are asked in other parts, too.
     """
-    from evalstore.planning.planner import make_plan  # two runs are compared without it
-    from evalstore.planning.results import as_result, compute_results
+    from evalstore.operations.workspace_results import compute_workspace
+    from evalstore.planning.planner import resolve_scope  # two runs are compared without it
+    from evalstore.planning.results import as_result
 
-    plan = make_plan(project, selection, settled=equal)
-    results = PlacedResults(map(as_result, compute_results(plan, project.settings.verdict)))
+    scope = resolve_scope(project, selection, settled=equal)
+    candidates = scope.settled.models
+
+    def read() -> Iterator[Result]:
+        for _, cells in compute_workspace(project, scope):
+            candidates.update(each.cell.candidate.id for each in cells)
+            yield from map(as_result, cells)
+
+    results = PlacedResults(read())
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
-    candidates = {cell.candidate.id for cell in plan.cells} | plan.settled.models
     models = None if selection.models else candidates
     nodes, rule = dict(project.reading.nodes), project.settings.verdict
     named = {each.name or each.id for each in project.settings.candidates}
     left_out = frozenset(named - models) if models is not None else frozenset()
     return Side(
         *(WORKSPACE, results, nodes, files, models, "", rule, left_out),
-        equal=plan.settled,
+        equal=scope.settled,
         sources=read_sources(project.workspace, project.reading),
     )
 

@@ -1,19 +1,21 @@
-"""Finds which results of long files are as they were in an earlier run, without keeping these."""
+"""Finds the results of long files that are not as they were in an earlier run, in little memory."""
 
 from __future__ import annotations
 
 from array import array
-from itertools import compress
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import compress, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.files.filed_sequence import PackedSequence, keep_values
 from evalstore.reports.cell_places import is_of_cell, places_of
+from evalstore.reports.placed_results import unpack_result
+from evalstore.results import Result
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from evalstore.results import Result
-    from evalstore.values import Case
 
 
 class EarlierIndex:
@@ -33,28 +35,28 @@ class EarlierIndex:
                 numbers.put(digest_of_value(place), number)
             self._prompts.append(digest_of_value(result.prompt))
             self._outcomes.append(_digest_outcome(result))
-        self.met = bytearray(len(self._prompts))
-        """1 for each result that was met while one was looked for that is not as it was."""
 
-    def is_as_before(self, result: Result, prompts: Collection[str | None]) -> bool:
-        """Return whether a result has the same verdict, answers and judgements in the earlier run.
+    def find(self, result: Result, prompts: Collection[str | None]) -> int | None:
+        """Return the number of the result of the same cell; None if there is none.
 
         `prompts` are the case's current system prompts.
         """
-        met: list[int] = []
         for place in places_of(result):
             number = self._find(digest_of_value(place), is_judged=bool(result.verdict))
-            if number is None:
-                continue
-            met.append(number)
-            found = self._prompts[number]
-            if is_of_cell(found, digest_of_value(result.prompt), map(digest_of_value, prompts)):
-                if self._outcomes[number] == _digest_outcome(result):
-                    return True
-                break
-        for number in met:
-            self.met[number] = 1
-        return False
+            if number is not None and is_of_cell(
+                self._prompts[number],
+                digest_of_value(result.prompt),
+                map(digest_of_value, prompts),
+            ):
+                return number
+        return None
+
+    def is_as_before(self, result: Result, number: int) -> bool:
+        """Return whether the earlier result has the same verdict, answers and judgements."""
+        return self._outcomes[number] == _digest_outcome(result)
+
+    def __len__(self) -> int:
+        return len(self._prompts)
 
     def _find(self, digest: int, *, is_judged: bool) -> int | None:
         """Return the number of the last result at a place; None if there is none."""
@@ -64,23 +66,73 @@ class EarlierIndex:
         return other if judged is None else max(judged, other)
 
 
-def leave_out_same(
-    now: Iterator[tuple[Result, Case]], before: Callable[[], Iterator[Result]]
-) -> tuple[list[tuple[Result, Case]], list[Result], bool]:
-    """Return the results that are not as they were, and the earlier ones they are compared with.
+class CurrentResult(NamedTuple):
+    """A result that is looked for in earlier runs."""
 
-    Also, whether others are left out. `before` reads the results of the earlier run.
-    """
-    index = EarlierIndex(before())
-    is_any_same = False
-    left = []
-    for result, case in now:
-        if index.is_as_before(result, case.prompts):
-            is_any_same = True
-        else:
-            left.append((result, case))
-    met = [*compress(before(), index.met)] if any(index.met) else []
-    return left, met, is_any_same
+    result: Result
+    prompts: tuple[str | None, ...]
+    """The current system prompts of its case."""
+
+
+Match = tuple[CurrentResult, Result | None]
+"""A result, and that of the same cell in an earlier run, if there is one."""
+
+
+def keep_current(results: Iterable[CurrentResult]) -> Sequence[CurrentResult]:
+    """Return the results as a list, or if there are many in a temporary file."""
+    return keep_values(results, tuple, _unpack)
+
+
+def _unpack(values: Sequence[Any]) -> CurrentResult:
+    return CurrentResult(unpack_result(values[0]), tuple(values[1]))
+
+
+class ChangedResults:
+    """The results that are not as they were in an earlier run, each with the earlier one."""
+
+    def __init__(
+        self, now: Iterable[CurrentResult], before: Callable[[], Iterator[Result]]
+    ) -> None:
+        """`now` is read once; `before` reads the results of the earlier run."""
+        self.is_any_same = False
+        """Whether others are as they were."""
+        self._numbers = array("q")
+        """The number of the earlier result of each; -1 for those without one."""
+        index = EarlierIndex(before())
+        self._now = PackedSequence(self._leave_out_same(now, index), tuple, _unpack)
+        is_wanted = bytearray(len(index))
+        for number in self._numbers:
+            if number >= 0:
+                is_wanted[number] = 1
+        self._wanted = array("q", compress(range(len(index)), is_wanted))
+        """The numbers of the earlier results."""
+        found = compress(before(), is_wanted) if self._wanted else ()
+        self._was = PackedSequence(found, tuple, unpack_result)
+
+    def _leave_out_same(
+        self, now: Iterable[CurrentResult], index: EarlierIndex
+    ) -> Iterator[CurrentResult]:
+        """Yield those that are not as they were, and note the numbers of the earlier ones."""
+        for current in now:
+            number = index.find(*current)
+            if number is not None and index.is_as_before(current.result, number):
+                self.is_any_same = True
+            else:
+                self._numbers.append(-1 if number is None else number)
+                yield current
+
+    def __iter__(self) -> Iterator[Match]:
+        """Yield the results in their order; each part of the file is read once for a batch."""
+        left = zip(self._now, self._numbers, strict=True)
+        while batch := list(islice(left, _AT_ONCE)):
+            numbers = sorted({number for _, number in batch if number >= 0})
+            found = {each: self._was[bisect_left(self._wanted, each)] for each in numbers}
+            for current, number in batch:
+                yield current, found.get(number)
+
+
+_AT_ONCE = 2_000
+"""Results that are in memory together."""
 
 
 def _digest_outcome(result: Result) -> int:

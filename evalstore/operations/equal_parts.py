@@ -193,7 +193,10 @@ def without_rows_of(store: Store, parts: SettledParts, *sides: Iterable[Result])
 def _questions_of(store: Store, sides: Iterable[Iterable[Result]]) -> set[int]:
     """Return the digests of the questions of the answers of these results."""
     sessions = (id for results in sides for result in results for id in result.sessions)
-    return set(map(digest_of, store.find_questions_of(sessions).values()))
+    asked = set[int]()
+    while batch := list(islice(sessions, _AT_ONCE)):
+        asked |= set(map(digest_of, store.find_questions_of(batch).values()))
+    return asked
 
 
 def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[CaseFile, CaseFile]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, safe
+from evalstore.operations.growing_results import cell_of
 from evalstore.operations.test_lines import TestLines
-from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.run_results import list_results
 

@@ -13,12 +13,12 @@ from evalstore.operations.attempts import attempts_text
 from evalstore.operations.cost_text import spending_text
 from evalstore.operations.diff import diff
 from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
+from evalstore.operations.growing_results import cell_of
 from evalstore.operations.open_regressions import find_open_regressions, regressions_text
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.reuse_savings import sum_savings
 from evalstore.operations.simulated_costs import is_all_scripted
 from evalstore.operations.stats import Stats, stats
-from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.attempts import find_attempts
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import describe_pair, summary_lines
@@ -32,8 +32,8 @@ from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
     from evalstore.operations.diff_result import Diff
+    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.regressions import Regression
-    from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.options import Location
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result

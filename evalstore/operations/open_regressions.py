@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural, short
+from evalstore.operations.growing_results import cell_of
 from evalstore.operations.regressions import find_regressions
-from evalstore.operations.verdict_changes import cell_of
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_results
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.clock import Clock
@@ -237,7 +238,8 @@ def _compare(
     try:
         folder = project.settings.paths["tests"]
         changes = find_verdict_changes(project.store, folder, recorded, known_parts(project))
-        shown = changes.failures[:MOST_SHOWN] if changes else []
+        failures = chain.from_iterable(changes.failures) if changes else ()
+        shown = [*islice(failures, MOST_SHOWN)]
         if options.fail_on == "regression" and options.threshold is None:
             report.regressions = [
                 regression

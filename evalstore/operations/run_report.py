@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.operations.growing_results import CellMarks, cell_of
 from evalstore.operations.json_output import FILES, PATHS
 from evalstore.operations.prompt_names import name_field
-from evalstore.operations.verdict_changes import cell_of
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.values import Json
 
@@ -138,9 +138,9 @@ class RunReport:
     @property
     def cases(self) -> Iterator[Json]:
         """Yield the cases as JSON, reading them from the store one after the other."""
-        marks = self.changes.marks() if self.changes else {}
+        marks = self.changes.marks() if self.changes else CellMarks()
         for result, feedback in self.lines():
-            change = marks.get(cell_of(result))
+            change = marks.of(cell_of(result))
             yield {
                 "file": result.file,
                 "row": result.row,

@@ -33,8 +33,8 @@ from evalstore.values import RESULT_WORDS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.run_sums import SumsRecorder
-    from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project

@@ -11,7 +11,7 @@ from evalstore.operations.prompt_names import name_prompts, reference_names
 from evalstore.operations.rendering import references_of
 from evalstore.operations.show import ShownItem
 from evalstore.operations.shown_cases import ShownCases, cases_related
-from evalstore.operations.shown_results import ShownResults, result_to_json
+from evalstore.operations.shown_results import ShownResults
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.workspace_results import compute_workspace, iterate_workspace
 from evalstore.planning.open_project import open_project
@@ -53,14 +53,14 @@ def show_workspace(location: Location, *, in_file: bool = False) -> ShownItem:
 def show_workspace_file(
     location: Location,
     path: str,
-    chosen: Sequence[Result] | None = None,
+    chosen: ShownResults | None = None,
     *,
     in_file: bool = False,
 ) -> ShownItem:
     """Return the current cases of a test file, with their results, or those that are chosen.
 
-    With `in_file`, the cases of a long file and their results, unless these are chosen, are in
-    temporary files. Raises `RevisionError` if there is no such file.
+    With `in_file`, the cases of a long file and their results are in temporary files. Raises
+    `RevisionError` if there is no such file.
     """
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
@@ -68,7 +68,7 @@ def show_workspace_file(
         file = project.reading.files[name]
         node = project.reading.nodes[name]
         every = ShownResults(_iterate_results(project, name, file))
-        results = [*map(result_to_json, chosen)] if chosen is not None else every
+        results = every if chosen is None else chosen
         is_long = in_file and not isinstance(file.cases, tuple)
         if is_long:
             cases = ShownCases(map(_describe, in_batches(file.cases)), project.versions.load)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
+from heapq import merge
+from itertools import groupby, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from evalstore.operations.earlier_index import leave_out_same
+from evalstore.operations.earlier_index import ChangedResults, CurrentResult, keep_current
 from evalstore.operations.earlier_results import EarlierRuns, RecentRuns
 from evalstore.operations.equal_parts import find_parts, share_rows
+from evalstore.operations.growing_results import CellMarks, GrowingResults
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.path_history import PathHistory
@@ -21,17 +23,19 @@ from evalstore.store.result_counts import find_divided
 from evalstore.store.results import iterate_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from evalstore.operations.earlier_index import Match
     from evalstore.planning.settled_cache import SettledPart
     from evalstore.results import Result, Session
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Case, Json
+    from evalstore.values import Json
 
-Change = Literal["broke", "fixed", "new"]
 _FILES_AT_ONCE = 50
 """Files whose results are compared together, so that a long run needs little memory."""
+_AT_ONCE = 1_000
+"""Pairs whose answers are read together."""
 
 
 @dataclass
@@ -46,26 +50,26 @@ class VerdictChanges:
     """The id of the run before, whatever it covered."""
     is_of_several: bool = False
     """Whether the earlier verdicts are those of several runs."""
-    broke: list[Result] = field(default_factory=list)
+    broke: GrowingResults = field(default_factory=GrowingResults)
     """Results that do not pass and passed before."""
-    fixed: list[Result] = field(default_factory=list)
+    fixed: GrowingResults = field(default_factory=GrowingResults)
     """Results that pass and did not before."""
-    new: list[Result] = field(default_factory=list)
+    new: GrowingResults = field(default_factory=GrowingResults)
     """Results that do not pass, in cases without an earlier verdict."""
-    failed_again: list[Result] = field(default_factory=list)
+    failed_again: GrowingResults = field(default_factory=GrowingResults)
     """Results that did not pass before either, with another answer or judgement; these may be
     among the changed, too."""
-    changed: list[Result] = field(default_factory=list)
+    changed: GrowingResults = field(default_factory=GrowingResults)
     """Other results with another verdict or another text as their answer."""
-    same_answer: list[Result] = field(default_factory=list)
+    same_answer: GrowingResults = field(default_factory=GrowingResults)
     """Results that were asked something else and have the same verdict and the same answer."""
     other_verdicts: int = 0
     """How many of these have another verdict, which is not a pass either."""
-    pending: list[Result] = field(default_factory=list)
+    pending: GrowingResults = field(default_factory=GrowingResults)
     """Results that are pending and had a verdict in the newest earlier run."""
     older: int = 0
     """How many that broke, were fixed or changed count answers older than those before."""
-    judged_otherwise: set[CellKey] = field(default_factory=set)
+    judged_otherwise: GrowingResults = field(default_factory=GrowingResults)
     """Those that broke or were fixed by another judgement of the same answers, without an edit."""
 
     @property
@@ -75,18 +79,13 @@ class VerdictChanges:
         return bool(self.broke or self.fixed or changed or self.pending)
 
     @property
-    def failures(self) -> list[Result]:
+    def failures(self) -> tuple[GrowingResults, ...]:
         """Return the results that do not pass and that changed, the new failures first."""
-        return [*self.broke, *self.new, *self.failed_again]
+        return self.broke, self.new, self.failed_again
 
-    def marks(self) -> dict[CellKey, Change]:
-        """Return the kind of each change, by the cell of its result."""
-        groups: tuple[tuple[Change, list[Result]], ...] = (
-            ("broke", self.broke),
-            ("fixed", self.fixed),
-            ("new", self.new),
-        )
-        return {cell_of(result): change for change, results in groups for result in results}
+    def marks(self) -> CellMarks:
+        """Return the kind of each change: `broke`, `fixed` or `new`."""
+        return CellMarks([("broke", self.broke), ("fixed", self.fixed), ("new", self.new)])
 
     def document(self) -> Json:
         """Return the changes as JSON."""
@@ -100,15 +99,6 @@ class VerdictChanges:
             "pending": len(self.pending),
             "olderAnswers": self.older,
         }
-
-
-CellKey = tuple[str, str, int, str]
-"""The file, the row, the number of the system prompt, and the candidate of a result."""
-
-
-def cell_of(result: Result) -> CellKey:
-    """Return the place of a result within its run."""
-    return result.file, result.row, result.prompt_number, result.model
 
 
 def find_verdict_changes(
@@ -127,6 +117,13 @@ def find_verdict_changes(
     earlier = recent.before(run, 1) if recent else store.find_recent_runs(before=run, limit=1)
     newest = next(earlier, None)
     return _Comparer(store, folder, run, newest, known, recent).compare() if newest else None
+
+
+@dataclass
+class _Found:
+    """Whether an earlier run has results of the same cells."""
+
+    is_any: bool
 
 
 class _Comparer:
@@ -152,8 +149,11 @@ class _Comparer:
         """The runs that have earlier verdicts."""
         self._unread = set(self._leaves)
         """Files that are not compared yet."""
-        self._waiting: dict[str, list[tuple[Result, Case]]] = {}
+        self._waiting: dict[str, Sequence[CurrentResult]] = {}
         """Judged or pending results that no earlier run had yet, by file."""
+        self._pairs: list[Pair] = []
+        """Pairs that are not sorted yet."""
+        self._versions = VersionReader(store)
 
     def compare(self) -> VerdictChanges:
         """Compare all files."""
@@ -171,15 +171,11 @@ class _Comparer:
                 paths &= self._unread | self._waiting.keys()
                 if not paths:
                     break
-        for batch in file_batches({path: self._leaves[path] for path in sorted(self._unread)}):
-            for path, judged in self._read(batch).items():
-                self._waiting[path] = judged
-        for judged in self._waiting.values():
-            self._changes.new += [
-                result for result, _ in judged if result.verdict not in (None, "pass")
-            ]
+        left = {path: self._leaves[path] for path in sorted(self._unread)}
+        for result, _ in self._join(left, self._waiting):
+            if result.verdict not in (None, "pass"):
+                self._changes.new.append(result)
         self._changes.is_of_several = len(self._compared) > 1
-        self._changes.new.sort(key=lambda result: result.file)  # the rows are as in the file
         return self._changes
 
     def _compare(self, entries: Mapping[str, str]) -> bool:
@@ -190,30 +186,34 @@ class _Comparer:
             self._waiting.pop(path, None)
         others = {path: leaf for path, leaf in entries.items() if path not in same}
         unread = {path: self._leaves[path] for path in others if path in self._unread}
-        now, results, is_any_same = self._read_both(unread, others)
-        now |= {path: self._waiting.pop(path, []) for path in others.keys() - unread.keys()}
+        waiting = {path: self._waiting.pop(path, []) for path in others.keys() - unread.keys()}
         self._unread -= unread.keys()
-        judged_before = ResultIndex(result for result in results if result.verdict)
-        all_before = ResultIndex(results)
-        pairs: list[tuple[Result, Result]] = []
-        for path, listed in sorted(now.items()):
-            left = []
-            for result, case in listed:
-                before = judged_before if result.verdict else all_before
-                was = before.find(result, case.prompts)
-                if was is None:
-                    left.append((result, case))
-                else:
-                    pairs.append((was, result))
-            if left:
+        matches, is_any_same = self._match(unread, waiting, others)
+        found = _Found(bool(same) or is_any_same)
+        for path, listed in groupby(matches, lambda match: match[0].result.file):
+            if left := keep_current(self._pair(listed, found)):
                 self._waiting[path] = left
-        self._sort(pairs)
-        return bool(same or pairs or is_any_same)
+        self._sort()
+        return found.is_any
 
-    def _read_both(
-        self, unread: Mapping[str, str], before: Mapping[str, str]
-    ) -> tuple[dict[str, list[tuple[Result, Case]]], list[Result], bool]:
-        """Return what `_read` does of the unread files, and the results of files before.
+    def _pair(self, matches: Iterable[Match], found: _Found) -> Iterator[CurrentResult]:
+        """Yield the results without an earlier one, and sort the pairs of the others."""
+        for current, was in matches:
+            if was is None:
+                yield current
+                continue
+            found.is_any = True
+            self._pairs.append(Pair(was, current.result))
+            if len(self._pairs) >= _AT_ONCE:
+                self._sort()
+
+    def _match(
+        self,
+        unread: Mapping[str, str],
+        waiting: Mapping[str, Sequence[CurrentResult]],
+        before: Mapping[str, str],
+    ) -> tuple[Iterable[Match], bool]:
+        """Return the results of files, by file, with those of the same cells in an earlier run.
 
         Results of long files that are as they were are left out; also returns whether some are.
         Parts of long files that both have are left out, as their results are unchanged, unless
@@ -221,57 +221,53 @@ class _Comparer:
         """
         store = self._store
         equal: set[str] = set()
-        if self._known and before.keys() == unread.keys():
-            equal = find_parts(store, unread.values()) & find_parts(store, before.values())
-            equal &= self._known.keys()
-        while True:
-            if not equal and find_divided(store, unread.values()):
-                return self._read_differing(unread, before)
-            now = self._read(unread, equal)
+
+        def read_before() -> Iterator[Result]:
             batches = iterate_entries(store, before, equal)
-            results = [result for batch in batches for result, _ in batch]
-            found = (result for listed in now.values() for result, _ in listed)
-            if not share_rows(store, [self._known[id] for id in equal], found, results):
-                return now, results, False
-            equal = set()
-
-    def _read_differing(
-        self, unread: Mapping[str, str], before: Mapping[str, str]
-    ) -> tuple[dict[str, list[tuple[Result, Case]]], list[Result], bool]:
-        """Return what `_read_both` does, without the results that are as they were."""
-
-        def read(files: Iterable[str]) -> Iterator[Result]:
-            batches = iterate_entries(self._store, {path: before[path] for path in files})
             return (result for batch in batches for result, _ in batch)
 
-        left, results, is_any_same = leave_out_same(self._iterate(unread), lambda: read(unread))
-        results += read(before.keys() - unread.keys())
-        now: dict[str, list[tuple[Result, Case]]] = {path: [] for path in unread}
-        for result, case in left:
-            now[result.file].append((result, case))
-        return now, results, is_any_same
+        if self._known and not waiting:
+            equal = find_parts(store, unread.values()) & find_parts(store, before.values())
+            equal &= self._known.keys()
+            parts = [self._known[id] for id in equal]
+            now = (result for result, _ in self._iterate(unread, equal))
+            if equal and share_rows(store, parts, now, read_before()):
+                equal = set()
+        listed = self._join(unread, waiting, equal)
+        is_filed = not all(isinstance(results, list) for results in waiting.values())
+        if is_filed or find_divided(store, unread.values()):
+            changed = ChangedResults(listed, read_before)
+            return changed, changed.is_any_same
+        results = [*read_before()]
+        judged_before = ResultIndex(result for result in results if result.verdict)
+        all_before = ResultIndex(results)
+        return (
+            (current, (judged_before if current.result.verdict else all_before).find(*current))
+            for current in listed
+        ), False
 
-    def _read(
-        self, leaves: Mapping[str, str], without: Collection[str] = ()
-    ) -> dict[str, list[tuple[Result, Case]]]:
-        """Return the judged and the pending results of these files."""
-        judged: dict[str, list[tuple[Result, Case]]] = {path: [] for path in leaves}
-        for result, case in self._iterate(leaves, without):
-            judged[result.file].append((result, case))
-        return judged
+    def _join(
+        self,
+        leaves: Mapping[str, str],
+        waiting: Mapping[str, Sequence[CurrentResult]],
+        without: Collection[str] = (),
+    ) -> Iterator[CurrentResult]:
+        """Yield the results of these files and those that are waiting, by file."""
+        known = (each for path in sorted(waiting) for each in waiting[path])
+        return merge(self._iterate(leaves, without), known, key=lambda current: current.result.file)
 
     def _iterate(
         self, leaves: Mapping[str, str], without: Collection[str] = ()
-    ) -> Iterator[tuple[Result, Case]]:
+    ) -> Iterator[CurrentResult]:
         """Yield the judged and the pending results of these files."""
         for batch in iterate_entries(self._store, leaves, without):
             for result, case in batch:
                 if result.verdict or result.is_missing:
-                    yield result, case
+                    yield CurrentResult(result, case.prompts)
 
-    def _sort(self, results: Iterable[tuple[Result, Result]]) -> None:
-        """Sort pairs of an earlier result and the current one by how they changed."""
-        pairs = [Pair(was, now) for was, now in results]
+    def _sort(self) -> None:
+        """Sort the pairs of an earlier result and the current one by how they changed."""
+        pairs, self._pairs = self._pairs, []
         unequal = [pair for pair in pairs if sort_pair(pair) != "unchanged"]
         sessions = self._store.find_sessions(sessions_to_compare(unequal))
         changed = [pair for pair in unequal if sort_pair(pair) == "changed"]
@@ -279,19 +275,20 @@ class _Comparer:
         for pair in pairs:
             self._add(pair, sessions, has_same_answer=sessions_of(pair) in same)
         repeated = [pair for pair in unequal if _is_judged_otherwise(pair)]
-        differences = judgement_changes(self._store, VersionReader(self._store), repeated)
+        differences = judgement_changes(self._store, self._versions, repeated)
         for pair in repeated:
             assert pair.was
             assert pair.now
             if not differences.get((pair.was.evaluations, pair.now.evaluations)):
-                self._changes.judged_otherwise.add(cell_of(pair.now))
+                self._changes.judged_otherwise.append(pair.now)
 
     def _add(self, pair: Pair, sessions: Mapping[str, Session], *, has_same_answer: bool) -> None:
         was, now = pair.was, pair.now
         assert was
         assert now
         if not now.verdict:
-            self._changes.pending += [now] if was.verdict else []
+            if was.verdict:
+                self._changes.pending.append(now)
             return
         change = sort_pair(pair)
         if change == "changed" and pair.has_same_verdict and has_equal_texts(pair, sessions):

@@ -56,6 +56,19 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
         yield cells.pop()
 
 
+def take_first_alike(groups: Iterable[AlikeCases], most: int) -> Iterator[AlikeCases]:
+    """Yield what `take_first` does of the cases of these groups."""
+    left = most
+    for group in groups:
+        if not group.first.has_cells:
+            yield group
+            continue
+        yield group._replace(tests=group.tests[:left])
+        left -= len(group.tests)
+        if left <= 0:
+            return
+
+
 class PlacedCell(NamedTuple):
     """What names a cell, without the ids of its questions."""
 

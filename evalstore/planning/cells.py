@@ -159,6 +159,11 @@ class PlacedCase(NamedTuple):
     """Those that its tags suit."""
     judges: tuple[Judge, ...]
 
+    @property
+    def has_cells(self) -> bool:
+        """Return whether it has cells or skipped pairs."""
+        return any(lacks or self.case.prompts for _, lacks in self.candidates)
+
 
 class AlikeCases(NamedTuple):
     """Neighbours in a file that have the same candidates, judges and number of cells."""
@@ -209,30 +214,10 @@ def build_cells(
     `attempts` overrides files and settings. With `most`, only the first so many of the cases
     that have a candidate.
     """
-    made = [*generate_cells(files, candidates, judges, selected, attempts=attempts, most=most)]
+    placed = take_first(place_cases(files, candidates, judges, selected), most)
+    made = [each for of_case in placed for each in cells_of(of_case, attempts)]
     skipped = [each for each in made if isinstance(each, SkippedPair)]
     return [each for each in made if not isinstance(each, SkippedPair)], skipped
-
-
-def generate_cells(
-    files: Mapping[str, CaseFile],
-    candidates: Sequence[Candidate],
-    judges: Sequence[Judge],
-    selected: Callable[[str, Case], bool],
-    *,
-    attempts: int | None = None,
-    most: int | None = None,
-) -> Iterator[Cell | SkippedPair]:
-    """Iterate over what `build_cells` returns, building each cell when it is needed."""
-    taken = 0
-    for placed in place_cases(files, candidates, judges, selected):
-        is_taken = False
-        for cell in cells_of(placed, attempts):
-            is_taken = True
-            yield cell
-        taken += is_taken
-        if taken == most:
-            return
 
 
 def place_cases(
@@ -295,6 +280,16 @@ def place_alike(
             made_of = finder.find(case)
             if made_of is not None:
                 yield AlikeCases(PlacedCase(path, file.attempts, 0, case, *made_of), tests)
+
+
+def take_first(cases: Iterable[PlacedCase], most: int | None) -> Iterator[PlacedCase]:
+    """Yield the cases until `most` of them have cells, and read no others; all if it is None."""
+    taken = 0
+    for placed in cases:
+        yield placed
+        taken += placed.has_cells
+        if taken == most:
+            return
 
 
 class _Finder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,15 +12,24 @@ from evalstore.deserialize import restore_messages
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.planning import failed_work, history_filters, unknown_names
 from evalstore.planning.carried_votes import carry_over
-from evalstore.planning.cell_batches import StreamedCells, Summary, summarise_cells
+from evalstore.planning.cell_batches import (
+    FEW,
+    StreamedCells,
+    Summary,
+    summarise_cells,
+    take_first_alike,
+)
 from evalstore.planning.cells import (
+    AlikeCases,
     Candidate,
     Cell,
     Judge,
+    PlacedCase,
     SkippedPair,
     build_cells,
     place_alike,
     place_cases,
+    take_first,
 )
 from evalstore.planning.earlier_batches import EarlierWork, WholePlanError
 from evalstore.planning.failed_cells import find_failed
@@ -350,18 +359,24 @@ def _make_cells(
     rows_in: Callable[[str], Collection[str] | None],
     streams: bool,
 ) -> tuple[Collection[Cell], list[SkippedPair]]:
-    """Return the cells of the selected cases.
+    """Return the cells of the selected cases, or with `most` of the first of them.
 
     They are streamed with `streams`, and if some of the files are not in memory. Without `by_row`,
     cases with the same tags are selected together.
     """
     made_of = (files, candidates, judges, selected)
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
-    if (are_stored or streams) and most is None:
-        cells = StreamedCells(
-            partial(place_cases, *made_of, by_row=by_row, settled=settled.by_file, rows_in=rows_in),
-            selection.attempts,
-            None if by_row else partial(place_alike, *made_of, settled=settled.by_file),
-        )
-        return cells, cells.skipped
-    return build_cells(*made_of, attempts=selection.attempts, most=most)
+    is_short = most is not None and most <= FEW
+    if not (streams or (are_stored and not is_short)):
+        return build_cells(*made_of, attempts=selection.attempts, most=most)
+
+    def place() -> Iterator[PlacedCase]:
+        placed = place_cases(*made_of, by_row=by_row, settled=settled.by_file, rows_in=rows_in)
+        return placed if most is None else take_first(placed, most)
+
+    def place_together() -> Iterator[AlikeCases]:
+        groups = place_alike(*made_of, settled=settled.by_file)
+        return groups if most is None else take_first_alike(groups, most)
+
+    cells = StreamedCells(place, selection.attempts, None if by_row else place_together)
+    return cells, cells.skipped

@@ -50,7 +50,7 @@ class PlacedResults(NumberedSequence[Result]):
         """1 for each result that lacks an answer or a judgement."""
         self._verdicts = bytearray()
         self._rename: Callable[[str], str] | None = None
-        self._results = keep_values(self._note(results), tuple, _unpack)
+        self._results = keep_values(self._note(results), tuple, unpack_result)
         self._names = [*self.file_names]
 
     def _note(self, results: Iterable[Result]) -> Iterator[Result]:
@@ -142,7 +142,7 @@ def digest_places(results: Iterable[Result]) -> set[int]:
     }
 
 
-def _unpack(values: Sequence[Any]) -> Result:
+def unpack_result(values: Sequence[Any]) -> Result:
     """Return a result that was kept as JSON."""
     return Result._make(
         (

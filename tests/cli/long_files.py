@@ -7,7 +7,7 @@ import json
 import pytest
 
 from evalstore.operations import plan_status, run_plans, stats, stored_outcomes
-from evalstore.planning import cell_batches
+from evalstore.planning import cell_batches, planner
 from evalstore.store import case_chunks, case_files
 from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
@@ -37,6 +37,7 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (case_files, "MAX_PART", 8),
         (case_files, "_AT_ONCE", 8),
         (cell_batches, "FEW", 50),
+        (planner, "FEW", 50),
         (digest_set, "_FEW", 10),
         (digest_set, "_BUCKET_BITS", 6),
         (run_plans, "BATCH", 30),

@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.cli.main import main
 from evalstore.operations import plan_status
-from evalstore.planning import cell_batches, failed_cells, failed_work
+from evalstore.planning import cell_batches, failed_cells, failed_work, planner
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import resolve_scope
@@ -45,6 +45,8 @@ CHOICES = [
     ["--last-failed", "--sample", "40"],
     ["--retry-errors", "--shard", "1/2"],
     ["--changed", "--sample", "7", "-m", "two"],
+    ["--limit", "100"],
+    ["--limit", "90", "-m", "two", "--tag", "b"],
 ]
 
 
@@ -86,7 +88,7 @@ def test_chosen_rows_are_planned_batch_by_batch_as_together(
     in_batches = print_all()
     monkeypatch.setattr(failed_cells, "_AT_ONCE", 10_000)
     monkeypatch.setattr(failed_work, "_BATCH", 10_000)
-    for module in (cell_batches, plan_status):
+    for module in (cell_batches, plan_status, planner):
         monkeypatch.setattr(module, "FEW", 10_000)
     assert print_all() == in_batches
     assert in_batches[-1]
@@ -94,7 +96,7 @@ def test_chosen_rows_are_planned_batch_by_batch_as_together(
 
 
 def _options(choice: list[str]) -> dict[str, Any]:
-    names = {"-m": "models", "--shard": "shard"}
+    names = {"-m": "models", "--tag": "tags"}
     options: dict[str, Any] = {}
     words = iter(choice)
     for word in words:
@@ -104,7 +106,7 @@ def _options(choice: list[str]) -> dict[str, Any]:
         else:
             value = next(words)
             options[name] = (
-                (value,) if name == "models" else value if name == "shard" else int(value)
+                (value,) if name in names.values() else value if name == "shard" else int(value)
             )
     return options
 
@@ -125,6 +127,7 @@ _GROWTH = [
     ["--changed"],
     ["--sample", "40"],
     ["--shard", "1/2"],
+    ["--limit", "5000"],
 ]
 
 
@@ -155,8 +158,8 @@ def test_memory_does_not_grow_with_the_rows(
         peaks[count] = []
         for choice in (_GROWTH[0], *_GROWTH):  # the first one loads what is needed
             gc.collect()
-            tracemalloc.start()
             with open_project(Location(root)) as project:
+                tracemalloc.start()
                 resolve_scope(project, SelectionOptions(**_options(choice)))
             peaks[count].append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()

@@ -13,14 +13,16 @@ import pytest
 from evalstore.cli import output
 from evalstore.cli.main import main
 from evalstore.errors import OK
-from evalstore.files import temporary_list
-from evalstore.operations import shown_cases, workspace_results
+from evalstore.files import filed_sequence, temporary_list
+from evalstore.operations import shown_cases, shown_results, workspace_results
+from evalstore.operations.diff_sides import workspace_side
 from evalstore.operations.list import list_things
 from evalstore.operations.show import ShownItem
 from evalstore.operations.shown_cases import ShownCases
 from evalstore.operations.shown_results import ShownResults
 from evalstore.operations.views import newest_results, shown_item
 from evalstore.planning import version_reader
+from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.version_reader import VersionReader
 from evalstore.store import case_files, database, tree_nodes
@@ -235,6 +237,40 @@ def test_show_file_needs_little_memory_for_a_row(
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] - peaks[1] < 1_600 * 600
+
+
+@pytest.mark.parametrize("use", ["show", "diff"])
+def test_results_of_the_workspace_need_little_memory_for_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: str
+) -> None:
+    use_small_batches(monkeypatch)
+    monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
+    monkeypatch.setattr(filed_sequence, "_FEW", 20)
+    monkeypatch.setattr(filed_sequence, "_AT_ONCE", 20)
+    monkeypatch.setattr(shown_results, "_AT_ONCE", 20)
+    peaks: list[int] = []
+    for number, count in enumerate((100, 100, 900)):
+        root = tree(tmp_path / str(number), {**FILES, "evalstore.yaml": "candidates: [one, two]\n"})
+        (root / LANDS).write_text(CHECKED + CHECK)
+        rows = (json.dumps({"country": f"a{row}", "capital": "Oslo"}) for row in range(count))
+        (root / "tests/data.jsonl").write_text("".join(f"{row}\n" for row in rows))
+        monkeypatch.chdir(root)
+        assert main(["run", "--yes", "--quiet", "--fail-on", "none", LANDS]) == OK
+        with open_project(Location(root)) as project:
+            selection = SelectionOptions(paths=(LANDS,))
+            gc.collect()
+            tracemalloc.start()
+            if use == "diff":
+                assert len(workspace_side(project, selection).results) == 2 * count
+            else:
+                item = shown_item.describe_shown(
+                    Location(root), f"@work:{LANDS}", model="two", in_file=True
+                )
+                assert isinstance(item, ShownItem)
+                assert len(item.related["results"]) == count
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[2] - peaks[1] < 1_600 * 800, peaks
 
 
 @pytest.mark.usefixtures("place")

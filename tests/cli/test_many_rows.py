@@ -13,14 +13,20 @@ from pathlib import Path
 import pytest
 
 from evalstore import hashing
+from evalstore.errors import OK
 from evalstore.execution.execution_counts import ExecutionCounts
+from evalstore.files import filed_sequence, temporary_list
+from evalstore.operations import earlier_index, growing_results, verdict_changes
 from evalstore.operations import run_plans as runs
 from evalstore.operations.run_totals import RunTotals
+from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.cells import Cell
+from evalstore.planning.open_project import open_store
+from evalstore.planning.options import Location
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
-from evalstore.store import Store
+from evalstore.store import Store, case_files, tree_nodes
 from evalstore.values import Case, EvaluationVersion, Json
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
@@ -256,6 +262,35 @@ def test_a_run_needs_little_memory_for_a_row(
         tracemalloc.stop()
         assert f"{count:,} recorded" in ran.stdout, ran
     assert peaks[2] - peaks[1] < 400 * 400
+
+
+@pytest.mark.usefixtures("_few_at_once")
+def test_the_comparison_of_a_run_needs_little_memory_for_a_row(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filed_sequence, "_FEW", 20)
+    monkeypatch.setattr(growing_results, "_MOST_KEPT", 20)
+    monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
+    of_files = (filed_sequence, temporary_list, tree_nodes)
+    for module in (earlier_index, growing_results, verdict_changes, *of_files):
+        monkeypatch.setattr(module, "_AT_ONCE", 20)
+    peaks: list[int] = []
+    for number, count in enumerate((200, 200, 1_000)):
+        folder = tree(place / str(number), {**FILES, "tests/data.jsonl": data(count)})
+        monkeypatch.chdir(folder)
+        assert evalstore("run", "--quiet", "--limit", f"{count // 2}").exit_code == OK
+        tree(folder, {"models/one.yaml": FILES["models/one.yaml"].replace("Oslo", "Rome")})
+        assert evalstore("run", "--quiet", "--refresh").exit_code == 1
+        with open_store(Location(folder)) as store:
+            (run,) = store.find_runs(limit=1)
+            gc.collect()
+            tracemalloc.start()
+            changes = find_verdict_changes(store, "tests", run)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert changes
+        assert len(changes.broke) == len(changes.new) == count // 2
+    assert peaks[2] - peaks[1] < 800 * 1_400
 
 
 @pytest.mark.usefixtures("_few_at_once")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.operations.earlier_index import leave_out_same
+from evalstore.operations import earlier_index
+from evalstore.operations.earlier_index import ChangedResults, CurrentResult
 from evalstore.reports.comparison import ResultIndex
 from evalstore.results import Result
-from evalstore.values import Case
 
 
 def make(row: str, key: str, prompt: str, number: int, verdict: str | None, answer: str) -> Result:
@@ -41,22 +42,19 @@ results = st.lists(
 def test_what_is_left_is_compared_as_with_all_results(
     before: list[Result], now: list[Result]
 ) -> None:
-    case = Case("", "", ("t",), "e", (), ("a", "b"))
-    left, met, is_any_same = leave_out_same(
-        iter([(result, case) for result in now]), lambda: iter(before)
-    )
+    prompts = ("a", "b")
 
-    def find(known: list[Result], result: Result) -> Result | None:
-        judged = [each for each in known if each.verdict] if result.verdict else known
-        return ResultIndex(judged).find(result, case.prompts)
+    def find(result: Result) -> Result | None:
+        judged = [each for each in before if each.verdict] if result.verdict else before
+        return ResultIndex(judged).find(result, prompts)
 
-    same = [result for result in now if is_same(find(before, result), result)]
-    assert [result for result, _ in left] == [
-        result for result in now if not is_same(find(before, result), result)
-    ]
-    assert is_any_same == bool(same)
-    for result, _ in left:
-        assert find(met, result) == find(before, result)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(earlier_index, "_AT_ONCE", 3)
+        current = [CurrentResult(result, prompts) for result in now]
+        changed = ChangedResults(current, lambda: iter(before))
+        left = [each for each in current if not is_same(find(each.result), each.result)]
+        assert [*changed] == [(each, find(each.result)) for each in left]
+        assert changed.is_any_same == (len(left) < len(now))
 
 
 def is_same(was: Result | None, now: Result) -> bool:

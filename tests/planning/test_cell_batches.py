@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalstore import hashing
 from evalstore.planning import cell_batches
-from evalstore.planning.cell_batches import StreamedCells, Summary, batches
+from evalstore.planning.cell_batches import StreamedCells, Summary, batches, take_first_alike
 from evalstore.planning.cells import (
     Candidate,
     Cell,
@@ -19,6 +19,7 @@ from evalstore.planning.cells import (
     build_cells,
     place_alike,
     place_cases,
+    take_first,
 )
 from evalstore.planning.selection import Selection
 from evalstore.store import case_chunks, case_files
@@ -114,6 +115,32 @@ def test_the_summary_of_alike_cases_is_that_of_the_cases_one_by_one(
             assert facts(together) == facts(one_by_one)
             listed: list[Cell] = [*together]
             assert listed == [*one_by_one]
+
+
+@given(
+    st.dictionaries(st.integers(0, ROWS - 1), FIELDS, max_size=6),
+    st.sampled_from([(), ("z",)]),
+    st.integers(1, ROWS + 3),
+)
+def test_the_first_cases_with_a_candidate_are_taken_alike_in_a_list_and_in_a_stream(
+    odd: dict[int, dict[str, object]], wanted: tuple[str, ...], most: int
+) -> None:
+    cases = tuple(case(number, odd.get(number, {})) for number in range(ROWS))
+    short = CaseFile((case(ROWS, {}), case(ROWS + 1, {"tags": ("z",)})))
+    selected = Selection(tags=wanted).matcher()
+    with pytest.MonkeyPatch.context() as patch:
+        treat_as_long(patch)
+        files = {"a.md": stored(CaseFile(cases, 2)), "b.md": short}
+        arguments = (files, CANDIDATES, JUDGES, selected)
+        whole, skipped = build_cells(*arguments, most=most)
+        streamed = StreamedCells(
+            lambda: take_first(place_cases(*arguments, by_row=False), most),
+            None,
+            lambda: take_first_alike(place_alike(*arguments), most),
+        )
+        assert [*streamed] == whole
+        assert streamed.skipped == skipped
+        assert len({(cell.file, cell.number) for cell in whole}) <= most
 
 
 def test_most_cells_are_summarised_without_making_their_cases(

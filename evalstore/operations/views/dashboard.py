@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.equal_parts import known_parts_in
+from evalstore.operations.growing_results import cell_of
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.status import status as read_status
-from evalstore.operations.verdict_changes import cell_of, find_verdict_changes
+from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.labels import read_labels
 from evalstore.operations.views.result_version import version_of
@@ -37,8 +38,8 @@ from evalstore.store.revisions import resolve_run
 from evalstore.values import order_counts
 
 if TYPE_CHECKING:
+    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.status_report import Status
-    from evalstore.operations.verdict_changes import CellKey
     from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.result_version import ResultVersion
     from evalstore.planning.options import Location
@@ -154,7 +155,7 @@ def _find_broken(
             changes = find_verdict_changes(store, folder, run, known)
             if changes is None:
                 continue
-            for result in (*changes.broke, *changes.failed_again):
+            for result in chain(changes.broke, changes.failed_again):
                 newest.setdefault(_newest_cell(history, result), result)
             labels = labels or (read_labels(store) if changes.broke else None)
             for result in changes.broke:

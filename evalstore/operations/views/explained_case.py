@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
+from evalstore.operations.chosen_results import CasePrompts, ChosenResults, FoundResult
 from evalstore.operations.prompt_names import find_prompt, name_prompts
 from evalstore.operations.views.newest_results import find_newest_results
 from evalstore.operations.views.planned_work import find_planned_work
@@ -23,7 +25,7 @@ from evalstore.store.revisions import WORK
 from evalstore.values import RECORDED, URGENCY
 
 if TYPE_CHECKING:
-    from evalstore.operations.chosen_results import ChosenResults, Pair
+    from evalstore.operations.chosen_results import ListedResults, Pair
     from evalstore.operations.views.case_reference import CaseReference
     from evalstore.operations.views.newest_results import NewestResults
     from evalstore.planning.options import Location
@@ -36,36 +38,26 @@ class SeveralCasesError(EvalstoreError):
     """The name of a case is that of a test file with several cases."""
 
     def __init__(
-        self, case: str, newest: NewestResults | None, results: Sequence[Result] = ()
+        self, case: str, results: ChosenResults, newest: NewestResults | None = None
     ) -> None:
         """Name the file and up to three of its cases.
 
-        `newest` has the results of stored runs, and `results` are those of the workspace.
+        `newest` are the results of stored runs, from which these are; else from the workspace.
         """
-        chosen = newest.several if newest else None
-        places = chosen.first if chosen else [*dict.fromkeys(map(_place, results))]
-        count = chosen.cases if chosen else len(places)
+        places, count = results.first, results.cases
         listed = [shlex.quote(f"{file}::{row}") for file, row in places[:3]]
         more = ", …" if len(places) > 3 else ""
         super().__init__(f"'{case}' has {count} cases", hint=f"name one: {', '.join(listed)}{more}")
-        self.case, self.newest, self._results = case, newest, results
+        self.newest, self._case, self._results = newest, case, results
         self.file, _ = places[0]
 
-    def select(self, location: Location, model: str | None, prompt: str | None) -> list[Result]:
-        """Return the results of a candidate and of a system prompt in the workspace.
+    def select(self, location: Location, model: str | None, prompt: str | None) -> ListedResults:
+        """Return the results of a candidate and of a system prompt; call it once.
 
         Raises `EvalstoreError` when there are none.
         """
-        return _select(location, self.case, self._results, model, prompt)
-
-    def select_pairs(
-        self, location: Location, chosen: ChosenResults, model: str | None, prompt: str | None
-    ) -> set[Pair]:
-        """Return the pairs of a candidate and a system prompt that the options leave.
-
-        Raises `EvalstoreError` when there are none.
-        """
-        return _select_pairs(location, self.case, chosen.pairs, model, prompt)
+        pairs = _select_pairs(location, self._case, self._results.pairs, model, prompt)
+        return self._results.choose(pairs)
 
 
 def explain_case(
@@ -118,7 +110,7 @@ def _find_single_case(
 ) -> NewestResults:
     newest = find_newest_results(location, store, case, revision, model=model)
     if newest.several:
-        raise SeveralCasesError(case, newest)
+        raise SeveralCasesError(case, newest.several, newest)
     return newest
 
 
@@ -127,9 +119,13 @@ def _explain_now(
 ) -> VerdictExplanation:
     with open_project(location) as project:
         (target,) = project.targets((case,))
-        cells = workspace_results(project, target.path, target.row)
-        if len({cell.row for cell in cells}) > 1:
-            raise SeveralCasesError(case, None, cells)
+        cells: list[Result] = []
+        left = workspace_results(project, target.path, target.row)
+        for cell in left:
+            if cells and cell.row != cells[0].row:
+                found = (FoundResult(each, WORK, 0) for each in chain(cells, [cell], left))
+                raise SeveralCasesError(case, ChosenResults(target.path, found, CasePrompts()))
+            cells.append(cell)
         result = _choose(location, case, cells, model, prompt)
         return explain_workspace_result(project, result, cells)
 
@@ -177,7 +173,3 @@ def _select_pairs(
 
 def _pair(result: Result) -> Pair:
     return result.model, result.prompt
-
-
-def _place(result: Result) -> tuple[str, str]:
-    return result.file, result.row

@@ -6,6 +6,7 @@ They are those that `run` and `log` report and that `VerdictChanges` has.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.equal_parts import known_parts_in
@@ -78,7 +79,7 @@ def read_run_differences(
 def _describe(
     location: Location, store: Store, run: Run, changes: VerdictChanges
 ) -> RunDifferences:
-    failing = Counter(result.file for result in (*changes.broke, *changes.new))
+    failing = Counter(result.file for result in chain(changes.broke, changes.new))
     return RunDifferences(
         broke=len(changes.broke),
         fixed=len(changes.fixed),

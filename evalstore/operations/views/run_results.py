@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evalstore.display import short
 from evalstore.operations.attempts import attempts_text
+from evalstore.operations.growing_results import CellMarks, cell_of
 from evalstore.operations.run_totals import MOST_PENDING, MOST_SHOWN
-from evalstore.operations.verdict_changes import cell_of
 from evalstore.reports.comparison import OTHER_JUDGEMENT
 from evalstore.store.results import join_feedback
+from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.verdict_changes import CellKey, VerdictChanges
+    from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.results import Result
 
 MOST_CHANGED = 5
@@ -101,30 +104,32 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[L
     """Return the results with their changes, the new failures first."""
     changes = report.changes
     regressed = {cell_of(each.result): each.passed_in for each in report.regressions or ()}
-    again = {cell_of(result) for result in changes.failed_again} if changes else set()
-    marks: dict[CellKey, str] = dict.fromkeys(again, STILL_FAILS)
-    marks |= changes.marks() if changes else {}
-    if changes:
-        marks |= {cell_of(result): "changed" for result in changes.changed}
+    again = CellMarks([(STILL_FAILS, changes.failed_again)] if changes else ())
+    causes = CellMarks([(OTHER_JUDGEMENT, changes.judged_otherwise)] if changes else ())
+    flips = changes.marks() if changes else CellMarks()
+    others = CellMarks([("changed", changes.changed)] if changes else ())
+
+    def mark(cell: CellKey) -> str:
+        return others.of(cell) or flips.of(cell) or again.of(cell)
 
     def rank(entry: ListedResult) -> int:
         if entry.change in _RANKS:
             return _RANKS[entry.change]
         cell = cell_of(entry.result)
-        return len(_RANKS) + (cell not in regressed) * (1 + (cell not in again))
+        return len(_RANKS) + (cell not in regressed) * (1 + (not again.of(cell)))
 
     def regression(cell: CellKey) -> str:
         passed = f": passed in run {short(regressed[cell])}" if cell in regressed else ""
-        return f"regression{passed * (marks.get(cell) != 'broke')}" if cell in regressed else ""
+        return f"regression{passed * (mark(cell) != 'broke')}" if cell in regressed else ""
 
     entries = [
         ListedResult(
             result,
             feedback,
-            marks.get(cell_of(result), ""),
+            mark(cell_of(result)),
             regression(cell_of(result)),
             attempts_text(report.totals.attempts.get(cell_of(result), ())),
-            OTHER_JUDGEMENT if changes and cell_of(result) in changes.judged_otherwise else "",
+            causes.of(cell_of(result)),
         )
         for result, feedback in results
     ]
@@ -145,12 +150,14 @@ def _list_news(report: RunReport) -> ResultList:
         listed, count, failed_before = notable, failing + pending - hidden, 0
     else:
         waiting = [result for result in notable if result.word == "pending"]
-        failing_now = {
-            cell_of(result): result for result in (*changes.failures, *_regressions(report))
-        }
-        listed = [*failing_now.values(), *changes.fixed, *_also_changed(changes), *waiting]
-        failures = {cell_of(result) for result in listed if result.word not in _NOT_FAILING}
-        count, failed_before = len(listed), failing - len(failures)
+        failures = _FailuresNow(changes)
+        others = failures.also_changed()
+        failures.add(*(regression.result for regression in report.regressions or ()))
+        fixed = changes.fixed[:MOST_SHOWN]
+        listed = [*failures.first, *fixed, *others, *waiting]
+        count = failures.count + len(changes.fixed) + len(others) + len(waiting)
+        failures.add(*(result for result in others if result.word not in _NOT_FAILING))
+        failed_before = failing - failures.count
     shown = [
         (result, join_feedback(result.evaluations, totals.feedback))
         for result in listed[:MOST_SHOWN]
@@ -168,13 +175,35 @@ def _list_news(report: RunReport) -> ResultList:
 _NOT_FAILING = ("pass", "pending", None)
 
 
-def _regressions(report: RunReport) -> list[Result]:
-    """Return the regressions that decide the gate."""
-    return [regression.result for regression in report.regressions or ()]
+class _FailuresNow:
+    """Counts the cells that fail and whose result changed, and has the results of the first."""
 
+    def __init__(self, changes: VerdictChanges) -> None:
+        self._changes = changes
+        self._cells = DigestSet()
+        self.count = 0
+        self.first: list[Result] = []
+        """At most as many as are shown."""
+        for results in changes.failures:
+            for number, digest in enumerate(results.cells):
+                if self._note(digest) and len(self.first) < MOST_SHOWN:
+                    self.first.append(results[number])
 
-def _also_changed(changes: VerdictChanges) -> list[Result]:
-    """Return the changed results that are not listed as failures, if they are few."""
-    failures = {cell_of(result) for result in changes.failures}
-    others = [result for result in changes.changed if cell_of(result) not in failures]
-    return others if len(others) <= MOST_CHANGED else []
+    def _note(self, digest: int) -> bool:
+        """Count a cell, unless it is counted already."""
+        is_new = self._cells.add(digest)
+        self.count += is_new
+        return is_new
+
+    def add(self, *results: Result) -> None:
+        """Add results of other cells."""
+        for result in results:
+            if self._note(digest_of_value(cell_of(result))) and len(self.first) < MOST_SHOWN:
+                self.first.append(result)
+
+    def also_changed(self) -> list[Result]:
+        """Return the changed results that are not among the failures, if they are few."""
+        changed = self._changes.changed
+        numbers = (each for each, cell in enumerate(changed.cells) if cell not in self._cells)
+        others = [*islice(numbers, MOST_CHANGED + 1)]
+        return [changed[each] for each in others] if len(others) <= MOST_CHANGED else []

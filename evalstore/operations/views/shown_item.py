@@ -185,13 +185,11 @@ def _explain_case(
                 raise
             prompt = prompt or reference.prompt
             newest = error.newest
-            if newest is None or newest.several is None:
+            chosen = error.select(location, model, prompt)
+            if newest is None:
                 from evalstore.operations.show_workspace import show_workspace_file
 
-                left = error.select(location, model, prompt)
-                return show_workspace_file(location, error.file, left, in_file=in_file)
-            pairs = error.select_pairs(location, newest.several, model, prompt)
-            chosen = newest.several.choose(pairs)
+                return show_workspace_file(location, error.file, chosen.results, in_file=in_file)
             with open_store(location) as store:
                 run, file = newest.run.id, newest.file
                 return show_file(location, store, run, file, chosen, in_file=in_file)

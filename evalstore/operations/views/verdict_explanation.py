@@ -5,7 +5,7 @@ All of it follows from what is stored; no model is called and no code of the wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,12 +20,12 @@ from evalstore.operations.views.failed_checks import (
     find_failing_answer,
 )
 from evalstore.operations.views.result_history import ResultHistory, VerdictCounts, find_history
-from evalstore.operations.workspace_results import workspace_as_run
+from evalstore.operations.workspace_results import compute_workspace, workspace_as_run
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.planner import make_plan
+from evalstore.planning.planner import resolve_scope
 from evalstore.planning.renames import name_in_newest_run
-from evalstore.planning.results import as_result, compute_results
+from evalstore.planning.results import as_result
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import read_results
 from evalstore.store.row_results import RowResults
@@ -234,7 +234,7 @@ def explain_result(
         is_gone = _find_case(project, result) is None  # then a run has what is shown of it
         if is_gone and (stored := _newest_run_with(project.store, result, among=RUNS_SEARCHED)):
             return explain(project.store, stored)
-        here = cells or (() if is_gone else workspace_results(project, result.file, result.row))
+        here = cells or (() if is_gone else [*workspace_results(project, result.file, result.row)])
         return explain_workspace_result(project, result, here, session=session, view=view)
 
 
@@ -330,11 +330,12 @@ def explain_workspace_result(
     )
 
 
-def workspace_results(project: Project, file: str, row: str | None) -> list[Result]:
-    """Return the results of a row of a file in the workspace; those of all rows without `row`."""
+def workspace_results(project: Project, file: str, row: str | None) -> Iterator[Result]:
+    """Yield the results of a row of a file in the workspace; those of all rows without `row`."""
     path = f"{project.workspace.root / file}"
-    plan = make_plan(project, SelectionOptions((path if row is None else f"{path}::{row}",)))
-    return [as_result(cell) for cell in compute_results(plan, project.settings.verdict)]
+    selection = SelectionOptions((path if row is None else f"{path}::{row}",))
+    for _, cells in compute_workspace(project, resolve_scope(project, selection)):
+        yield from map(as_result, cells)
 
 
 def _find_case(project: Project, result: Result) -> Case | None:

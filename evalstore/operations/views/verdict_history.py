@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.operations.verdict_changes import cell_of
+from evalstore.operations.growing_results import cell_of
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.path_history import PathHistory
 from evalstore.store.path_trees import find_entry
@@ -13,7 +13,7 @@ from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
-    from evalstore.operations.verdict_changes import CellKey
+    from evalstore.operations.growing_results import CellKey
     from evalstore.planning.options import Location
     from evalstore.runs import Run
     from evalstore.store import Store

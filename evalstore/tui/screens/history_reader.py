@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from evalstore.operations.verdict_changes import CellKey
+    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.views.verdict_history import RecentVerdicts
     from evalstore.results import Result
     from evalstore.tui.screens.base import Page

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evalstore.operations.verdict_changes import CellKey
+    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.result_version import ResultVersion
     from evalstore.tui.state.case_query import Query

@@ -240,7 +240,7 @@ def test_each_case_of_a_run_is_compared_with_the_last_run_that_judged_it(workspa
     changes = flips(where, newest)
     assert changes
     assert changes.since == list_runs(where)[1].id
-    assert (changes.broke, changes.fixed, changes.changed) == ([], [], [])
+    assert [*changes.broke, *changes.fixed, *changes.changed] == []
 
 
 def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> None:

@@ -1,0 +1,74 @@
+"""Results that are added one by one, of which very many are in a temporary file."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from evalstore.files.filed_sequence import FiledSequence
+from evalstore.files.temporary_list import TemporaryList
+from evalstore.reports.placed_results import unpack_result
+from evalstore.workspace.digest_set import DigestMap, digest_of_value
+
+if TYPE_CHECKING:
+    from evalstore.results import Result
+
+_MOST_KEPT = 2_000
+"""The most results of a list that stay in memory."""
+_AT_ONCE = 1_000
+CellKey = tuple[str, str, int, str]
+"""The file, the row, the number of the system prompt, and the candidate of a result."""
+
+
+def cell_of(result: Result) -> CellKey:
+    """Return the place of a result within its run."""
+    return result.file, result.row, result.prompt_number, result.model
+
+
+class GrowingResults(FiledSequence["Result"]):
+    """A list of results in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.cells = array("Q")
+        """A digest of the cell of each."""
+        self._last: list[Result] = []
+        """All, or those that were added after the ones in the file."""
+        self._filed = TemporaryList()
+
+    def append(self, result: Result) -> None:
+        """Add a result."""
+        self.cells.append(digest_of_value(cell_of(result)))
+        self._last.append(result)
+        if len(self._last) >= (_AT_ONCE if len(self._filed) else _MOST_KEPT):
+            self._filed.extend(self._last)
+            self._last.clear()
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __iter__(self) -> Iterator[Result]:
+        return chain(map(unpack_result, self._filed), self._last)
+
+    def read_one(self, number: int) -> Result:
+        """Return the result with a number."""
+        start = len(self._filed)
+        return unpack_result(self._filed[number]) if number < start else self._last[number - start]
+
+
+class CellMarks:
+    """A word for each cell that has results in one of several lists; the last such list counts."""
+
+    def __init__(self, lists: Iterable[tuple[str, GrowingResults]] = ()) -> None:
+        self._words = [""]
+        self._numbers = DigestMap()
+        """The number of the word of each cell."""
+        for word, results in lists:
+            for digest in results.cells:
+                self._numbers.put(digest, len(self._words))
+            self._words.append(word)
+
+    def of(self, cell: CellKey) -> str:
+        """Return the word of a cell; empty for others."""
+        return self._words[self._numbers.get(digest_of_value(cell)) or 0]
