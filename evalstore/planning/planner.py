@@ -13,6 +13,7 @@ from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceErro
 from evalstore.planning import failed_work, history_filters, unknown_names
 from evalstore.planning.carried_votes import carry_over
 from evalstore.planning.cell_batches import StreamedCells, Summary, summarise_cells
+from evalstore.planning.cell_layout import CellLayout
 from evalstore.planning.cells import (
     Candidate,
     Cell,
@@ -362,6 +363,7 @@ def _make_cells(
             partial(place_cases, *made_of, by_row=by_row, settled=settled.by_file, rows_in=rows_in),
             selection.attempts,
             None if by_row else partial(place_alike, *made_of, settled=settled.by_file),
+            layout=CellLayout(is_named=selection.last_failed) if streams else None,
         )
         return cells, cells.skipped
     return build_cells(*made_of, attempts=selection.attempts, most=most)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, repeat
+from typing import Protocol
 
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
@@ -22,7 +23,24 @@ _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
 _LOT_BITS = 64
 """The number of bits of a lot that only decide between cases that are equal in the others."""
 
-Placed = tuple[str, Case]
+
+class NamedCase(Protocol):
+    """What a subset is drawn by."""
+
+    @property
+    def row(self) -> str:
+        """Return the label of the row."""
+
+    @property
+    def key(self) -> str:
+        """Return the digest of the values of the row."""
+
+    @property
+    def tests(self) -> Sequence[str]:
+        """Return the ids of the tests."""
+
+
+Placed = tuple[str, NamedCase]
 """A case and the path of its test file."""
 
 
@@ -155,7 +173,7 @@ class Subset:
             drawn[number] = 1
         return drawn
 
-    def _lot(self, path: str, case: Case) -> int:
+    def _lot(self, path: str, case: NamedCase) -> int:
         """Return the lot of a draw; with it a new case replaces at most one other."""
         return _hash(str(self.seed), path, case.key)
 
