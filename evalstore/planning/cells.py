@@ -141,6 +141,8 @@ _Choice = tuple[Candidate, tuple[str, ...]]
 
 _MadeOf = tuple[Sequence[_Choice], tuple[Judge, ...]]
 """The candidates and the judges of cells."""
+Numbered = Iterable[tuple[int, Case]]
+"""Cases with their numbers."""
 _SharedJudges = dict[tuple[Judge, ...], tuple[Judge, ...]]
 
 
@@ -247,6 +249,7 @@ def place_cases(
     by_row: bool = True,
     settled: Mapping[str, Collection[int]] = MappingProxyType({}),
     rows_in: Callable[[str], Collection[str] | None] = lambda _: None,
+    read_ahead: Callable[[str, Numbered], Numbered] = lambda _, cases: cases,
     only: Collection[str] | None = None,
 ) -> Iterator[PlacedCase]:
     """Iterate over every selected case with what its cells are made of.
@@ -254,7 +257,8 @@ def place_cases(
     The parts of long files that begin at the cases with the numbers in `settled` are left out.
     Without `by_row`, cases of a file with the same tags that are all recorded, or all not, are
     selected together. `rows_in` returns the labels of the only rows of a file that may be selected.
-    With `only`, only those of files with these paths.
+    `read_ahead` returns those of the cases of a file that may be. With `only`, only those of files
+    with these paths.
     """
     shared: _SharedJudges = {}
     for path, file in files.items():
@@ -263,7 +267,8 @@ def place_cases(
         finder = _Finder(path, file, candidates, judges, shared, None if by_row else selected)
         attempts, made_of = file.attempts, None
         last: tuple[object, ...] = ()
-        for number, case in numbered_cases(file, settled.get(path, ()), rows_in(path)):
+        cases: Numbered = numbered_cases(file, settled.get(path, ()), rows_in(path))
+        for number, case in read_ahead(path, cases) if by_row else cases:
             if by_row and not selected(path, case):
                 continue
             alike = (case.tags, case.judge_prompts, case.needs, case.recorded)
