@@ -41,7 +41,7 @@ class CellLayout:
     """The places of the cells of cases, in the order of files and rows."""
 
     def __init__(self, *, is_named: bool = False) -> None:
-        """With `is_named`, the names of the rows are noted, too."""
+        """`is_named` says whether the names of the rows are noted, too."""
         self.tests = array("Q")
         """Digests of the different tests of each case that has cells."""
         self.count = 0
