@@ -37,6 +37,15 @@ _FIRST_SEARCH = (60, 300)
 _SEARCH = (2, 300)
 """and further ones."""
 _ANY = (None, None)
+_CHOSEN = 1.3
+"""The most that the plan of chosen rows takes, compared with that of all of them."""
+_CHOICES = (
+    ("--lf",),
+    ("--sample", "1000000000"),
+    ("--shard", "1/1"),
+    ("-k", "capitals or hello"),
+)
+"""Options that choose rows: all of them, but for the first one."""
 _MOST_EDITED = 100_000
 """With more rows the edit of an instruction of all rows is not measured: it takes many minutes."""
 
@@ -98,6 +107,8 @@ def _measure(setting: Setting, server: PostgreSQLServer | None) -> Iterator[Figu
     ):
         _forget(root)
         yield from measure(f"{name}, on another machine", *command, most=most)
+    if count <= _MOST_EDITED:
+        yield from _choose(root, store, title)
     rows.write_question(root, 1)
     workspaces.settle()
     yield from measure("status, one instruction edited", "status")
@@ -130,6 +141,21 @@ def _measure(setting: Setting, server: PostgreSQLServer | None) -> Iterator[Figu
     workspaces.settle()
     yield from measure("check, the instruction of all rows edited", "check")
     yield from measure("status, the instruction of all rows edited", "status")
+
+
+def _choose(root: Path, store: tuple[str, ...], title: str) -> Iterator[Figure]:
+    """Compare the plans of chosen rows with the plan of all rows."""
+    plan = ("run", "--dry-run")
+    of_all: Cost | None = None
+    for choice in ((), *_CHOICES):
+        _forget(root)
+        cost = run(program(root, *store, *plan, *choice))
+        print(f"  {' '.join((*plan, *choice))}: {_words(cost)}", file=sys.stderr, flush=True)
+        if of_all is None:
+            of_all = cost
+        else:
+            name = f"{title}: {' '.join((*plan, *choice))}"
+            yield figure("million", name, cost.cpu, "s", floor=of_all.cpu, most=_CHOSEN)
 
 
 def _forget(root: Path) -> None:

@@ -88,10 +88,11 @@ def _runs(location: Location) -> Listing:
 
 
 def _selected(project: Project, selection: SelectionOptions) -> Iterator[tuple[str, Case]]:
-    matches = select(project, selection).matcher()
+    criteria = select(project, selection)
+    matches = criteria.matcher()
     files, is_any = files_of(project.reading), False
     for path, file in files.items():
-        for case in file.cases:
+        for _, case in criteria.read_ahead(path, enumerate(file.cases)):
             if matches(path, case):
                 is_any = True
                 yield path, case

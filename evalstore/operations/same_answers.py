@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from evalstore.reports.comparison import Pair
     from evalstore.results import Session
     from evalstore.store import Store
+    from evalstore.store.sessions import ShownTurn
 
 _AT_ONCE = 1_000
 """Pairs whose answers are read together."""
@@ -31,8 +32,8 @@ def find_same_answers(
     same: set[tuple[Sessions, Sessions]] = set()
     while batch := list(islice(others, _AT_ONCE)):
         ids = dict.fromkeys(id for was, now in batch for id in (*was, *now))
-        read = store.find_sessions(id for id in ids if id not in known)
-        texts = {id: _text(session) for id in ids if (session := known.get(id) or read.get(id))}
+        texts = store.find_shown_turns(id for id in ids if id not in known)
+        texts |= {id: _shown(known[id]) for id in ids if id in known}
         for was, now in batch:
             if all(
                 old in texts and texts[old] == texts.get(new)
@@ -61,6 +62,6 @@ def _with_other_sessions(pairs: Iterable[Pair]) -> Iterator[tuple[Sessions, Sess
             yield was, now
 
 
-def _text(session: Session) -> object:
+def _shown(session: Session) -> list[ShownTurn]:
     """Return what a reader sees of the answers of a session."""
     return [(turn.text, turn.refusal, turn.tool_calls) for turn in session.turns]

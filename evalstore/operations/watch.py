@@ -111,7 +111,8 @@ def _refuse(selection: SelectionOptions) -> None:
 
 def _gist(project: Project, selection: SelectionOptions) -> object:
     """Return what the verdicts depend on: if it is unchanged, so is the report."""
-    matches = select(project, selection).matcher()
+    criteria = select(project, selection)
+    matches = criteria.matcher()
     files = [
         (
             path,
@@ -120,7 +121,7 @@ def _gist(project: Project, selection: SelectionOptions) -> object:
             file.threshold,
             [
                 (case.row, case.tests, case.prompts, case.evaluation, case.temperature, case.seed)
-                for case in file.cases
+                for _, case in criteria.read_ahead(path, enumerate(file.cases))
                 if matches(path, case)
             ],
         )

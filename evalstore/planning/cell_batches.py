@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, compress
 from typing import NamedTuple
 
+from evalstore.planning.cell_layout import CellLayout
 from evalstore.planning.cells import (
     AlikeCases,
     Cell,
@@ -63,7 +63,8 @@ def take_first_alike(groups: Iterable[AlikeCases], most: int) -> Iterator[AlikeC
         if not group.first.has_cells:
             yield group
             continue
-        yield group._replace(tests=group.tests[:left])
+        parts = {name: getattr(group, name)[:left] for name in ("tests", "keys", "rows")}
+        yield group._replace(**parts)
         left -= len(group.tests)
         if left <= 0:
             return
@@ -82,11 +83,19 @@ class PlacedCell(NamedTuple):
     """All system prompts of its case."""
 
 
+class CaseName(NamedTuple):
+    """What names a case, and its tests."""
+
+    row: str
+    key: str
+    tests: Sequence[str]
+
+
 class CaseCells(NamedTuple):
     """A case with how many cells and skipped pairs it has among those of a command."""
 
     file: str
-    case: Case
+    case: Case | CaseName
     cells: int
     skipped: int
 
@@ -96,20 +105,25 @@ class StreamedCells(Collection[Cell]):
 
     def __init__(
         self,
-        place_cases: Callable[[], Iterator[PlacedCase]],
+        place_cases: Callable[..., Iterator[PlacedCase]],
         attempts: int | None = None,
         place_alike: Callable[[], Iterator[AlikeCases]] | None = None,
         *,
-        kept: Sequence[int] | None = None,
+        layout: CellLayout | None = None,
+        kept: bytes | None = None,
     ) -> None:
         """`place_cases` returns an iterator over the cases; one is exhausted here for the summary.
 
+        Given the argument `only`, paths of test files, it returns one over the cases of these.
+
         `place_alike` returns one over the same cases, which is quicker where it is enough.
-        `attempts` overrides those of files and settings. `kept` has a number for each cell that the
-        cases have: 0 where it is left out. No pairs are skipped then.
+        `attempts` overrides those of files and settings. `layout` is kept if it can be filled with
+        these. `kept` has a number for each cell that the cases have: 0 where it is left out. No
+        pairs are skipped then, and `layout` has all cells.
         """
         self._place_cases, self._attempts = place_cases, attempts
-        self._kept = kept
+        self._place_alike, self._kept = place_alike, kept
+        self._layout: CellLayout | None = None
         self._few: list[Cell] = []
         """All cells, when they are few."""
         self._count = 0
@@ -117,18 +131,35 @@ class StreamedCells(Collection[Cell]):
         self.summary = Summary()
         self.shared = IdSet()
         """Ids of questions: all that the cells of several cases ask are among them."""
-        if place_alike is None or not self._summarise_alike(place_alike()):
+        if kept is not None:
+            self._layout = layout
+            is_summarised = layout is not None and self._summarise_kept(layout, kept)
+        else:
+            is_summarised = place_alike is not None and self._summarise_alike(place_alike(), layout)
+        if not is_summarised:
             self._summarise()
+
+    @property
+    def layout(self) -> CellLayout | None:
+        """Return the places of all cells, if they are known and none is left out."""
+        return self._layout if self._kept is None else None
 
     def keep(self, kept: Iterable[int]) -> StreamedCells:
         """Return only the cells for which a number is not 0; there is one for each, in order."""
         if self._kept is not None:
             numbers = iter(kept)
             kept = (next(numbers) if was else 0 for was in self._kept)
-        return StreamedCells(self._place_cases, self._attempts, kept=bytes(kept))
+        return StreamedCells(
+            *(self._place_cases, self._attempts, self._place_alike),
+            layout=self._layout,
+            kept=bytes(kept),
+        )
 
     def cases(self) -> Iterator[CaseCells]:
         """Yield the cases that have cells or skipped pairs."""
+        if self._layout and self._place_alike:
+            yield from self._alike_cases(self._place_alike())
+            return
         for placed, flags in self._placed():
             lacking = 0
             if self._kept is None:
@@ -137,27 +168,54 @@ class StreamedCells(Collection[Cell]):
             if count or lacking:
                 yield CaseCells(placed.file, placed.case, count, lacking)
 
-    def places(self) -> Iterator[PlacedCell]:
-        """Yield the place of each cell, in their order."""
-        for placed, flags in self._placed():
-            if any(flags):
+    def _alike_cases(self, groups: Iterable[AlikeCases]) -> Iterator[CaseCells]:
+        """Yield the cases that have cells, without restoring them."""
+        start, kept = 0, self._kept
+        for placed, tests, keys, rows in groups:
+            of_case, file = len(placed.candidates) * len(placed.case.prompts), placed.file
+            if not of_case:
+                continue
+            cases = map(CaseName, rows, keys, tests)
+            if kept is None:
+                yield from (CaseCells(file, case, of_case, 0) for case in cases)
+                continue
+            for case in cases:
+                count = of_case - kept.count(0, start, start + of_case)
+                start += of_case
+                if count:
+                    yield CaseCells(file, case, count, 0)
+
+    def places(self, files: Collection[str]) -> Iterator[tuple[int, PlacedCell]]:
+        """Yield the place of each cell of some test files, with the number of the cell."""
+        number, file, layout = 0, "", self.layout
+        for placed, flags in self._placed(files if layout else None):
+            if layout and placed.file != file:
+                file = placed.file
+                number = layout.start_of(file)
+            if placed.file in files:
                 case = placed.case
                 places = (
                     PlacedCell(
                         *(placed.file, case.row, case.key, candidate.id),
-                        *(prompt, number, case.prompts),
+                        *(prompt, of_case, case.prompts),
                     )
                     for candidate, lacks in placed.candidates
                     if not lacks
-                    for number, prompt in enumerate(case.prompts)
+                    for of_case, prompt in enumerate(case.prompts)
                 )
-                yield from compress(places, flags)
+                yield from enumerate(compress(places, flags), number)
+            number += len(flags) - flags.count(0)
 
-    def _placed(self) -> Iterator[tuple[PlacedCase, Sequence[int]]]:
-        """Yield each case, with a number for each of its cells: 0 where it is left out."""
+    def _placed(
+        self, only: Collection[str] | None = None
+    ) -> Iterator[tuple[PlacedCase, Sequence[int]]]:
+        """Yield each case, with a number for each of its cells: 0 where it is left out.
+
+        `only` are the paths of the only files to read, if no cells are left out.
+        """
         start = 0
         every: dict[int, bytes] = {}
-        for placed in self._place_cases():
+        for placed in self._place_cases() if only is None else self._place_cases(only=only):
             able = sum(1 for _, lacks in placed.candidates if not lacks)
             count = able * len(placed.case.prompts)
             if self._kept is None:
@@ -166,24 +224,36 @@ class StreamedCells(Collection[Cell]):
                 yield placed, self._kept[start : start + count]
                 start += count
 
-    def _summarise_alike(self, groups: Iterable[AlikeCases]) -> bool:
+    def _summarise_alike(self, groups: Iterable[AlikeCases], layout: CellLayout | None) -> bool:
         """Summarise the cells; False if that takes the cases one by one.
 
         It does when cells are skipped, when cases share tests, and when there are few cells.
         """
-        summary, count = Summary(), 0
-        digests = array("Q")
-        for placed, tests in groups:
+        summary, filled = Summary(), layout or CellLayout()
+        for alike in groups:
+            placed = alike.first
             if any(lacks for _, lacks in placed.candidates):
                 return False
-            case = placed.case
-            if placed.candidates and case.prompts:
-                count += len(tests) * len(placed.candidates) * len(case.prompts)
-                summary.add(placed.file, case, placed.judges)
-                digests.extend(digest_of(test) for of_case in tests for test in {*of_case})
-        if count <= FEW or find_repeated(digests):
+            filled.add(alike)
+            if placed.candidates and placed.case.prompts:
+                summary.add(placed.file, placed.case, placed.judges)
+        self._layout = layout if filled.is_regular else None
+        if filled.count <= FEW or find_repeated(filled.tests):
             return False
-        self._count, self.summary = count, summary
+        self._count, self.summary = filled.count, summary
+        return True
+
+    def _summarise_kept(self, layout: CellLayout, kept: bytes) -> bool:
+        """Summarise the cells that are kept; False if that takes the cases one by one."""
+        count = len(kept) - kept.count(0)
+        if count <= FEW:
+            return False
+        tests, kinds = layout.only(kept)
+        if find_repeated(tests):
+            return False
+        for kind in kinds:
+            self.summary.add(kind.placed.file, kind.placed.case, kind.placed.judges)
+        self._count = count
         return True
 
     def _summarise(self) -> None:

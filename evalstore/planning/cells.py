@@ -10,10 +10,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from evalstore import hashing
-from evalstore.deserialize import group_alike, restore_case, share_tuples
-from evalstore.planning.numbered_cases import numbered_cases
+from evalstore.planning.numbered_cases import alike_cases, numbered_cases
 from evalstore.planning.selection import suits
-from evalstore.store.case_files import StoredCases
 from evalstore.values import RECORDED, Case, CaseFile, Evaluator, Question
 
 Subject = tuple[str, ...]
@@ -143,6 +141,8 @@ _Choice = tuple[Candidate, tuple[str, ...]]
 
 _MadeOf = tuple[Sequence[_Choice], tuple[Judge, ...]]
 """The candidates and the judges of cells."""
+Numbered = Iterable[tuple[int, Case]]
+"""Cases with their numbers."""
 _SharedJudges = dict[tuple[Judge, ...], tuple[Judge, ...]]
 
 
@@ -166,11 +166,16 @@ class PlacedCase(NamedTuple):
 
 
 class AlikeCases(NamedTuple):
-    """Neighbours in a file that have the same candidates, judges and number of cells."""
+    """Neighbours in a file that have the same candidates, judges and system prompts."""
 
     first: PlacedCase
+    """The first one; its number leaves out the cases of settled parts."""
     tests: Sequence[Sequence[str]]
     """Those of each case."""
+    keys: Sequence[str]
+    """The digest of the values of each row."""
+    rows: Sequence[str]
+    """The label of each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,19 +234,26 @@ def place_cases(
     by_row: bool = True,
     settled: Mapping[str, Collection[int]] = MappingProxyType({}),
     rows_in: Callable[[str], Collection[str] | None] = lambda _: None,
+    read_ahead: Callable[[str, Numbered], Numbered] = lambda _, cases: cases,
+    only: Collection[str] | None = None,
 ) -> Iterator[PlacedCase]:
     """Iterate over every selected case with what its cells are made of.
 
     The parts of long files that begin at the cases with the numbers in `settled` are left out.
     Without `by_row`, cases of a file with the same tags that are all recorded, or all not, are
     selected together. `rows_in` returns the labels of the only rows of a file that may be selected.
+    `read_ahead` returns those of the cases of a file that may be. With `only`, only those of files
+    with these paths.
     """
     shared: _SharedJudges = {}
     for path, file in files.items():
+        if only is not None and path not in only:
+            continue
         finder = _Finder(path, file, candidates, judges, shared, None if by_row else selected)
         attempts, made_of = file.attempts, None
         last: tuple[object, ...] = ()
-        for number, case in numbered_cases(file, settled.get(path, ()), rows_in(path)):
+        cases: Numbered = numbered_cases(file, settled.get(path, ()), rows_in(path))
+        for number, case in read_ahead(path, cases) if by_row else cases:
             if by_row and not selected(path, case):
                 continue
             alike = (case.tags, case.judge_prompts, case.needs, case.recorded)
@@ -264,22 +276,12 @@ def place_alike(
     The cases of long files are not restored one by one.
     """
     shared: _SharedJudges = {}
-    share = share_tuples()
     for path, file in files.items():
         finder = _Finder(path, file, candidates, judges, shared, selected)
-        groups: Iterable[tuple[Case, Sequence[Sequence[str]]]]
-        if isinstance(file.cases, StoredCases):
-            groups = (
-                (restore_case(group[0], share), [case["tests"] for case in group])
-                for cases in file.cases.iterate_stored(settled.get(path, ()))
-                for group in group_alike(cases)
-            )
-        else:
-            groups = ((case, [case.tests]) for case in file.cases)
-        for case, tests in groups:
-            made_of = finder.find(case)
-            if made_of is not None:
-                yield AlikeCases(PlacedCase(path, file.attempts, 0, case, *made_of), tests)
+        for number, case, tests, keys, rows in alike_cases(file, settled.get(path, ())):
+            if (made_of := finder.find(case)) is not None:
+                placed = PlacedCase(path, file.attempts, number, case, *made_of)
+                yield AlikeCases(placed, tests, keys, rows)
 
 
 def take_first(cases: Iterable[PlacedCase], most: int | None) -> Iterator[PlacedCase]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from itertools import compress, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.errors import NothingSelectedError
+from evalstore.planning.numbered_results import NumberedResults
 from evalstore.planning.path_history import PathHistory
 from evalstore.reports.cell_places import is_of_cell, places_of
 from evalstore.store.path_trees import read_tree
@@ -14,7 +15,7 @@ from evalstore.store.results import iterate_entries
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence, Set
 
     from evalstore.planning.cell_batches import PlacedCell, StreamedCells
     from evalstore.planning.project import Project
@@ -40,12 +41,22 @@ def find_failed(project: Project, cells: StreamedCells, *, hint: str) -> bytearr
     reading = project.reading
     leaves = {leaf: reading.files[path] for path, leaf in reading.nodes.items()}
     history = PathHistory(project.store, project.settings.paths["tests"], reading.nodes, leaves)
+    layout = cells.layout
+    numbered = NumberedResults(project, layout) if layout else None
     for run in project.store.find_recent_runs():
         is_first = False
         if not any(waiting):
             break
         history.step(run.snapshot)
-        _look_up(_RunResults(project.store, run, history), cells, waiting, failed)
+        results = _RunResults(project.store, run, history)
+        if layout and numbered:
+            results.leave_out(
+                path
+                for path, leaf in results.leaves()
+                if not layout.has(path) or numbered.look_up(path, leaf, waiting, failed)
+            )
+        if results.files:
+            _look_up(results, cells, waiting, failed)
     if cells and not any(failed):
         words = "there is no run yet" if is_first else "nothing failed when it last ran"
         raise NothingSelectedError(f"nothing is selected: {words}", hint=hint)
@@ -63,9 +74,19 @@ class _RunResults:
             if (path := history.newest_path(name)) is not None:
                 self._leaves[path] = name, leaf
 
-    def has(self, file: str) -> bool:
-        """Return whether there are results of a file with this path."""
-        return file in self._leaves
+    @property
+    def files(self) -> Set[str]:
+        """Return the files that have results."""
+        return self._leaves.keys()
+
+    def leaves(self) -> list[tuple[str, str]]:
+        """Return the node of the results of each file, with its path."""
+        return [(path, leaf) for path, (_, leaf) in self._leaves.items()]
+
+    def leave_out(self, files: Iterable[str]) -> None:
+        """Leave out the results of some files."""
+        for file in files:
+            del self._leaves[file]
 
     def read(self, files: Iterable[str]) -> Iterator[Result]:
         """Yield the results of files with these paths, which the run has."""
@@ -81,22 +102,24 @@ def _look_up(
     results: _RunResults, cells: StreamedCells, waiting: bytearray, failed: bytearray
 ) -> None:
     """Note which of the cells that are waiting failed in a run; those that it has wait no more."""
+    files = results.files
     for part in _in_parts(waiting):
         wanted = _WantedResults()
-        files: set[str] = set()
-        for cell in compress(cells.places(), part):
-            if results.has(cell.file):
-                files.add(cell.file)
+        met: set[str] = set()
+        for number, cell in cells.places(files):
+            if number < len(part) and part[number]:
+                met.add(cell.file)
                 wanted.want(cell)
         is_any = False
-        for result in results.read(files):
+        for result in results.read(met):
             is_any = wanted.note(result) or is_any
         if not is_any:
             continue
-        for number, cell in compress(enumerate(cells.places()), part):
-            has_failed = wanted.find(cell)
-            if has_failed is not None:
-                waiting[number], failed[number] = 0, has_failed
+        for number, cell in cells.places(met):
+            if number < len(part) and part[number]:
+                has_failed = wanted.find(cell)
+                if has_failed is not None:
+                    waiting[number], failed[number] = 0, has_failed
 
 
 def _in_parts(waiting: Sequence[int]) -> Iterator[bytes]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evalstore.deserialize import restore_messages
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.planning import failed_work, history_filters, unknown_names
 from evalstore.planning.carried_votes import carry_over
@@ -19,6 +18,7 @@ from evalstore.planning.cell_batches import (
     summarise_cells,
     take_first_alike,
 )
+from evalstore.planning.cell_layout import CellLayout
 from evalstore.planning.cells import (
     AlikeCases,
     Candidate,
@@ -33,12 +33,12 @@ from evalstore.planning.cells import (
 )
 from evalstore.planning.earlier_batches import EarlierWork, WholePlanError
 from evalstore.planning.failed_cells import find_failed
+from evalstore.planning.named_rows import NamedRows
 from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import files_of
-from evalstore.planning.row_labels import CUT, complete_label
 from evalstore.planning.selection import Selection, Subset
 from evalstore.planning.settled_parts import SettledParts
-from evalstore.values import RECORDED, Case, CaseFile, Text, Verdict
+from evalstore.values import RECORDED, Case, CaseFile, Verdict
 
 if TYPE_CHECKING:
     from evalstore.planning.age_limit import AgeLimit
@@ -72,31 +72,15 @@ def select(project: Project, selection: SelectionOptions) -> Selection:
 
     Raises `EvalstoreError` for a path without test files.
     """
-    targets = project.targets(selection.paths)
     return Selection(
-        targets=targets,
+        targets=project.targets(selection.paths),
         tags=selection.tags,
         exclude_tags=(*project.settings.prohibited_tags, *selection.exclude_tags),
         required_tags1=project.settings.required_tags1,
         required_tags2=project.settings.required_tags2,
         name=selection.name,
-        full_row=partial(_full_row, project),
+        by_name=NamedRows(selection.name, project.versions) if selection.name else None,
     )
-
-
-def _full_row(project: Project, case: Case) -> str:
-    """Return the label of a case, with the long values that its messages have in full."""
-    if CUT not in case.row:
-        return case.row
-    contents = project.versions.load("test", case.tests).values()
-    texts = [
-        part.text
-        for content in contents
-        for message in restore_messages(content.get("messages", ()))
-        for part in message.parts
-        if isinstance(part, Text)
-    ]
-    return complete_label(case.row, "\n".join(texts))
 
 
 def require_sound(
@@ -222,7 +206,7 @@ def _choose(
         first,
         settled,
         by_row=criteria.is_by_row or selection.changed,
-        rows_in=criteria.rows_in,
+        criteria=criteria,
         streams=not is_plain,
     )
     if changed is not None:
@@ -356,7 +340,7 @@ def _make_cells(
     settled: SettledParts,
     *,
     by_row: bool,
-    rows_in: Callable[[str], Collection[str] | None],
+    criteria: Selection,
     streams: bool,
 ) -> tuple[Collection[Cell], list[SkippedPair]]:
     """Return the cells of the selected cases, or with `most` of the first of them.
@@ -369,14 +353,29 @@ def _make_cells(
     is_short = most is not None and most <= FEW
     if not (streams or (are_stored and not is_short)):
         return build_cells(*made_of, attempts=selection.attempts, most=most)
+    place = partial(
+        place_cases,
+        *made_of,
+        by_row=by_row,
+        settled=settled.by_file,
+        rows_in=criteria.rows_in,
+        read_ahead=criteria.read_ahead,
+    )
+    together = partial(place_alike, *made_of, settled=settled.by_file)
+    layout = CellLayout(is_named=selection.last_failed) if streams else None
+    if most is not None:
+        # What follows the first ones is not read, so no file can be read alone.
+        all_cases, all_groups, layout = place, together, None
 
-    def place() -> Iterator[PlacedCase]:
-        placed = place_cases(*made_of, by_row=by_row, settled=settled.by_file, rows_in=rows_in)
-        return placed if most is None else take_first(placed, most)
+        def place_first() -> Iterator[PlacedCase]:
+            return take_first(all_cases(), most)
 
-    def place_together() -> Iterator[AlikeCases]:
-        groups = place_alike(*made_of, settled=settled.by_file)
-        return groups if most is None else take_first_alike(groups, most)
+        def first_together() -> Iterator[AlikeCases]:
+            return take_first_alike(all_groups(), most)
 
-    cells = StreamedCells(place, selection.attempts, None if by_row else place_together)
+        cells = StreamedCells(place_first, selection.attempts, None if by_row else first_together)
+    else:
+        cells = StreamedCells(
+            place, selection.attempts, None if by_row else together, layout=layout
+        )
     return cells, cells.skipped

@@ -56,6 +56,14 @@ def complete_label(label: str, text: str) -> str:
     full, *parts = label.split(CUT)
     for part in parts:
         start, end = full[-_KEPT:].rpartition("=")[2], part[:_KEPT]
-        match = re.search(f"{re.escape(start)}(.+?){re.escape(end)}", text) if start else None
-        full += f"{match[1] if match else CUT}{part}"
+        full += f"{_between(text, start, end) or CUT}{part}"
     return full
+
+
+def _between(text: str, start: str, end: str) -> str:
+    """Return what stands between two parts of a text, at least one character; empty if nothing."""
+    place = text.find(start) if start else -1
+    if place < 0:
+        return ""
+    place += len(start)
+    return text[place : max(text.find(end, place + 1), place)]

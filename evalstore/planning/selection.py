@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import compress, repeat
+from typing import Protocol
 
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
@@ -22,7 +23,24 @@ _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
 _LOT_BITS = 64
 """The number of bits of a lot that only decide between cases that are equal in the others."""
 
-Placed = tuple[str, Case]
+
+class NamedCase(Protocol):
+    """What a subset is drawn by."""
+
+    @property
+    def row(self) -> str:
+        """Return the label of the row."""
+
+    @property
+    def key(self) -> str:
+        """Return the digest of the values of the row."""
+
+    @property
+    def tests(self) -> Sequence[str]:
+        """Return the ids of the tests."""
+
+
+Placed = tuple[str, NamedCase]
 """A case and the path of its test file."""
 
 
@@ -38,6 +56,22 @@ class Target:
         return self.path in ("", ".") or file == self.path or file.startswith(self.path + "/")
 
 
+class NameFilter(Protocol):
+    """Tells whether the name of a case selects it."""
+
+    def __call__(self, file: str, case: Case, /) -> bool:
+        """Return whether a case of a file is selected."""
+
+    def read_ahead(
+        self,
+        file: str,
+        cases: Iterable[tuple[int, Case]],
+        wanted: Callable[[str, Case], bool],
+        /,
+    ) -> Iterator[tuple[int, Case]]:
+        """Yield the cases of a file that are wanted and selected, and perhaps others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The criteria by which the command line and the settings select cases."""
@@ -50,12 +84,12 @@ class Selection:
     required_tags2: tuple[str, ...] = ()
     name: str | None = None
     """Words with `and`, `or`, `not` and brackets; a word matches a part of `file::row`."""
-    full_row: Callable[[Case], str] = lambda case: case.row
-    """Returns the label of a case, for `name`; long values that its text has are in full."""
+    by_name: NameFilter | None = None
+    """Tells whether `name` selects a case; without it, labels are taken as they are."""
 
     def matcher(self) -> Callable[[str, Case], bool]:
         """Return a function that returns whether a case is selected."""
-        by_name = compile_name(self.name) if self.name else None
+        by_name = self.by_name or (_select_labels(self.name) if self.name else None)
         lists = [
             frozenset(tag_list)
             for tag_list in (self.tags, self.required_tags1, self.required_tags2)
@@ -70,11 +104,20 @@ class Selection:
         def matches(file: str, case: Case) -> bool:
             return (
                 has_tags(case.tags)
-                and (by_name is None or by_name(f"{file}::{self.full_row(case)}"))
                 and self.covers_row(file, case.row)
+                and (by_name is None or by_name(file, case))
             )
 
         return matches
+
+    def read_ahead(
+        self, file: str, cases: Iterable[tuple[int, Case]]
+    ) -> Iterable[tuple[int, Case]]:
+        """Iterate over those of these numbered cases that may be selected; names are read ahead."""
+        if self.by_name is None:
+            return cases
+        wanted = replace(self, name=None, by_name=None).matcher()
+        return self.by_name.read_ahead(file, cases, wanted)
 
     @property
     def is_by_row(self) -> bool:
@@ -155,7 +198,7 @@ class Subset:
             drawn[number] = 1
         return drawn
 
-    def _lot(self, path: str, case: Case) -> int:
+    def _lot(self, path: str, case: NamedCase) -> int:
         """Return the lot of a draw; with it a new case replaces at most one other."""
         return _hash(str(self.seed), path, case.key)
 
@@ -250,6 +293,11 @@ def compile_name(expression: str) -> Callable[[str], bool]:
     if position != len(tokens):
         raise fail()
     return result
+
+
+def _select_labels(expression: str) -> Callable[[str, Case], bool]:
+    selects = compile_name(expression)
+    return lambda file, case: selects(f"{file}::{case.row}")
 
 
 def _or(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:

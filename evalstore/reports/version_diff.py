@@ -94,16 +94,24 @@ def shorten_line(text: str | None, width: int = _SHOWN) -> str:
 
 def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Difference]:
     """Return the differences between two test versions."""
-    return [
-        *_messages(was.get("messages", []), now.get("messages", [])),
-        *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
-        *_versions("tool", was.get("tools", []), now.get("tools", []), find, name),
-        *_versions("schema", _as_list(was.get("schema")), _as_list(now.get("schema")), find, name),
-        *(
+    differences = [*_messages(was.get("messages", []), now.get("messages", []))]
+
+    def differ(part: str) -> bool:
+        return bool(was.get(part) != now.get(part))
+
+    if differ("specialTags"):
+        differences += _sets("special tag", was.get("specialTags", []), now.get("specialTags", []))
+    if differ("tools"):
+        differences += _versions("tool", was.get("tools", []), now.get("tools", []), find, name)
+    if differ("schema"):
+        schemas = _as_list(was.get("schema")), _as_list(now.get("schema"))
+        differences += _versions("schema", *schemas, find, name)
+    if differ("options"):
+        differences += (
             Difference(f"option {path}", old, new)
             for path, old, new in _paths(was.get("options", {}), now.get("options", {}))
-        ),
-    ]
+        )
+    return differences
 
 
 def differ_prompts(was: Json, now: Json) -> list[Difference]:
@@ -273,6 +281,8 @@ def changed_lines(was: str, now: str) -> list[tuple[int, str | None, str | None]
     The number is that of the new line, of a line that is gone the old one. Lines that are blank on
     both sides count only if nothing else differs.
     """
+    if "\n" not in was and "\n" not in now:
+        return [(1, was, now)] if was != now else []
     old, new = was.split("\n"), now.split("\n")
     changes: list[tuple[int, str | None, str | None]] = []
     for gone, come in changed_ranges(old, new):

@@ -27,6 +27,9 @@ from evalstore.store.taken_work import delete_work, write_counts
 from evalstore.store.tree_nodes import NodeQueries
 from evalstore.values import Json, ToolCall
 
+ShownTurn = tuple[str | None, str | None, tuple[ToolCall, ...]]
+"""The text, the refusal and the tool calls of a turn."""
+
 
 class Label(NamedTuple):
     """The verdict of a person on an answer."""
@@ -184,6 +187,19 @@ class SessionQueries(NodeQueries):
         """Return sessions by id; those the store does not have are left out."""
         return {
             id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
+        }
+
+    def find_shown_turns(self, ids: Iterable[str]) -> dict[str, list[ShownTurn]]:
+        """Return what a reader sees of the turns of sessions by id, without restoring these.
+
+        Those the store does not have are left out.
+        """
+        return {
+            id: [
+                (turn.get("text"), turn.get("refusal"), deserialize.restore_calls(turn))
+                for turn in content["turns"]
+            ]
+            for id, content in self._decode(SESSIONS, ids)
         }
 
     def find_priced_sessions(self, ids: Iterable[str]) -> dict[str, PricedSession]:

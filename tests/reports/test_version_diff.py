@@ -357,6 +357,11 @@ def test_the_lines_that_differ_make_the_new_text_of_the_old_one(was: str, now: s
         assert shown.split("\n")[number - 1] == (old if new is None else new)
 
 
+@given(st.text(" ab", max_size=3), st.text(" ab", max_size=3))
+def test_texts_of_one_line_differ_as_the_same_line_of_longer_ones(was: str, now: str) -> None:
+    assert changed_lines(was, now) == changed_lines(f"{was}\nend", f"{now}\nend")
+
+
 def test_a_new_paragraph_is_shown_and_not_the_blank_line_above_it() -> None:
     assert changed_lines("a", "a\n\nb") == [(3, None, "b")]
     assert changed_lines("a\n\nb", "a") == [(3, "b", None)]

@@ -152,6 +152,8 @@ def test_an_answer_is_shown_as_the_session_that_has_it(store: Store, reply: Repl
     found = store.find_answers([id])[id]
     shown = (reply.text, reply.tool_calls, reply.finish_reason, reply.refusal)
     assert found[:4] == shown
+    (turns,) = store.find_shown_turns([id, "f" * 32]).values()
+    assert turns == [("first", None, ()), (reply.text, reply.refusal, reply.tool_calls)]
     assert answer_text(found) == answer_text(reply)
 
 
