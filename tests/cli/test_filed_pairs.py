@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from evalstore import Workspace
-from evalstore.files import filed_mapping, filed_sequence, temporary_list
-from evalstore.operations import diff_pairs, regressions, rerolls
-from evalstore.reports import case_edits, pair_groups
+from evalstore.files import temporary_list
+from evalstore.operations import regressions, rerolls
 from evalstore.store import case_files, row_results
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
-from tests.cli.long_files import treat_as_long
+from tests.cli.long_files import keep_in_files, treat_as_long
 
 TEST = "---\ndataset: data.jsonl\n---\n\n# 👤\n\nWhere is {{city}}?\n\n---\n\n~~~checks\n- "
 FORMS = (("-v",), ("--json",), ("-o", "csv"), ("--answers", "-v"), ("--name-only",), ("--flips",))
@@ -28,19 +27,6 @@ def _rows(numbers: range) -> str:
 def _candidate(edition: int, digit: int) -> str:
     responses = f"responses: [{{when: '{digit}.?[?]', answer: Rome}}, {{answer: Oslo {edition}}}]"
     return f"id: one\nprovider: scripted\nextraIdentifier: v{edition}\n{responses}\n"
-
-
-def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep all but a few results of a comparison in files, and read them in small batches."""
-    for module, name, number in (
-        (filed_sequence, "_FEW", 9),
-        (filed_mapping, "_FEW", 5),
-        (temporary_list, "_AT_ONCE", 4),
-        (case_edits, "_AT_ONCE", 7),
-        (pair_groups, "_AT_ONCE", 7),
-        (pair_groups, "_KEPT", 2),
-    ):
-        monkeypatch.setattr(module, name, number)
 
 
 @pytest.fixture
@@ -86,7 +72,6 @@ def test_a_comparison_needs_little_memory_for_a_row(
     keep_in_files(monkeypatch)
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
     for module, name, number in (
-        (diff_pairs, "_AT_ONCE", 20),
         (regressions, "_AT_ONCE", 20),
         (row_results, "_MOST_KEPT", 20),
         (rerolls, "_TIMES_AT_ONCE", 20),
