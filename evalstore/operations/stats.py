@@ -189,7 +189,7 @@ class StatsCollector:
             groups = self._groups.get(place)
             if groups is None:
                 groups = self._groups[place] = [self._total, *self._groups_of(result, case)]
-            row = result.file, result.row
+            row = result.file, hash(result.row)
             for totals in groups:
                 totals.add(measured, row)
 

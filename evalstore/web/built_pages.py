@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
@@ -24,6 +23,7 @@ from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.store.revisions import WORK, resolve_run
 
 if TYPE_CHECKING:
+    from evalstore.html_report.case_rows import CasePlaces
     from evalstore.planning.options import Location
 
 _MOST_PAGES = 8
@@ -44,8 +44,8 @@ class BuiltPage:
     """A page in a file."""
 
     path: Path
-    places: Mapping[tuple[str, str, int], int]
-    """The number of each case, by its file, its row and the number of its system prompt."""
+    cases: CasePlaces
+    """The numbers of its cases."""
     state: str
     """The state of the store when it was made."""
     ended: float
@@ -90,8 +90,9 @@ class BuiltPages:
         Raises `EvalstoreError` when there is no such case.
         """
         run, result = find_case(self._location, case, revision)
-        place = result.file, result.row, result.prompt_number
-        return run.id, self.build(run.id).places[place]
+        number = self.build(run.id).cases.find(result.file, result.row, result.prompt_number)
+        assert number is not None  # the page has all cases of the run
+        return run.id, number
 
     def last(self, run: str) -> BuiltPage | None:
         """Return the page of a run that was made last, if it is kept."""

@@ -10,8 +10,10 @@ import pytest
 
 from evalstore import Workspace
 from evalstore.files import temporary_list
+from evalstore.html_report import case_rows, report
 from evalstore.operations import regressions, rerolls
 from evalstore.store import case_files, row_results
+from evalstore.store.kept_results import KeptResults
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.long_files import keep_in_files, treat_as_long
@@ -75,10 +77,17 @@ def test_a_comparison_needs_little_memory_for_a_row(
         (regressions, "_AT_ONCE", 20),
         (row_results, "_MOST_KEPT", 20),
         (rerolls, "_TIMES_AT_ONCE", 20),
+        (report, "_AT_ONCE", 20),
+        (case_rows, "_AT_ONCE", 20),
     ):
         monkeypatch.setattr(module, name, number)
     monkeypatch.setattr(case_files._groups, "__defaults__", (4,))
-    most = {("diff", "@~1", "@"): 1_100, ("report", "--markdown"): 1_000}
+    monkeypatch.setattr(KeptResults.__init__, "__defaults__", (20,))
+    most = {
+        ("diff", "@~1", "@"): 1_100,
+        ("report", "--markdown"): 1_000,
+        ("report", "-o", "page.html"): 4_400,
+    }
     peaks: dict[tuple[str, ...], list[int]] = {command: [] for command in most}
     for place, count in enumerate((200, 200, 600)):
         root = tree(tmp_path / str(place), {"evalstore.yaml": "candidates: [one]\n"})
