@@ -40,7 +40,7 @@ class PlacedResults(NumberedSequence[Result]):
         """The number of the file among `file_names`."""
         self.models = array("I")
         """The number of the candidate among `model_names`."""
-        self.attempts = array("I")
+        self.attempts = array("q")
         """The number of attempts that are required."""
         self.file_names: dict[str, int] = {}
         self.model_names: dict[str, int] = {}
