@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
@@ -67,9 +68,12 @@ class BuiltPages:
         self._files: deque[Path] = deque()
         self._numbers = count()
         self._lock = Lock()
+        self._maker = ThreadPoolExecutor(max_workers=1)
+        """Reads all results: memory that several threads have freed would not be used again."""
 
     def close(self) -> None:
         """Remove the files."""
+        self._maker.shutdown()
         self._folder.cleanup()
 
     def read_state(self) -> ResultsState:
@@ -89,7 +93,7 @@ class BuiltPages:
 
         Raises `EvalstoreError` when there is no such case.
         """
-        run, result = find_case(self._location, case, revision)
+        run, result = self._maker.submit(find_case, self._location, case, revision).result()
         number = self.build(run.id).cases.find(result.file, result.row, result.prompt_number)
         assert number is not None  # the page has all cases of the run
         return run.id, number
@@ -107,7 +111,7 @@ class BuiltPages:
         with self._lock:
             page = self._pages.get(run)
             if page is None or (run == WORKSPACE and not self._is_new(page)):
-                page = self._make(run)
+                page = self._maker.submit(self._make, run).result()
                 self._keep(run, page)
             return page
 
