@@ -11,7 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, safe, short
-from evalstore.html_report.case_table import CHANGES, CaseTable, TableRow
+from evalstore.html_report.case_rows import TableRow
+from evalstore.html_report.case_table import CHANGES, CaseTable
 from evalstore.html_report.texts import TextTable
 from evalstore.operations.attempts import attempts_text
 from evalstore.operations.growing_results import cell_of

@@ -1,13 +1,14 @@
-"""The table of cases: its rows, the names they refer to by number, and how cases are counted."""
+"""The table of cases: its rows, and the names they refer to by number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from evalstore.display import safe
+from evalstore.html_report.case_rows import CasePlaces, CaseRows
 from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.values import URGENCY, Json
 
@@ -15,32 +16,6 @@ if TYPE_CHECKING:
     from evalstore.operations.growing_results import CellKey
 
 CHANGES = ("broke", "fixed", "changed", "new")
-
-
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A case with one system prompt, and the results of the candidates."""
-
-    file: int
-    row: str
-    prompt_number: int
-    prompt: str
-    """The name of the system prompt if the case has several; else empty."""
-    tags: tuple[int, ...]
-    cells: Mapping[int, tuple[str, str, str]]
-    """The verdict, its change and the start of its feedback, by the number of the candidate."""
-
-    @property
-    def case(self) -> tuple[int, str]:
-        """Return what names the case; its rows for several system prompts have it in common."""
-        return self.file, self.row
-
-    @property
-    def urgency(self) -> int:
-        """Return the rank of the case in a list that begins with what needs attention."""
-        changed = any(change == "broke" for _, change, _ in self.cells.values())
-        ranks = [URGENCY.index(word) for word, _, _ in self.cells.values()]
-        return -1 if changed else min(ranks, default=len(URGENCY))
 
 
 @dataclass
@@ -53,7 +28,7 @@ class CaseTable:
     models: list[str] = field(default_factory=list)
     """The candidates in the order of their numbers; `columns` has them as they are shown."""
     tags: list[str] = field(default_factory=list)
-    rows: list[TableRow] = field(default_factory=list)
+    rows: CaseRows = field(default_factory=CaseRows)
     blocks: list[int] = field(default_factory=list)
     """The number of the first case of each block of details."""
     since: str = ""
@@ -70,15 +45,12 @@ class CaseTable:
     @property
     def case_count(self) -> int:
         """Return the number of cases, however many system prompts they have."""
-        return count_cases(self.rows)
+        return self.rows.count_cases()
 
     @property
-    def places(self) -> dict[tuple[str, str, int], int]:
-        """Return the number of each case, by its file, its row and the number of its prompt."""
-        return {
-            (self.files[row.file], row.row, row.prompt_number): number
-            for number, row in enumerate(self.rows)
-        }
+    def places(self) -> CasePlaces:
+        """Return the numbers of the cases."""
+        return CasePlaces(self.files, self.rows.places)
 
     def sort_candidates(self, order: Callable[[str], Any]) -> None:
         """Show the candidates in this order."""
@@ -99,7 +71,7 @@ class CaseTable:
             "files": list(map(safe, self.files)),
             "addresses": [
                 _addresses(self.files),
-                _addresses((row.row for row in self.rows), separator=""),
+                self.rows.addresses,
             ],
             "models": list(map(safe, self.models)),
             "columns": self.columns,
@@ -131,14 +103,5 @@ class CaseTable:
             ]
 
 
-def count_cases(rows: Iterable[TableRow]) -> int:
-    """Return how many cases rows of the table are, however many system prompts these have."""
-    return len({row.case for row in rows})
-
-
-def _addresses(names: Iterable[str], separator: str = "/") -> dict[str, Json]:
-    return {
-        str(number): quote(name, safe=separator)
-        for number, name in enumerate(names)
-        if safe(name) is not name
-    }
+def _addresses(names: Iterable[str]) -> dict[str, Json]:
+    return {str(number): quote(name) for number, name in enumerate(names) if safe(name) is not name}

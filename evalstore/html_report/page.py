@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from shutil import copyfileobj
 from typing import TYPE_CHECKING, BinaryIO
 
 from evalstore import __version__
 from evalstore.display import safe
-from evalstore.html_report.case_table import count_cases
+from evalstore.html_report.case_rows import count_cases
 from evalstore.html_report.charts import Drawing
 from evalstore.html_report.embedding import content_policy
 from evalstore.html_report.templates import read_asset, render
 from evalstore.operations.views.verdict_order import SIGNS
 
 if TYPE_CHECKING:
-    from evalstore.html_report.case_table import CaseTable, TableRow
+    from evalstore.html_report.case_rows import TableRow
+    from evalstore.html_report.case_table import CaseTable
     from evalstore.html_report.summary import ReportSummary
 
 MOST_ROWS = 200
@@ -32,7 +32,7 @@ class StaticRow:
     row: str
     prompt: str
     tags: str
-    cells: tuple[tuple[str, str, str] | None, ...]
+    cells: tuple[Sequence[str] | None, ...]
     """The verdict, its change and its feedback by candidate."""
 
 
@@ -58,7 +58,7 @@ def write_page(
 ) -> None:
     """Write the page; `data` has the elements with the data of the script."""
     script, style = read_asset("report.js"), read_asset("report.css")
-    rows = choose_rows(table.rows)
+    rows = table.rows.choose(MOST_ROWS)
     out.write(mark)
     out.write(
         render(
@@ -77,20 +77,6 @@ def write_page(
     )
     copyfileobj(data, out)
     out.write(b"<script>" + script.encode() + b"</script>\n</body>\n</html>\n")
-
-
-def choose_rows(rows: Iterable[TableRow]) -> list[TableRow]:
-    """Return the rows of whole cases, of those first that need attention, most urgent first."""
-    urgent = sorted(rows, key=lambda row: row.urgency)
-    sizes = Counter(row.case for row in urgent)
-    chosen: set[tuple[int, str]] = set()
-    free = MOST_ROWS
-    for case in dict.fromkeys(row.case for row in urgent):
-        if chosen and sizes[case] > free:
-            break
-        chosen.add(case)
-        free -= sizes[case]
-    return [row for row in urgent if row.case in chosen]
 
 
 def _static_row(row: TableRow, table: CaseTable) -> StaticRow:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from evalstore.reports.comparison import Pair
     from evalstore.reports.group_totals import ResultGroup
     from evalstore.reports.statistics import Rate
+    from evalstore.results import Result
     from evalstore.runs import Run
 
 MOST_GROUPS = 50
@@ -196,10 +197,7 @@ def _count_words(table: CaseTable) -> dict[str, int]:
     counts = dict.fromkeys(
         ("pass", "fail", "undecided", "error", "no reply", "pending", "answered"), 0
     )
-    for row in table.rows:
-        for word, _, _ in row.cells.values():
-            counts[word] += 1
-    return counts
+    return counts | table.rows.words
 
 
 def _about(run: Run) -> Iterable[tuple[str, str]]:
@@ -245,7 +243,7 @@ def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable
 def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -> Iterable[Fact]:
     total = statistics.total if statistics else None
     priced = simulated if statistics and statistics.is_simulated else str
-    results = sum(len(row.cells) for row in table.rows)
+    results = table.rows.words.total()
     places = f"in {plural(len(table.files), 'file')}; {plural(results, 'result')}"
     yield Fact("Cases", f"{table.case_count:,}", places)
     yield Fact("Candidates", f"{len(table.models):,}", ", ".join(map(safe, table.candidates[:3])))
@@ -266,21 +264,21 @@ def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -
 
 
 def _changes(diff: Diff, table: CaseTable, regressions: Sequence[Regression]) -> Changes:
-    places = table.places
     broke, fixed = len(diff.broke), len(diff.fixed)
     parts = [f"{count:,} {word}" for count, word in ((broke, "broke"), (fixed, "fixed")) if count]
     if regressions:
         parts.append(regressions_text(regressions, is_rest=bool(broke)))
+    before = [_regressed(diff, each, table) for each in regressions[:MOST_CHANGES]]
     return Changes(
         since=diff.names[0],
         headline=", ".join(parts) or "nothing broke or was fixed",
         lines=tuple(line.text for line in summary_lines(diff)),
         lists=tuple(
-            (title, tuple(cases[:MOST_CHANGES]), max(0, len(cases) - MOST_CHANGES))
-            for title, cases in (
-                ("Broke", [_changed(diff, pair, places, table) for pair in diff.broke]),
-                ("Broke before", [_regressed(diff, each, table) for each in regressions]),
-                ("Fixed", [_changed(diff, pair, places, table) for pair in diff.fixed]),
+            (title, tuple(cases), count - len(cases))
+            for title, cases, count in (
+                ("Broke", _changed(diff, diff.broke, table), broke),
+                ("Broke before", before, len(regressions)),
+                ("Fixed", _changed(diff, diff.fixed, table), fixed),
             )
             if cases
         ),
@@ -288,9 +286,12 @@ def _changes(diff: Diff, table: CaseTable, regressions: Sequence[Regression]) ->
     )
 
 
-def _changed(
-    diff: Diff, pair: Pair, places: Mapping[tuple[str, str, int], int], table: CaseTable
-) -> ChangedCase:
+def _changed(diff: Diff, pairs: Sequence[Pair], table: CaseTable) -> list[ChangedCase]:
+    """Return the first of these pairs."""
+    return [_changed_case(diff, pair, table) for pair in pairs[:MOST_CHANGES]]
+
+
+def _changed_case(diff: Diff, pair: Pair, table: CaseTable) -> ChangedCase:
     result, facts = pair.either, describe_pair(diff, pair)
     return ChangedCase(
         name=safe(facts.name),
@@ -299,7 +300,7 @@ def _changed(
         attempts=table.attempts.get(cell_of(result), ""),
         reason=safe(facts.reason),
         feedback="" if result.verdict == "pass" else safe(diff.feedback_on(pair)[1][:300]),
-        place=places.get((result.file, result.row, result.prompt_number), -1),
+        place=_place(result, table),
     )
 
 
@@ -313,8 +314,14 @@ def _regressed(diff: Diff, regression: Regression, table: CaseTable) -> ChangedC
         attempts=table.attempts.get(cell_of(result), ""),
         reason=f"passed in run {short(regression.passed_in)}",
         feedback="",
-        place=table.places.get((result.file, result.row, result.prompt_number), -1),
+        place=_place(result, table),
     )
+
+
+def _place(result: Result, table: CaseTable) -> int:
+    """Return the number of the case of a result in the table; -1 if it is not there."""
+    number = table.places.find(result.file, result.row, result.prompt_number)
+    return -1 if number is None else number
 
 
 # --- groups and runs

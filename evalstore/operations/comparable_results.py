@@ -25,7 +25,7 @@ def comparable(side: Side, other: Side, selection: Selection, finder: CaseFinder
     Results with a system prompt that the case had not on the other side stay: it is new or gone.
     """
     results = side.results
-    places = other.results.all_places()
+    is_unplaced = results.find_unplaced(other.results)
     is_selected = [selection.covers_file(name) for name in results.file_names]
     is_asked = [other.models is None or name in other.models for name in results.model_names]
     nodes = [other.nodes.get(name) for name in results.file_names]
@@ -37,7 +37,7 @@ def comparable(side: Side, other: Side, selection: Selection, finder: CaseFinder
             continue
         selected.append(number)
         node = nodes[file]
-        if node and is_asked[results.models[number]] and not results.has_place(number, places):
+        if node and is_asked[results.models[number]] and is_unplaced[number]:
             unpaired.setdefault(node, array("l")).append(number)
     left_out = {
         number

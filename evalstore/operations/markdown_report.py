@@ -15,16 +15,16 @@ from evalstore.operations.diff import diff
 from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
 from evalstore.operations.growing_results import cell_of
 from evalstore.operations.open_regressions import find_open_regressions, regressions_text
-from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.prompt_names import label_prompts
 from evalstore.operations.reuse_savings import sum_savings
 from evalstore.operations.simulated_costs import is_all_scripted
-from evalstore.operations.stats import Stats, stats
+from evalstore.operations.stats import Stats, collect_stats
 from evalstore.operations.views.attempts import find_attempts
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import describe_pair, summary_lines
 from evalstore.operations.views.result_changes import JudgedResult
 from evalstore.operations.views.run_text import run_counts_text, scope_text
-from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import is_partial
 from evalstore.reports.group_totals import PARTLY_TEXT, partly_judged
 from evalstore.store.results import find_decisive, iterate_cases, iterate_results, join_feedback
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from evalstore.operations.growing_results import CellKey
     from evalstore.operations.regressions import Regression
     from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
     from evalstore.runs import Run
@@ -55,24 +56,27 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
 
     Raises `RevisionError` for an unknown run.
     """
-    with open_store(location) as store:
+    with open_catalogue(location) as project:
+        store = project.store
         run = resolve_run(store, revision)
         earlier = next(store.find_recent_runs(before=run, limit=1), None)
         was = resolve_run(store, compare) if compare else earlier
         usd = sum_savings(store, run)
         saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""
-        compared = diff(location, was.id, run.id, answers=False) if was else None
+        totals = None
+        if any(run.verdicts.values()):  # before the comparison, which takes memory
+            totals = collect_stats(project, run.id, [("model",)])[0]
+        compared = diff(location, was.id, run.id, answers=False, opened=project) if was else None
         pairs = [*compared.broke[:_MOST_PAIRS], *compared.fixed[:_MOST_PAIRS]] if compared else []
-        failing = _find_new_failures(location, store, run, compared)
+        failing = _find_new_failures(project, run, compared)
         listed = [*(pair.now for pair in pairs if pair.now), *failing.results[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
         regressions: list[Regression] = []
         if compared and not compare:
-            folder = open_workspace(location).settings.paths["tests"]
+            folder = project.settings.paths["tests"]
             regressions = find_open_regressions(store, folder, run, compared.broke)
         listed = [each.result for each in regressions[:_MOST_PAIRS]]
         feedback = _read_feedback(store, [*listed, *failing.results[:_MOST_PAIRS]])
-    totals = stats(location, run.id) if any(run.verdicts.values()) else None
     return _join(
         [
             *_headline(run, compared, regressions, len(failing.results)),
@@ -95,20 +99,19 @@ class _NewFailures(NamedTuple):
     """Test files with several system prompts -> the name of each."""
 
 
-def _find_new_failures(
-    location: Location, store: Store, run: Run, compared: Diff | None
-) -> _NewFailures:
+def _find_new_failures(project: Project, run: Run, compared: Diff | None) -> _NewFailures:
     """Return what fails and is new; of a first run, whatever fails."""
     if compared:
         new = [pair.now for pair in compared.new if pair.now]
         return _NewFailures("What is new and fails", _failures(new), compared.prompts)
     failures: list[Result] = []
     prompts: dict[str, set[str | None]] = {}
-    for batch in iterate_results(store, run):
+    for batch in iterate_results(project.store, run):
         failures += _failures(batch)
         for result in batch:
             prompts.setdefault(result.file, set()).add(result.prompt)
-    names = name_prompts(location, {id for ids in prompts.values() if len(ids) > 1 for id in ids})
+    ids = {id for ids in prompts.values() if len(ids) > 1 for id in ids}
+    names = label_prompts(project, dict.fromkeys(ids)) if ids else {}
     several = {file: names for file, ids in prompts.items() if len(ids) > 1}
     return _NewFailures("What fails", failures, several)
 

@@ -55,8 +55,8 @@ class ResultMeter:
         spent, costs = self.find_spending(asked, made, calls)
         needs_votes = keep.is_about_votes or any(_count_attempts(*entry) > 1 for entry in batch)
         judged = self._store.find_judgements(made) if needs_votes else {}
-        answers = {id: CallFacts(id, *facts) for id, facts in spent.items()}
-        judgements = {id: CallFacts(id, *facts) for id, facts in costs.items()}
+        answers = {id: CallFacts(hash(id), *facts) for id, facts in spent.items()}
+        judgements = {id: CallFacts(hash(id), *facts) for id, facts in costs.items()}
         for result, case in batch:
             verdict = result.verdict
             attempts: list[tuple[Verdict, float | None]] = []

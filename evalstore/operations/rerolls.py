@@ -6,12 +6,13 @@ some failures become passes by chance, the pass rate of reused answers rises wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.reports.comparison import ResultIndex
+from evalstore.operations.cell_answers import CellAnswers
 from evalstore.results import Result
 from evalstore.store.case_chunks import has_parts
 from evalstore.store.path_trees import read_tree, read_trees
@@ -28,6 +29,8 @@ _MOST_CELLS = 200_000
 """About how many results are read to compare them; a file with more is left out."""
 _TREES_AT_ONCE = 20
 _FILES_AT_ONCE = 50
+_TIMES_AT_ONCE = 5_000
+"""Results of which is looked up together when their answers were asked for."""
 _FEW_CELLS = 1_000
 """Results of a file that is read together with others."""
 
@@ -43,13 +46,6 @@ class _Leaf(NamedTuple):
     """When one of these runs ended, in microseconds since 1970."""
 
 
-class _Waiting(NamedTuple):
-    """A result whose previous answers are looked for."""
-
-    result: Result
-    case: Case
-
-
 @dataclass
 class Rerolls:
     """Judged results with answers that were asked for after an earlier run."""
@@ -63,13 +59,13 @@ class Rerolls:
     runs: int = 0
     """The number of earlier runs that were read."""
 
-    def add(self, result: Result, previous: Verdict) -> None:
-        """Count a result; `previous` is the verdict on the previous answers."""
+    def add(self, verdict: Verdict | None, previous: Verdict) -> None:
+        """Count a result with a verdict; `previous` is that on the previous answers."""
         if previous == "pass":
             self.passes += 1
         else:
             self.fails += 1
-            self.passed_after_fail += result.verdict == "pass"
+            self.passed_after_fail += verdict == "pass"
 
     def text(self, passed: int) -> str:
         """Return a remark on `passed` passes; empty if none of them had failed before."""
@@ -145,66 +141,79 @@ def _groups(store: Store, files: Files) -> Iterator[Files]:
 
 def _compare(store: Store, files: Files, keep: Keep, rerolls: Rerolls) -> int:
     """Count the results of some files; returns the number of results that were read."""
-    waiting: dict[str, list[_Waiting]] = {}
+    numbers = {path: number for number, path in enumerate(files)}
+    paths = [*files]
+    now = CellAnswers()
+    left: Sequence[int] = ()
+    """The results whose previous answers are looked for."""
     read = 0
-    for number in range(max(map(len, files.values()))):
+    for place in range(max(map(len, files.values()))):
+        waiting = {paths[now.file(number)] for number in left}
         leaf_by_path = {
-            path: leaves[number]
+            path: leaves[place]
             for path, leaves in files.items()
-            if number < len(leaves) and (number == 0 or waiting[path])
+            if place < len(leaves) and (place == 0 or path in waiting)
         }
         if not leaf_by_path:
             break
-        cells = _cells(store, {path: leaf.id for path, leaf in leaf_by_path.items()})
-        read += len(cells)
-        if len(cells) > _MOST_CELLS:
+        was = CellAnswers()
+        is_first = place == 0
+        count = 0
+        for batch in _cells(store, {path: leaf.id for path, leaf in leaf_by_path.items()}):
+            count += len(batch)
+            for result, case in batch:
+                if not is_first:
+                    was.add(result, case.prompts, numbers[result.file])
+                elif result.verdict and result.model != RECORDED and keep(result, case):
+                    now.add(result, case.prompts, numbers[result.file])
+        read += count
+        if count > _MOST_CELLS:
             break
-        if number == 0:
-            waiting = {path: [] for path in leaf_by_path}
-            for result, case in cells:
-                if result.verdict and result.model != RECORDED and keep(result, case):
-                    waiting[result.file].append(_Waiting(result, case))
+        if is_first:
+            left = range(len(now))
             continue
-        index = ResultIndex(result for result, _ in cells)
-        here = {path: waiting[path] for path in leaf_by_path}
-        counted = _asked_again(store, here, index, leaf_by_path)
-        for result, previous in counted.items():
-            rerolls.add(result, previous)
-        for path, entries in here.items():
-            waiting[path] = [entry for entry in entries if entry.result not in counted]
+        here = [number for number in left if paths[now.file(number)] in leaf_by_path]
+        ended = {numbers[path]: leaf.ended for path, leaf in leaf_by_path.items()}
+        counted = bytearray(len(now))
+        for number, previous in _asked_again(store, now, was, here, ended):
+            rerolls.add(now.verdict(number), previous)
+            counted[number] = 1
+        left = array("l", (number for number in left if not counted[number]))
         if read > _MOST_CELLS:
             break
     return read
 
 
-def _cells(store: Store, leaves: Mapping[str, str]) -> list[tuple[Result, Case]]:
-    """Return the results of files with their cases; stops when there are too many."""
-    cells: list[tuple[Result, Case]] = []
+def _cells(store: Store, leaves: Mapping[str, str]) -> Iterator[list[tuple[Result, Case]]]:
+    """Yield the results of files with their cases; ends when there were too many."""
+    count = 0
     for batch in iterate_entries(store, leaves):
-        cells += batch
-        if len(cells) > _MOST_CELLS:
+        yield batch
+        count += len(batch)
+        if count > _MOST_CELLS:
             break
-    return cells
 
 
 def _asked_again(
     store: Store,
-    waiting: Mapping[str, Sequence[_Waiting]],
-    index: ResultIndex,
-    leaves: Mapping[str, _Leaf],
-) -> dict[Result, Verdict]:
-    """Return the results with answers that were asked for after these earlier ones.
+    now: CellAnswers,
+    was: CellAnswers,
+    numbers: Iterable[int],
+    ended: Mapping[int, int],
+) -> Iterator[tuple[int, Verdict]]:
+    """Yield those of these results with answers that were asked for after the earlier ones.
 
-    Each is given with its earlier verdict.
+    Each is given with its earlier verdict; `ended` says when the earlier runs of files ended.
     """
-    previous: dict[Result, tuple[Verdict, set[str]]] = {}
-    for result, case in (entry for entries in waiting.values() for entry in entries):
-        was = index.find(result, case.prompts)
-        if was and was.verdict and (new := set(result.sessions).difference(was.sessions)):
-            previous[result] = was.verdict, new
-    made = store.find_session_times({id for _, new in previous.values() for id in new})
-    return {
-        result: verdict
-        for result, (verdict, new) in previous.items()
-        if any(made.get(id, 0) > leaves[result.file].ended for id in new)
-    }
+    found = now.find_same(was, numbers)
+    while batch := list(islice(found, _TIMES_AT_ONCE)):
+        new = {
+            number: (verdict, answers)
+            for number, earlier in batch
+            if (verdict := was.verdict(earlier))
+            and (answers := now.answers(number) - was.answers(earlier))
+        }
+        made = store.find_session_times({id for _, answers in new.values() for id in answers})
+        for number, (verdict, answers) in new.items():
+            if any(made.get(id, 0) > ended[now.file(number)] for id in answers):
+                yield number, verdict

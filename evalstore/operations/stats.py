@@ -129,12 +129,24 @@ def read_stats(
     """Return the statistics for several groupings; the results are read once."""
     _check_groupings(groupings)
     with open_revision(location, revision) as project:
-        run, batches = find_results(project, revision)
+        return collect_stats(project, revision, groupings, query=query, currency=currency)
+
+
+def collect_stats(
+    project: Project,
+    revision: str,
+    groupings: Sequence[By],
+    *,
+    query: str | None = None,
+    currency: str | None = None,
+) -> list[Stats]:
+    """Return the statistics of a run of an open project for several groupings."""
+    run, batches = find_results(project, revision)
+    collector = StatsCollector(project, run, groupings, query=query, currency=currency)
+    if revision == WORK or not collector.collect_parts():
         collector = StatsCollector(project, run, groupings, query=query, currency=currency)
-        if revision == WORK or not collector.collect_parts():
-            collector = StatsCollector(project, run, groupings, query=query, currency=currency)
-            collector.collect(batches)
-        return collector.finish(rerolls=revision != WORK)
+        collector.collect(batches)
+    return collector.finish(rerolls=revision != WORK)
 
 
 class StatsCollector:
@@ -177,7 +189,7 @@ class StatsCollector:
             groups = self._groups.get(place)
             if groups is None:
                 groups = self._groups[place] = [self._total, *self._groups_of(result, case)]
-            row = result.file, result.row
+            row = result.file, hash(result.row)
             for totals in groups:
                 totals.add(measured, row)
 

@@ -6,16 +6,15 @@ An answer that several cases of a group share, and a judgement of it, count once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.reports.statistics import (
     Counts,
-    Questions,
     Rate,
     add_verdict,
-    count_by_file,
     count_rows,
     rate_of_files,
 )
@@ -34,7 +33,8 @@ PARTLY_TEXT = "~ marks a pass rate of a part of the results: fewer are judged th
 class CallFacts(NamedTuple):
     """The cost and the duration of an answer or a judgement."""
 
-    id: str
+    digest: int
+    """That of its id, which holds for this process."""
     cost: float | None
     """None when its price is not known."""
     seconds: float | None = None
@@ -188,19 +188,20 @@ class GroupTotals:
         self._results = self._attempted = self._flaky = 0
         self._flips = 0.0
         self._files: set[str] = set()
-        self._cases: Questions = {}
+        self._cases: dict[str, dict[Hashable, Counts]] = {}
+        """The counts of each row, by file."""
         self._more_cases: dict[str, Counter[Counts]] = {}
         """How many cases of a file whose results are added in sums have which counts."""
         self._answers = _Facts()
         self._judgements = _Facts()
 
-    def add(self, result: MeasuredResult, case: tuple[str, str]) -> None:
-        """Add a result of a case: the file and the row, which groups share to save memory."""
+    def add(self, result: MeasuredResult, case: tuple[str, Hashable]) -> None:
+        """Add a result of a case: the file, and what names the row, such as its digest."""
         self.add_result(case, *result[1:])
 
     def add_result(
         self,
-        case: tuple[str, str],
+        case: tuple[str, Hashable],
         verdict: Verdict | None,
         answers: Sequence[CallFacts],
         judgements: Sequence[CallFacts],
@@ -208,8 +209,12 @@ class GroupTotals:
     ) -> None:
         """Add the result of a file and row; the others are the fields of `MeasuredResult`."""
         self._results += 1
-        self._files.add(case[0])
-        self._cases[case] = add_verdict(self._cases.get(case, _NONE), verdict)
+        file, row = case
+        rows = self._cases.get(file)
+        if rows is None:
+            self._files.add(file)
+            rows = self._cases[file] = {}
+        rows[row] = add_verdict(rows.get(row, _NONE), verdict)
         self._answers.add(answers)
         self._judgements.add(judgements)
         if len(attempts) > 1:
@@ -219,7 +224,7 @@ class GroupTotals:
 
     def sums(self) -> list[Any]:
         """Return the sums of the results of one file as JSON, for `add_sums`."""
-        counts = Counter(self._cases.values())
+        counts = Counter(chain.from_iterable(rows.values() for rows in self._cases.values()))
         return [
             *(self._results, self._attempted, self._flaky, self._flips),
             [[*each, times] for each, times in counts.items()],
@@ -245,7 +250,7 @@ class GroupTotals:
     ) -> ResultGroup:
         """Return the sums of the group."""
         answers, judgements = self._answers, self._judgements
-        by_file = count_by_file(self._cases)
+        by_file = {file: Counter(rows.values()) for file, rows in self._cases.items()}
         for file, counts in self._more_cases.items():
             by_file.setdefault(file, Counter()).update(counts)
         return ResultGroup(
@@ -304,7 +309,7 @@ class _Facts:
     """Sums answers or judgements, each once."""
 
     def __init__(self) -> None:
-        self._seen: set[str] = set()
+        self._seen: set[int] = set()
         self._more = 0
         self.unpriced = self.timed = 0
         self.seconds = 0.0
@@ -312,10 +317,10 @@ class _Facts:
 
     def add(self, facts: Sequence[CallFacts]) -> None:
         seen = self._seen
-        for id, cost, seconds in facts:
-            if id in seen:
+        for digest, cost, seconds in facts:
+            if digest in seen:
                 continue
-            seen.add(id)
+            seen.add(digest)
             if cost is None:
                 self.unpriced += 1
             else:

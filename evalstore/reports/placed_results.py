@@ -40,7 +40,7 @@ class PlacedResults(NumberedSequence[Result]):
         """The number of the file among `file_names`."""
         self.models = array("I")
         """The number of the candidate among `model_names`."""
-        self.attempts = array("I")
+        self.attempts = array("q")
         """The number of attempts that are required."""
         self.file_names: dict[str, int] = {}
         self.model_names: dict[str, int] = {}
@@ -115,9 +115,17 @@ class PlacedResults(NumberedSequence[Result]):
         """Return the verdict of the result with a number."""
         return _VERDICTS[self._verdicts[number]]
 
-    def all_places(self) -> set[int]:
-        """Return the digests of the places of all results."""
-        return set().union(*self.places)
+    def find_unplaced(self, other: PlacedResults) -> bytearray:
+        """Return 1 for each result that has no place in common with any of another side."""
+        left = bytearray(b"\1") * len(self)
+        for own, others in zip(self.places, other.places, strict=True):
+            if 1 not in left:
+                break
+            known = {*others}
+            for number, place in enumerate(own):
+                if left[number] and place in known:
+                    left[number] = 0
+        return left
 
     def places_where(self, *, missing: bool) -> set[int]:
         """Return the digests of the places of the results that lack something, or of the others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
@@ -24,6 +24,7 @@ from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.store.revisions import WORK, resolve_run
 
 if TYPE_CHECKING:
+    from evalstore.html_report.case_rows import CasePlaces
     from evalstore.planning.options import Location
 
 _MOST_PAGES = 8
@@ -44,8 +45,8 @@ class BuiltPage:
     """A page in a file."""
 
     path: Path
-    places: Mapping[tuple[str, str, int], int]
-    """The number of each case, by its file, its row and the number of its system prompt."""
+    cases: CasePlaces
+    """The numbers of its cases."""
     state: str
     """The state of the store when it was made."""
     ended: float
@@ -67,9 +68,12 @@ class BuiltPages:
         self._files: deque[Path] = deque()
         self._numbers = count()
         self._lock = Lock()
+        self._maker = ThreadPoolExecutor(max_workers=1)
+        """Reads all results: memory that several threads have freed would not be used again."""
 
     def close(self) -> None:
         """Remove the files."""
+        self._maker.shutdown()
         self._folder.cleanup()
 
     def read_state(self) -> ResultsState:
@@ -89,9 +93,10 @@ class BuiltPages:
 
         Raises `EvalstoreError` when there is no such case.
         """
-        run, result = find_case(self._location, case, revision)
-        place = result.file, result.row, result.prompt_number
-        return run.id, self.build(run.id).places[place]
+        run, result = self._maker.submit(find_case, self._location, case, revision).result()
+        number = self.build(run.id).cases.find(result.file, result.row, result.prompt_number)
+        assert number is not None  # the page has all cases of the run
+        return run.id, number
 
     def last(self, run: str) -> BuiltPage | None:
         """Return the page of a run that was made last, if it is kept."""
@@ -106,7 +111,7 @@ class BuiltPages:
         with self._lock:
             page = self._pages.get(run)
             if page is None or (run == WORKSPACE and not self._is_new(page)):
-                page = self._make(run)
+                page = self._maker.submit(self._make, run).result()
                 self._keep(run, page)
             return page
 

@@ -6,8 +6,18 @@ import json
 
 import pytest
 
-from evalstore.operations import plan_status, run_plans, stats, stored_outcomes
+from evalstore.files import filed_mapping, filed_sequence, temporary_list
+from evalstore.operations import (
+    comparable_results,
+    diff_pairs,
+    plan_status,
+    run_plans,
+    same_answers,
+    stats,
+    stored_outcomes,
+)
 from evalstore.planning import cell_batches, planner
+from evalstore.reports import case_edits, pair_groups
 from evalstore.store import case_chunks, case_files
 from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
@@ -47,5 +57,21 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (plan_status, "LONGEST", 30),
         (stored_outcomes, "FEW", 20),
         (stats, "_MANY", 0),
+    ):
+        monkeypatch.setattr(module, name, number)
+
+
+def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep all but a few results of a comparison in files, and read them in small batches."""
+    for module, name, number in (
+        (filed_sequence, "_FEW", 9),
+        (filed_mapping, "_FEW", 5),
+        (temporary_list, "_AT_ONCE", 4),
+        (case_edits, "_AT_ONCE", 7),
+        (pair_groups, "_AT_ONCE", 7),
+        (pair_groups, "_KEPT", 2),
+        (diff_pairs, "_AT_ONCE", 7),
+        (same_answers, "_AT_ONCE", 3),
+        (comparable_results, "_AT_ONCE", 5),
     ):
         monkeypatch.setattr(module, name, number)

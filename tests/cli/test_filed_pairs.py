@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from evalstore import Workspace
-from evalstore.files import filed_mapping, filed_sequence, temporary_list
-from evalstore.reports import case_edits, pair_groups
+from evalstore.files import temporary_list
+from evalstore.html_report import case_rows, report
+from evalstore.operations import regressions, rerolls
+from evalstore.store import case_files, row_results
+from evalstore.store.kept_results import KeptResults
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
+from tests.cli.long_files import keep_in_files, treat_as_long
 
 TEST = "---\ndataset: data.jsonl\n---\n\n# 👤\n\nWhere is {{city}}?\n\n---\n\n~~~checks\n- "
 FORMS = (("-v",), ("--json",), ("-o", "csv"), ("--answers", "-v"), ("--name-only",), ("--flips",))
@@ -52,18 +57,50 @@ def test_pairs_in_files_are_printed_like_those_in_memory(
     assert all(
         word in printed[0] for word in ("Broke (", "Fixed (", "Changed (", "New (", "Gone (")
     )
-    for module, name, number in (
-        (filed_sequence, "_FEW", 9),
-        (filed_mapping, "_FEW", 5),
-        (temporary_list, "_AT_ONCE", 4),
-        (case_edits, "_AT_ONCE", 7),
-        (pair_groups, "_AT_ONCE", 7),
-        (pair_groups, "_KEPT", 2),
-    ):
-        monkeypatch.setattr(module, name, number)
+    keep_in_files(monkeypatch)
     assert printed == [evalstore("diff", *pair, *form).stdout for pair in sides for form in FORMS]
     diff = Workspace(Path.cwd()).diff("@~1", "@")
     assert len({*diff.feedback}) == len(diff.feedback) > 5
     assert all(diff.feedback[id] == text for id, text in diff.feedback.items())
     assert "no id" not in diff.feedback
     assert diff.broke == [*diff.broke] == [*diff.swapped().swapped().broke]
+
+
+@pytest.mark.extended
+def test_a_comparison_needs_little_memory_for_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore
+) -> None:
+    treat_as_long(monkeypatch)
+    keep_in_files(monkeypatch)
+    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
+    for module, name, number in (
+        (regressions, "_AT_ONCE", 20),
+        (row_results, "_MOST_KEPT", 20),
+        (rerolls, "_TIMES_AT_ONCE", 20),
+        (report, "_AT_ONCE", 20),
+        (case_rows, "_AT_ONCE", 20),
+    ):
+        monkeypatch.setattr(module, name, number)
+    monkeypatch.setattr(case_files._groups, "__defaults__", (4,))
+    monkeypatch.setattr(KeptResults.__init__, "__defaults__", (20,))
+    most = {
+        ("diff", "@~1", "@"): 1_100,
+        ("report", "--markdown"): 1_000,
+        ("report", "-o", "page.html"): 4_400,
+    }
+    peaks: dict[tuple[str, ...], list[int]] = {command: [] for command in most}
+    for place, count in enumerate((200, 200, 600)):
+        root = tree(tmp_path / str(place), {"evalstore.yaml": "candidates: [one]\n"})
+        monkeypatch.chdir(root)
+        tree(root, {"tests/data.jsonl": _rows(range(count))})
+        tree(root, {"tests/a.md": f"{TEST}contains: Oslo\n~~~\n"})
+        for edition in (1, 2):
+            tree(root, {"models/one.yaml": _candidate(edition, edition)})
+            assert "complete" in evalstore("run", "--fail-on", "none", "--yes").stdout
+        for command, of_command in peaks.items():
+            tracemalloc.start()
+            assert evalstore(*command).exit_code in (0, 1)
+            of_command.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    grown = {command: (last - before) / 400 for command, (_, before, last) in peaks.items()}
+    assert all(grown[command] < most[command] for command in most), grown

@@ -62,7 +62,7 @@ def test_the_sums_of_a_table_are_those_of_its_results_one_by_one(
         table.judgements.append(each.evaluations)
         table.attempts.append(attempts)
         facts = [
-            [CallFacts(id, *known[id]) for id in ids if id in known]
+            [CallFacts(hash(id), *known[id]) for id in ids if id in known]
             for ids, known in ((each.sessions, answers), (each.evaluations, judgements))
         ]
         for by in map(plain_grouping, GROUPINGS):
