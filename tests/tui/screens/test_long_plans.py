@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections import Counter
@@ -12,6 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 import evalstore
+from evalstore.cli.main import main
 from evalstore.files import temporary_list
 from evalstore.operations import plan_status
 from evalstore.operations.progress import ProgressListener
@@ -31,7 +33,7 @@ from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
 from tests.builders import tree
 from tests.cli.long_files import CHECK, CHECKED, ONE, ROWS, TWO, treat_as_long
-from tests.tui.driving import drive, press, screen, settled, until
+from tests.tui.driving import drive, look, press, screen, settled, until
 
 pytestmark = pytest.mark.extended
 _SECONDS = 60
@@ -244,5 +246,37 @@ def test_the_plan_of_a_run_says_how_far_its_reading_has_come(
         held.goes_on.set()
         await settled(pilot)
         assert "300x  new test" in screen(pilot)
+
+    drive(scenario, size=(120, 30))
+
+
+def test_pending_work_is_read_once_after_an_edit(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    status = WorkspaceSource.status
+
+    def read(source: WorkspaceSource) -> Status:
+        begun.append("")
+        stamp = source.workspace.stamp()
+        read = status(source)
+        begun[-1] = "wrote" if source.workspace.stamp() != stamp else "only read"
+        return read
+
+    monkeypatch.setattr(WorkspaceSource, "status", read)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await look(pilot)  # the store was made meanwhile
+        await press(pilot, "w")
+        assert begun == ["only read"]
+        tree(long, {"tests/data.jsonl": ROWS.replace("land 149", "isle 149")})
+        for _ in range(3):
+            await look(pilot)
+        assert begun == ["only read", "wrote"]
+        await press(pilot, "G")
+        assert "isle 149" in screen(pilot)
+        await asyncio.to_thread(main, ["run", "--quiet", "--limit", "1", "--fail-on", "none"])
+        await look(pilot)
+        assert len(begun) == 3
 
     drive(scenario, size=(120, 30))
