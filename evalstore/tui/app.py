@@ -182,7 +182,7 @@ class Browser(MessageApp):
                 self.call_from_thread(self.runs.leave)
             return
         try:
-            is_recorded = self.source.has_store_changed()
+            is_recorded = self.source.store.has_changed()
             has_changed = self.source.have_files_changed()
         except EvalstoreError as problem:
             if str(problem) != str(self.problem):

@@ -53,7 +53,7 @@ class WorkspaceSource(StoredTextSource):
         """Start runs `offline` if it is set, at a cost of at most `max_cost`, if there is one."""
         self.workspace = Workspace.at(location)
         super().__init__(lambda: self.location)
-        self._store = StoreWatch(self.workspace)
+        self.store = StoreWatch(self.workspace)
         self.offline = offline
         self.max_cost = max_cost
         self._notifier: ChangeNotifier | None = None
@@ -64,10 +64,6 @@ class WorkspaceSource(StoredTextSource):
     def location(self) -> Location:
         """Return the location of the workspace; once its store was seen, no other is made."""
         return self.workspace.location
-
-    def has_store_changed(self) -> bool:
-        """Return whether something was recorded in the store since this was last asked."""
-        return self._store.has_changed()
 
     def have_files_changed(self) -> bool:
         """Return whether files of the workspace have changed since this was last True.
