@@ -101,10 +101,7 @@ class WorkspaceSource(StoredTextSource):
         return cases.list_runs(self.location)
 
     def cases(self, revision: str | None, window: CaseWindow | None = None) -> Cases:
-        """Return the cases of a run, or of the workspace as it is now.
-
-        With a window, only the first of very many that it wants.
-        """
+        """Return the cases of a run, or of the workspace now; of very many, those of a window."""
         from evalstore.operations.views import cases
 
         if revision is not None:
