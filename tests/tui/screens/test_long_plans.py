@@ -26,7 +26,7 @@ from evalstore.planning.plan import Plan
 from evalstore.planning.plan_items import FiledItems, ListedItems
 from evalstore.store.wanted import UnwantedError
 from evalstore.tui.render import pending_lines
-from evalstore.tui.screens import reading_news
+from evalstore.tui.screens import dashboard, reading_news
 from evalstore.tui.screens import status as status_page
 from evalstore.tui.screens.status import StatusPage
 from evalstore.tui.state.data_source import WorkspaceSource
@@ -278,5 +278,32 @@ def test_pending_work_is_read_once_after_an_edit(
         await asyncio.to_thread(main, ["run", "--quiet", "--limit", "1", "--fail-on", "none"])
         await look(pilot)
         assert len(begun) == 3
+
+    drive(scenario, size=(120, 30))
+
+
+def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=3)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        held.begins.set()
+        await pilot.press("r")
+        await until(pilot, lambda: bool(held.made))
+        await pilot.pause()
+        assert "cases" not in screen(pilot).splitlines()[1]  # it has not taken long
+        held.goes_on.set()
+        await settled(pilot)
+        monkeypatch.setattr(dashboard, "_LONG_SECONDS", 0.0)
+        held.goes_on.clear()
+        held.made.clear()
+        await pilot.press("r")
+        await until(pilot, lambda: "reading … 90 of 300 cases" in screen(pilot).splitlines()[1])
+        assert "workspace  reading …" in screen(pilot)
+        held.goes_on.set()
+        await settled(pilot)
+        assert "reading" not in screen(pilot)
+        assert screen(pilot).splitlines()[2].startswith(" pending     ask for 300 answers")
 
     drive(scenario, size=(120, 30))
