@@ -12,6 +12,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.store.wanted import telling
 from evalstore.tui.render.dashboard import dashboard_lines
 from evalstore.tui.render.reading import READING, reading_text
+from evalstore.tui.screens.dialogs import Dialog
 from evalstore.tui.screens.reading_news import news_to
 from evalstore.tui.widgets.fitted_view import FittedView
 
@@ -85,7 +86,8 @@ class DashboardReader:
         """Return what is said of figures that are old; empty when they are not."""
         if not self.is_old:
             return ""
-        return self._progress if self.is_due or self._is_reading else _OLD
+        is_awaited = self.is_due or self._is_reading or self.state is None
+        return self._progress if is_awaited else _OLD
 
     @property
     def _is_reading(self) -> bool:
@@ -111,6 +113,12 @@ class DashboardReader:
             self._read_soon()
             self._draw()
 
+    def go_on(self) -> None:
+        """Read the state if that has waited for a page above this one."""
+        if self.is_old:
+            self._read_soon()
+            self._draw()
+
     def _read_soon(self) -> None:
         if self._is_seen and not (self.is_due or self._is_reading):
             pause = pause_before(self._seconds, self._ended, time.monotonic())
@@ -118,10 +126,15 @@ class DashboardReader:
 
     @property
     def _is_seen(self) -> bool:
-        """Return whether the page is shown; below the progress of a run its figures can wait."""
-        app, browser = self._page.app, self._page.browser
-        is_below = browser.shown_page is self._page and not browser.runs.is_running
-        return app.screen is self._page or is_below
+        """Return whether the page is shown; below a run, or a plan in the making, it can wait.
+
+        With very many cases, two readings at once would take twice the memory.
+        """
+        screen, browser = self._page.app.screen, self._page.browser
+        if screen is self._page:
+            return True
+        waits = browser.runs.is_running or (isinstance(screen, Dialog) and screen.is_planning)
+        return browser.shown_page is self._page and not waits
 
     def suspend(self) -> None:
         """Stop reading, unless the page is still seen below a dialog."""

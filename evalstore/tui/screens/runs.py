@@ -200,6 +200,10 @@ class RunsPage(ActionsPage):
         self.refresh_ages()
         self._show_files()
 
+    def go_on_reading(self) -> None:
+        """Read the state of the workspace if that has waited for a plan."""
+        self.dashboard.go_on()
+
     def show_state(self) -> None:
         """Show the state of the workspace in its line and in its details, too."""
         grid = self.query_one("#runs", Grid)

@@ -307,3 +307,32 @@ def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
         assert screen(pilot).splitlines()[2].startswith(" pending     ask for 300 answers")
 
     drive(scenario, size=(120, 30))
+
+
+def test_the_state_of_the_workspace_is_not_read_beside_a_plan_but_after_it(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=3)
+
+    def readings(pilot: Pilot[None]) -> list[str]:
+        return [worker.group for worker in pilot.app.workers if not worker.is_finished]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        head = "pending     ask for 300 answers"
+        assert head in screen(pilot)
+        rows = ROWS.replace("land 149", "isle 149") + ROWS.replace("land", "isle")
+        tree(long, {"tests/data.jsonl": rows})
+        held.begins.set()
+        await pilot.press("r")
+        await until(pilot, lambda: "dashboard" in readings(pilot) and bool(held.made))
+        await pilot.press("R")
+        await until(pilot, lambda: "read" in readings(pilot))
+        await pilot.pause(0.1)
+        assert readings(pilot) == ["read"]
+        held.goes_on.set()
+        await settled(pilot)
+        assert "598x  new test" in screen(pilot)
+        assert "pending     ask for 598 answers" in screen(pilot)
+        assert readings(pilot) == []
+
+    drive(scenario, size=(120, 40))

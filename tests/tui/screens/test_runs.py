@@ -95,7 +95,7 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
         await press(pilot, "down")
         assert "It was stopped at the cost or time limit" in screen(pilot)
         await press(pilot, "question_mark")
-        assert "$ over budget" in screen(pilot)
+        assert "$ over budget" in pilot.app.screen.query_one(TextView).text
         await press(pilot, "escape", "enter")
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
