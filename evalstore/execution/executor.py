@@ -14,8 +14,10 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from evalstore.errors import StoreError
 from evalstore.execution.accounting import Accounting
 from evalstore.execution.candidates import CandidateCaller
 from evalstore.execution.content_cache import ContentCache
@@ -25,6 +27,7 @@ from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.longest_outputs import find_longest_outputs
 from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
 from evalstore.execution.others_progress import OthersProgress
+from evalstore.execution.outage_news import OutageNews
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.execution.python_checks import Allows, CodeChecks
 from evalstore.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
@@ -49,6 +52,7 @@ class _Background(NamedTuple):
 
     writing: asyncio.Task[None]
     heartbeat: asyncio.Task[None]
+    outages: asyncio.Task[None]
 
 
 class Executor:
@@ -104,6 +108,8 @@ class Executor:
         self._others = OthersProgress(environment)
         self._records = False
         """Whether this runner has begun a shared run and will record it now."""
+        self.leaves_run = False
+        """Whether another runner will record the shared run."""
         self._background: _Background | None = None
         self._execution: PlanExecution | None = None
         """The execution of the current plan; None between plans."""
@@ -158,21 +164,26 @@ class Executor:
         self._background = _Background(
             asyncio.create_task(self._resources.accounting.writer.run()),
             asyncio.create_task(self.sharing.presence.keep_alive()),
+            asyncio.create_task(OutageNews(self._store, self._resources.environment.warn).tell()),
         )
         return self
 
-    async def __aexit__(self, *_error: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_error: object) -> None:
         """Store finished results, release all leases and close the providers."""
         assert self._background is not None
-        heartbeat = self._background.heartbeat
-        heartbeat.cancel()
-        await wait_uninterrupted(asyncio.wait({heartbeat}))
+        ended = {self._background.heartbeat, self._background.outages}
+        for task in ended:
+            task.cancel()
+        await wait_uninterrupted(asyncio.wait(ended))
         self._python_checks.close()
         writer = self._resources.accounting.writer
         try:
             await wait_uninterrupted(writer.finish(self._background.writing))
         finally:
             try:
+                if self._share and (kind or self.leaves_run):
+                    with suppress(StoreError):  # nor can the leases be released then
+                        await wait_uninterrupted(self._share.leave())
                 await wait_uninterrupted(
                     asyncio.to_thread(self.sharing.release_all, stays=self._records)
                 )
@@ -199,7 +210,7 @@ class Executor:
             return
         self._execution = PlanExecution(self._resources, plan, self._bursts)
         try:
-            await self._execution.run(*self._background)
+            await self._execution.run(self._background.writing, self._background.heartbeat)
         finally:
             self._execution = None
 

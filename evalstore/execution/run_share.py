@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
-from evalstore.store.shared_runs import NOTED
+from evalstore.execution.short_transaction import run_in_thread
+from evalstore.store.shared_runs import LEFT, NOTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,7 +52,7 @@ class ShareWriter:
         self._outcome = outcome
         self.writing = asyncio.Lock()
         """Held while the share is written; what is counted must not be stored meanwhile."""
-        self._has_ended = self._records = False
+        self._has_ended = self._records = self._has_left = False
         self._noted = 0
         self._stored = self._storing = self._count_facts()
         self.is_open = True
@@ -84,6 +86,11 @@ class ShareWriter:
         self._records = True
         await self.write()
 
+    async def leave(self) -> None:
+        """Note that this runner takes no part in the run any more, and will not record it."""
+        self._has_ended = self._has_left = True
+        await self.write()
+
     def describe(self) -> str:
         """Return what this runner has done so far, as JSON; what it counts is to be stored now."""
         self._storing = self._count_facts()
@@ -99,18 +106,11 @@ class ShareWriter:
     def _describe(self) -> dict[str, Json]:
         """Return the counts; of the facts only those that are stored, as this runner may die."""
         counts = describe_counts(self._outcome, leads=self._run.leads, ended=self._has_ended)
-        return {**counts, **self._stored, RECORDS: self._records}
+        return {**counts, **self._stored, RECORDS: self._records, LEFT: self._has_left}
 
     async def _write(self, more: float = 0.0) -> bool:
-        state = await asyncio.to_thread(
-            self._store.write_share,
-            self._run.id,
-            self._runner,
-            self.reserved,
-            self.spent,
-            self._describe(),
-            more=more,
-        )
+        own = (self._run.id, self._runner, self.reserved, self.spent, self._describe())
+        state = await run_in_thread(partial(self._store.write_share, *own, more=more))
         self.reserved_elsewhere, self.spent_elsewhere = state.reserved, state.spent
         self.is_open = state.is_open
         if state.is_open:
@@ -146,7 +146,8 @@ def add_shares(outcome: ExecutionCounts, shares: Iterable[RunShare]) -> None:
         for name in (*_NUMBERS, *_COSTS):
             setattr(outcome, name, getattr(outcome, name) + counts.get(name, 0))
         for name in _ENDS:
-            setattr(outcome, name, getattr(outcome, name) or counts.get(name, False))
+            if name != "interrupted" or counts.get(LEADS):  # the others do the work of the rest
+                setattr(outcome, name, getattr(outcome, name) or counts.get(name, False))
         outcome.priced &= counts.get("priced", True)
         for message, times in counts.get("failures", {}).items():
             outcome.failures[message] = outcome.failures.get(message, 0) + times

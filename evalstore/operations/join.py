@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.clock import Clock
-from evalstore.errors import RevisionError
+from evalstore.errors import INTERRUPTED, OK, RevisionError
 from evalstore.execution.shared_work import SharedWork
 from evalstore.files.normal_path import normal_path
 from evalstore.operations.restored_run import require_joinable, restored
@@ -18,6 +18,7 @@ from evalstore.store import Store
 from evalstore.store.location import StoreLocation, is_url, read_address
 
 if TYPE_CHECKING:
+    from evalstore.execution.execution_counts import ExecutionCounts
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.restored_run import RestoredRun
     from evalstore.planning.options import Location, RunOptions
@@ -40,8 +41,15 @@ class JoinReport:
     failed: int
     cost: float
     """USD"""
-    status: str | None = field(default=None)
+    status: str | None = None
     """The status of the run; None while others still work on it."""
+    stopped: str | None = None
+    """What has stopped this program: `interrupted`, or the limit `max-cost` or `max-time`."""
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of the command: that of the run belongs to who has begun it."""
+        return INTERRUPTED if self.stopped == "interrupted" else OK
 
 
 def join_run(
@@ -141,8 +149,19 @@ def _take_part(
     totals, outcome, own = carry_out(
         project, survey, plans, totals, clock, options, listener, shared, known.plan
     )
+    done = (own.asked, own.judged, own.failed, own.cost)
+    stopped = _describe_stop(outcome)
     if not own.is_last:
-        return JoinReport(None, own.asked, own.judged, own.failed, own.cost)
+        return JoinReport(None, *done, stopped=stopped)
     finished = FinishedRun(selection, options, totals, outcome, origin, clock())
     recorded = record(project, finished, shared, listener.note)
-    return JoinReport(recorded.id, own.asked, own.judged, own.failed, own.cost, recorded.status)
+    return JoinReport(recorded.id, *done, recorded.status, stopped)
+
+
+def _describe_stop(outcome: ExecutionCounts) -> str | None:
+    """Return what has stopped this program, if anything has."""
+    if outcome.interrupted:
+        return "interrupted"
+    if outcome.time_is_up:
+        return "max-time"
+    return "max-cost" if outcome.over_budget else None

@@ -167,9 +167,11 @@ async def _run_until_stopped(
             waiting = asyncio.create_task(executor.finish_shared())
             doing = waiting
             try:
-                return await waiting
+                shares = await waiting
             except asyncio.CancelledError:
-                return await executor.find_shares() if shared.leads else None
+                shares = await executor.find_shares() if shared.leads else None
+            executor.leaves_run = shares is None
+            return shares
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

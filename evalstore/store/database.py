@@ -92,6 +92,11 @@ class Database:
         return self._driver.is_remote
 
     @property
+    def seconds_away(self) -> float:
+        """Return for how long its server has been away and is waited for; 0 if it is there."""
+        return self._driver.seconds_away
+
+    @property
     def has_search_tables(self) -> bool:
         """Return whether the words of texts are indexed in the database, and not in a file."""
         return self._driver.has_search_tables

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from evalstore.store.table_columns import TableColumns
 
 T = TypeVar("T")
+PATIENCE_SECONDS = 120.0
+"""How long a server that goes away is waited for."""
 Extent = tuple[int | str, ...]
 """How far a store reached at a moment, as its database says it; only `Growth` reads it."""
 
@@ -145,6 +147,10 @@ class Driver(Protocol):
     """Whether a transaction may take long because it crosses a network."""
     has_search_tables: bool
     """Whether the words of texts are indexed in the database, and not in a file."""
+
+    @property
+    def seconds_away(self) -> float:
+        """Return for how long its server has been away and is waited for; 0 if it is there."""
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Return a connection that reads; each statement sees what is committed."""

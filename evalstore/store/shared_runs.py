@@ -35,6 +35,8 @@ ABANDONED_SECONDS = 600.0
 That is longer than a server is waited for, and than a large run is planned again at its end."""
 NOTED = "noted"
 """The field with the time at which a runner was last heard of, by the clock of the database."""
+LEFT = "left"
+"""The field that is true when a runner takes no part any more, and will not record the run."""
 
 
 class SharedRun(NamedTuple):
@@ -252,12 +254,13 @@ def _describe(
     processes: list[bool | None] = []
     for runner, text, *process in connection.execute(query, (as_bytes(id),)).fetchall():
         counts[as_digits(runner)] = text
-        heard = json.loads(text).get(NOTED, started)
+        share = json.loads(text)
+        heard = share.get(NOTED, started)
         noted = max(noted, heard)
         is_here = has_process(*process) if process[0] is not None else None
         # One that is silent for so long does not come back, or notices that it is too late.
         is_lost = is_here is None and now - heard >= 1e6 * ABANDONED_SECONDS
-        processes.append(False if is_lost else is_here)
+        processes.append(False if is_lost or share.get(LEFT) else is_here)
     known: bool | None = None
     if True in processes:
         known = True

@@ -336,6 +336,8 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
         output.document(report)
     else:
         output.line(join_line(report))
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
 
 
 def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None:

@@ -49,8 +49,13 @@ def join_line(report: JoinReport) -> str:
     )
     if report.failed:
         done += f", {plural(report.failed, 'failure')}"
+    if report.stopped == "interrupted":
+        done += "; interrupted"
+    elif report.stopped:
+        done += f"; the limit of the run ('{report.stopped}') is reached"
     if report.run is None:
-        return f"{done}; other runners continue the run"
+        rest = "end it" if report.stopped in ("max-cost", "max-time") else "continue the run"
+        return f"{done}; other runners {rest}"
     return f"{done}; run {report.run[:8]} {report.status}"
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from evalstore.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store import migrations
+from evalstore.store.driver import PATIENCE_SECONDS
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.table_columns import TABLES
 from evalstore.store.wanted import UnwantedError, is_unwanted, refuse_unwanted, while_wanted
@@ -45,14 +46,13 @@ from evalstore.store.postgresql.creation import (
     runs_code,
 )
 from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
+from evalstore.store.postgresql.outage import Outage
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
 
 T = TypeVar("T")
 _STAMP = "SELECT pg_postmaster_start_time()::text || ' ' || pg_current_snapshot()::text"
-PATIENCE_SECONDS = 120.0
-"""How long a transaction is tried again while the server is away."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout TO '10s'"
 """Begins a transaction that ends, for others, when its program is stopped for long.
@@ -76,7 +76,7 @@ class PostgreSQLDriver:
     def __init__(self, address: DatabaseAddress, patience: float) -> None:
         """`patience` is how many seconds a server that goes away is waited for."""
         self._address = address
-        self._patience = patience
+        self._outage = Outage(patience)
         self.name = str(address)
         self._version: str | None = None
         """The migration of the tables, once it is open."""
@@ -164,7 +164,8 @@ class PostgreSQLDriver:
 
         Without `wait`, `StoreLockedError` is raised then, and where a connection must be made.
         """
-        deadline, pause, tries_for_lock = math.inf, _FIRST_PAUSE, count(1)
+        pause, tries_for_lock = _FIRST_PAUSE, count(1)
+        deadline = math.inf
         with self._translated():
             while True:
                 try:
@@ -179,8 +180,9 @@ class PostgreSQLDriver:
                     if not wait:
                         raise self._would_wait() from error
                     # This program may have been stopped until now, so its time begins here.
-                    deadline = min(deadline, monotonic() + self._patience)
-                    if monotonic() > deadline or self._closed.wait(pause):
+                    deadline = min(deadline, monotonic() + self._outage.patience)
+                    is_over = is_lost(error) and not self._outage.goes_on()
+                    if is_over or monotonic() > deadline or self._closed.wait(pause):
                         raise
                     pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -205,7 +207,9 @@ class PostgreSQLDriver:
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None:
-            connection = PostgreSQLConnection(connect(self._address), self._reconnect)
+            # A server that was there is waited for.
+            raw = self._reconnect() if self._version else connect(self._address)
+            connection = PostgreSQLConnection(raw, self._reconnect)
         try:
             yield connection
         finally:
@@ -229,14 +233,17 @@ class PostgreSQLDriver:
 
     def _reconnect(self) -> RawConnection:
         """Connect again to a server that is back within the patience."""
-        deadline, pause = monotonic() + self._patience, _FIRST_PAUSE
+        pause = _FIRST_PAUSE
         while True:
             try:
-                return connect(self._address)
+                raw = connect(self._address)
             except psycopg.Error as error:
-                if not is_lost(error) or monotonic() > deadline or self._closed.wait(pause):
+                if not (is_lost(error) and self._outage.goes_on()) or self._closed.wait(pause):
                     raise
                 pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                self._outage.end()
+                return raw
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -247,7 +254,13 @@ class PostgreSQLDriver:
                 raise UnwantedError from error
             if isinstance(error, psycopg.ProgrammingError):
                 self._refuse_migrated()
-            raise explain_database_error(error, self.name) from error
+            waited = self._outage.patience if self.seconds_away > self._outage.patience else 0.0
+            raise explain_database_error(error, self.name, waited) from error
+
+    @property
+    def seconds_away(self) -> float:
+        """Return for how long the server has been away; 0 if it is there."""
+        return self._outage.seconds
 
     def _refuse_migrated(self) -> None:
         """Raise `StoreError` if a table is not as it was because the store was migrated."""

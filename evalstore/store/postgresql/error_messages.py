@@ -124,8 +124,11 @@ def _refusal(text: str) -> tuple[str, str | None] | None:
     return None
 
 
-def explain_database_error(error: Exception, name: str) -> StoreError:
-    """Return the `StoreError` for an error of the store with this name."""
+def explain_database_error(error: Exception, name: str, waited: float = 0.0) -> StoreError:
+    """Return the `StoreError` for an error of the store with this name.
+
+    `waited` is for how many seconds its server was waited for.
+    """
     text = shorten(error)
     if isinstance(error, OperationalError) and (refusal := _refusal(text)):
         message, hint = refusal
@@ -133,7 +136,10 @@ def explain_database_error(error: Exception, name: str) -> StoreError:
     if isinstance(error, ProgrammingError) and error.sqlstate is None:
         return StoreError(f"the address of the store '{name}' cannot be used: {text}")
     if is_lost(error):
-        return StoreUnreachableError(f"the store '{name}' cannot be reached: {text}", hint=_AGAIN)
+        after = f", after waiting for {waited:g} seconds" if waited else ""
+        return StoreUnreachableError(
+            f"the store '{name}' cannot be reached{after}: {text}", hint=_AGAIN
+        )
     for kinds, message, hint in _REASONS:
         if isinstance(error, kinds):
             kind = StoreLockedError if kinds is errors.LockNotAvailable else StoreError

@@ -40,6 +40,7 @@ class SQLiteDriver:
 
     is_remote = False
     has_search_tables = False
+    seconds_away = 0.0
 
     def __init__(self, pool: Pool, path: Path, busy: int) -> None:
         """`busy` is how many milliseconds to wait for other writers."""

@@ -6,10 +6,12 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 import pytest
 
+from evalstore.errors import StoreError
 from evalstore.execution import executor as executor_module
 from evalstore.execution import runner_presence
 from evalstore.execution.execution_counts import ExecutionCounts
@@ -240,6 +242,31 @@ def test_what_a_runner_does_not_do_any_more_is_free_while_it_waits_for_others(
     ending.finish(lambda _look: granted.update(other.claim(ending.takes)))
     assert granted == {*ending.takes}
     other.leave()
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_run_is_abandoned_at_once_when_all_its_runners_have_left_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    store.add_shared_run(RUN, {}, None)
+    lab = Lab(store, shared=SharedWork(RUN, leads=fails))
+    lab.add(instructions=None)
+    seen: list[bool] = []
+
+    async def take_part() -> None:
+        async with lab.executor() as executor:
+            seen.append(store.find_shared_runs()[0].is_abandoned)
+            if fails:
+                raise StoreError("the server does not come back")
+            executor.leaves_run = True
+
+    with nullcontext() if not fails else pytest.raises(StoreError, match="does not come back"):
+        asyncio.run(take_part())
+    (run,) = store.find_shared_runs()
+    assert seen == [False]
+    assert run.is_abandoned
+    assert count_rows(store, "runners") == 0
+    store.remove_shared_runs([RUN])
 
 
 def test_a_beat_that_is_on_its_way_when_a_run_ends_does_not_register_its_runner_again(

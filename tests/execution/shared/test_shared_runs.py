@@ -239,6 +239,24 @@ def test_a_program_that_is_stopped_for_a_while_loses_and_repeats_nothing(team: T
     assert led["verdicts"]["pass"] == ROWS
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_runner_that_is_interrupted_ends_and_the_others_complete_the_run(
+    team: Team, number: signal.Signals
+) -> None:
+    programs = team.begin()
+    programs[0].wait_until(team.all_call(3))
+    programs[-1].send(number)
+    programs[-1].wait_until(lambda: "interrupted: finishing" in programs[-1].err)
+    team.let_go.set()
+    code, out, err = programs.pop().finish()
+    ended = json.loads(out)
+    assert (code, ended["stopped"], ended["run"]) == (130, "interrupted", None), err
+    led, joined = reports(programs)
+    assert (led["status"], led["verdicts"]["pass"]) == ("complete", ROWS)
+    assert joined["stopped"] is None
+    assert set(team.asked.values()) == {1}
+
+
 def test_there_must_be_a_run_to_join(team: Team) -> None:
     Store.open(read_location(team.url), create=True).close()
     code, _, err = team.join().finish()

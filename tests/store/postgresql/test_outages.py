@@ -17,6 +17,7 @@ from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql import connection as connections
 from evalstore.store.postgresql import driver as drivers
+from evalstore.store.postgresql import outage as outages
 from evalstore.store.postgresql.connection import PostgreSQLConnection, RawConnection
 from evalstore.store.table_columns import FAILURES
 from tests.execution.test_executor import Lab
@@ -77,6 +78,7 @@ def test_a_server_is_waited_for_two_minutes(
 ) -> None:
     """The clock is that of the test: each pause passes at once."""
     now = [1000.0]
+    back = [1000 + away]
 
     def wait(_closed: threading.Event, seconds: float) -> bool:
         assert seconds <= 2, "the server is asked every two seconds at least"
@@ -84,7 +86,7 @@ def test_a_server_is_waited_for_two_minutes(
         return False
 
     def connect(address: DatabaseAddress) -> RawConnection:
-        if now[0] < 1000 + away:
+        if now[0] < back[0]:
             raise psycopg.OperationalError("connection refused")
         return connections.connect(address)
 
@@ -92,17 +94,29 @@ def test_a_server_is_waited_for_two_minutes(
         store.record_run(a_run(1))
         own_server.stop()
         own_server.start()
-        monkeypatch.setattr(drivers, "monotonic", lambda: now[0])
+        for module in (drivers, outages):
+            monkeypatch.setattr(module, "monotonic", lambda: now[0])
         monkeypatch.setattr(threading.Event, "wait", wait)
         monkeypatch.setattr(drivers, "connect", connect)
         if away > 120:
             with pytest.raises(StoreUnreachableError, match="cannot be reached"):
                 store.find_runs()
             assert now[0] == pytest.approx(1121, abs=1.1)
-            now[0] = 1000
-            with pytest.raises(StoreUnreachableError, match="cannot be reached"):
+            # Nor does anything else wait any longer, whatever connection it has.
+            with pytest.raises(StoreUnreachableError, match="after waiting for 120 seconds"):
                 store.record_run(a_run(2))
             assert now[0] == pytest.approx(1121, abs=1.1)
+            # A program that was stopped for an hour begins to wait anew.
+            now[0] += 3600
+            back[0] += 3730
+            with pytest.raises(StoreUnreachableError, match="cannot be reached"):
+                store.find_runs()
+            assert now[0] == pytest.approx(4842, abs=2.1)
+            now[0] += 3600
+            back[0] += 3730
+            with pytest.raises(StoreUnreachableError, match="cannot be reached"):
+                store.record_run(a_run(2))
+            assert now[0] == pytest.approx(8563, abs=3.1)
         else:
             assert [run.started for run in store.find_runs()] == [1]
             now[0] = 1000
