@@ -26,7 +26,13 @@ from evalstore.operations.text_places import (
 )
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
-from evalstore.store.search_texts import KINDS, Kind, load_texts
+from evalstore.store.search_texts import (
+    KINDS,
+    Kind,
+    load_searched,
+    load_texts,
+    readable_text,
+)
 from evalstore.store.search_words import find_word_places, has_words, split_words
 
 if TYPE_CHECKING:
@@ -326,7 +332,8 @@ class MarkedText(NamedTuple):
 def read_text(location: Location, hit: SearchHit, pattern: str) -> MarkedText:
     """Return a text that was found, with the places of the words in it; empty when it is gone."""
     with open_store(location) as store:
-        text = load_texts(store, hit.kind, [hit.id]).get(hit.id, "")
+        content = load_searched(store, hit.kind, [hit.id]).get(hit.id)
+    text = "" if content is None else readable_text(hit.kind, content)
     return MarkedText(text, find_word_places(text, split_words(pattern)))
 
 

@@ -66,6 +66,12 @@ class Growth(Protocol):
     def measure(self, connection: Connection) -> Extent | None:
         """Return how far a store reaches, in a transaction that writes; None if it cannot tell."""
 
+    def newest(self, connection: Connection) -> Extent | None:
+        """Return the last answer, judgement, failure and run; None if it cannot tell.
+
+        It is another one whenever any was added; versions that are read from files do not count.
+        """
+
     def has_had(self, connection: Connection, extent: Extent) -> bool:
         """Return whether the store of a connection, and none but it, has reached this far."""
 

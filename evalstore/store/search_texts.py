@@ -70,6 +70,27 @@ def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
     }
 
 
+def readable_text(kind: Kind, content: Json) -> str:
+    """Return the text of a content to be read: as it is searched, with its files by their names."""
+    return searchable_text(kind, _with_file_names(content) if kind == "tests" else content)
+
+
+def _with_file_names(content: Json) -> Json:
+    """Return a test whose files are texts such as `{{_file:letter.txt}}`."""
+    return {"messages": [_name_files(message) for message in content.get("messages", ())]}
+
+
+def _name_files(message: Json) -> Json:
+    parts = message.get("content", ())
+    if isinstance(parts, str):
+        return message
+    return {"content": [{"text": _name_of(part)} if "path" in part else part for part in parts]}
+
+
+def _name_of(part: Json) -> str:
+    return f"{{{{_file:{part['path']}}}}}"
+
+
 def searchable_text(kind: Kind, content: Json) -> str:
     """Return the searchable text of a content."""
     if kind == "answers":

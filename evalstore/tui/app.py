@@ -147,7 +147,6 @@ class Browser(MessageApp):
         self.appearance = appearance or Appearance()
         self._revision = revision
         self.runs = BrowserRuns(self, source, self.key_of)
-        self._stamp: object = None
         self.problem: EvalstoreError | None = None
         """Why the store cannot be read at the moment."""
         self._is_behind = False
@@ -183,7 +182,7 @@ class Browser(MessageApp):
                 self.call_from_thread(self.runs.leave)
             return
         try:
-            stamp = self.source.workspace.stamp()
+            is_recorded = self.source.store.has_changed()
             has_changed = self.source.have_files_changed()
         except EvalstoreError as problem:
             if str(problem) != str(self.problem):
@@ -192,9 +191,7 @@ class Browser(MessageApp):
         was_unreadable = self.problem is not None
         if was_unreadable:
             self.call_from_thread(self.show_store_problem, None)
-        before, self._stamp = self._stamp, stamp
-        has_changed = has_changed or (before is not None and before != stamp)
-        if was_unreadable or has_changed or self._is_behind:
+        if was_unreadable or is_recorded or has_changed or self._is_behind:
             self.call_from_thread(self.show_changes)
 
     def show_store_problem(self, problem: EvalstoreError | None) -> None:

@@ -111,3 +111,23 @@ def pg_store(postgresql_server: PostgreSQLServer) -> Iterator[Store]:
     """A new store in PostgreSQL."""
     with closing(Store.open(read_address(postgresql_server.url()), create=True)) as store:
         yield store
+
+
+def test_the_newest_of_what_is_recorded_differs_with_each_fact_and_with_no_version(
+    store: Store,
+) -> None:
+    seen = [store.find_newest()]
+    if store.is_remote:  # transactions are committed in any order
+        assert seen == [None]
+        return
+    oslo = a_session(OSLO)
+    record(store, oslo)
+    seen.append(store.find_newest())
+    record(store, an_evaluation(oslo[0], nonce="a label"))
+    seen.append(store.find_newest())
+    assert None not in seen
+    assert len(set(seen)) == 3
+    id, content = hashing.identify({"kind": "prompt", "text": "Be brief."})
+    store.ensure_versions({id: ("prompt", content)}, {})
+    record(store, oslo)
+    assert store.find_newest() == seen[-1]

@@ -91,7 +91,8 @@ async def settled(pilot: Pilot[None], *, awaits_runs: bool = True, is_seen: bool
     quiet = 0
     while quiet < _QUIET_ROUNDS:
         assert time.monotonic() < end, f"it is never still:\n{screen(pilot)}"
-        will_search = _will_search(pilot.app.screen)
+        seen = _seen_screens(pilot.app)
+        will_search = any(map(_will_search, seen))
         await pilot.pause(_MOMENT if will_search else 0)
         busy = [
             worker
@@ -99,7 +100,7 @@ async def settled(pilot: Pilot[None], *, awaits_runs: bool = True, is_seen: bool
             if not worker.is_finished and (awaits_runs or worker.group != "run")
         ]
         await asyncio.gather(*(worker.wait() for worker in busy), return_exceptions=True)
-        is_painted = _is_painted(pilot.app.screen) or not pilot.app.is_running
+        is_painted = all(map(_is_painted, _seen_screens(pilot.app))) or not pilot.app.is_running
         is_still = is_painted and not (busy or will_search)
         quiet = quiet + 1 if is_still else 0
         if is_seen and quiet == _QUIET_ROUNDS and _paint_changes(pilot.app):
@@ -119,9 +120,19 @@ async def show_changes(pilot: Pilot[None]) -> None:
     await settled(pilot)
 
 
+def _seen_screens(app: App[Any]) -> list[Screen[Any]]:
+    """The screen, and those below it that can be seen around a dialog."""
+    below = app._background_screens if app.screen.styles.background.a < 1 else []
+    return [*below, app.screen]
+
+
 def _is_painted(shown: Screen[Any]) -> bool:
-    waiting = shown._layout_required, shown._repaint_required, shown._dirty_widgets
-    return not (any(waiting) or shown._callbacks)
+    """Whether nothing of a screen waits for its timer, which on a busy machine comes late."""
+    waiting: list[object] = [shown._layout_required, shown._scroll_required]
+    waiting += [shown._dirty_widgets, shown._callbacks]
+    if shown.app.screen is shown:  # one below a dialog only passes on what is to be painted
+        waiting.append(shown._repaint_required)
+    return not any(waiting)
 
 
 def _will_search(shown: Screen[Any]) -> bool:

@@ -19,7 +19,7 @@ RATES = Series("rate", [0.0, 0.5, 1.0], "0.0%", "100.0%", middle="50%")
 
 
 def test_a_line_goes_through_its_numbers() -> None:
-    assert plot([0, 1], 4, 2) == ["  ⡠⠊", "⡠⠊  "]
+    assert plot([0, 1], 4, 2) == ["  ⡠⠔", "⠔⠊  "]
     assert plot([1, 1], 3, 1) == ["⠉⠉⠉"]
     assert plot([0, 0], 3, 1) == ["⣀⣀⣀"]
     assert plot([0.5], 2, 1) == ["⠄ "]
@@ -56,10 +56,10 @@ def test_with_little_room_a_series_is_one_line() -> None:
     assert series_line(alone, 60).text == "rate  50.0% in one run"
 
 
-def test_72_and_67_percent_do_not_look_alike() -> None:
+def test_72_and_64_percent_do_not_look_alike() -> None:
     first, second = (Series("", [1.0, rate], "", "") for rate in (0.72, 0.64))
     assert series_line(first, 40) != series_line(second, 40)
-    assert plot([1, 0.72], 10, 4) != plot([1, 0.67], 10, 4)
+    assert plot([1, 0.72], 10, 4) != plot([1, 0.64], 10, 4)
 
 
 STRIPS = {
@@ -107,3 +107,10 @@ def test_the_last_verdicts_are_signs_and_words() -> None:
     words = ("pass", "pass", "fail", "pass")
     assert "".join(span.text for span in spark_spans(words)) == "✓✓✗✓"
     assert spark_words(words) == "2 pass, then 1 fail, then 1 pass"
+
+
+@pytest.mark.parametrize("height", [2, 3, 9])
+def test_the_ends_of_the_axis_are_as_high_as_their_ticks(height: int) -> None:
+    """A tick is in the middle of its line: between the second and the third of four dots."""
+    assert plot([1, 1], 1, height) == ["⠒", *" " * (height - 1)]
+    assert plot([0, 0], 1, height) == [*" " * (height - 1), "⠤"]

@@ -18,6 +18,7 @@ from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.status import status as read_status
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.file_verdicts import list_files
 from evalstore.operations.views.labels import read_labels
 from evalstore.operations.views.result_version import version_of
 from evalstore.operations.views.run_differences import has_several_prompts
@@ -40,6 +41,7 @@ from evalstore.values import order_counts
 if TYPE_CHECKING:
     from evalstore.operations.growing_results import CellKey
     from evalstore.operations.status_report import Status
+    from evalstore.operations.views.file_verdicts import RunFiles
     from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.result_version import ResultVersion
     from evalstore.planning.options import Location
@@ -100,6 +102,8 @@ class Dashboard:
     """The verdicts of the workspace that the rate counts, and how many are pending."""
     status: Status | None = None
     """The pending work; None when the workspace cannot be read."""
+    files: RunFiles | None = None
+    """The verdicts by test file; None when the workspace cannot be read."""
     broken: tuple[BrokenCase, ...] | None = ()
     """The newest first; None when the settings cannot be read."""
     problem: EvalstoreError | None = None
@@ -126,7 +130,10 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
             now = _read_workspace(location, broken, go_on)
             left = tuple(case for cell, case in broken.items() if cell not in now.fixed)
             verdicts = order_counts(now.verdicts)
-            dashboard = replace(dashboard, rate=now.rate, verdicts=verdicts, broken=left)
+            files = list_files(now.words)
+            dashboard = replace(
+                dashboard, rate=now.rate, verdicts=verdicts, files=files, broken=left
+            )
     except EvalstoreError as problem:
         return replace(dashboard, problem=problem)
     return dashboard
@@ -192,6 +199,8 @@ class _Workspace(NamedTuple):
 
     rate: Rate
     verdicts: Counter[str]
+    words: Mapping[str, Counter[str]]
+    """The verdicts by file."""
     fixed: frozenset[CellKey]
     """Of the cells that broke, those that pass by a newer label, or because of another version.
 
@@ -210,7 +219,7 @@ def _read_workspace(
     from evalstore.planning.settled_parts import find_settled
 
     by_file: dict[str, Counter[Counts]] = {}
-    verdicts: Counter[str] = Counter()
+    words: dict[str, Counter[str]] = {}
     fixed: set[CellKey] = set()
     passed_by: dict[CellKey, list[str]] = {}
     files = {file for file, *_ in broken}
@@ -229,7 +238,7 @@ def _read_workspace(
                 counts = questions.get(question, _NONE)
                 questions[question] = add_verdict(counts, result.verdict)
                 if result.word:
-                    verdicts[result.word] += 1
+                    words.setdefault(result.cell.file, Counter())[result.word] += 1
                 if result.verdict == "pass" and result.cell.file in files:
                     passing = as_result(result)
                     case = broken.get(cell := cell_of(passing))
@@ -247,13 +256,14 @@ def _read_workspace(
                 by_file.setdefault(path, Counter())[Counts(*sums)] += times
             for _, verdict, count in part.words:
                 if verdict:
-                    verdicts[verdict] += count
+                    words.setdefault(path, Counter())[verdict] += count
         labels = project.store.find_labels() if any(passed_by.values()) else ()
         at = {label.id: label.at for label in labels}
     for cell, ids in passed_by.items():
         if any(at[id] > broken[cell].started for id in ids):
             fixed.add(cell)
-    return _Workspace(rate_of_files(by_file.values()), verdicts, frozenset(fixed))
+    verdicts: Counter[str] = sum(words.values(), Counter())
+    return _Workspace(rate_of_files(by_file.values()), verdicts, words, frozenset(fixed))
 
 
 def _add_clusters(by_file: dict[str, Counter[Counts]], questions: Questions) -> None:

@@ -93,6 +93,20 @@ def read_file_verdicts(
     return RunFiles(tuple(files), len(counts) - len(files))
 
 
+def list_files(words: Mapping[str, Counter[str]]) -> RunFiles:
+    """Return the verdicts of the workspace by file, those with most failures first."""
+    listed = nsmallest(
+        _LISTED,
+        words,
+        key=lambda file: (-sum(words[file][word] for word in FAILING), file),
+    )
+    files = [
+        FileVerdicts(file, {word: words[file][word] for word in RESULT_WORDS if words[file][word]})
+        for file in listed
+    ]
+    return RunFiles(tuple(files), len(words) - len(files))
+
+
 def _count_results(store: Store, path: str, leaf: str) -> Counter[str | None]:
     """Return the counts of the results of a file, among them those that are pending."""
     batches = iterate_entries(store, {path: leaf})

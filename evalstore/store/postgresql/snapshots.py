@@ -50,6 +50,9 @@ class Snapshots:
         connection.execute(f"DELETE FROM {GROWTH_MARKS.name} WHERE made < ?", (too_old,))
         return tuple(mark)
 
+    def newest(self, connection: Connection) -> None:
+        """Return None: transactions are committed in any order, so no row is the last one."""
+
     def has_had(self, connection: Connection, extent: Extent) -> bool:
         """Return whether the mark of an extent is in the store."""
         if not (len(extent) == 2 and _TOKEN(str(extent[0])) and _SNAPSHOT(str(extent[1]))):

@@ -6,14 +6,17 @@ committed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import cast
 
 from evalstore.store.driver import Connection, Extent
 from evalstore.store.ids import as_digits
-from evalstore.store.table_columns import EVALUATIONS, SESSIONS
+from evalstore.store.table_columns import EVALUATIONS, FAILURES, RUNS, SESSIONS
 
 _GROWING = (SESSIONS.name, EVALUATIONS.name)
 """The tables in the order in which an extent has them: the number and the id of the last row."""
+_RECORDED = (*_GROWING, FAILURES.name, RUNS.name)
+"""The tables of what is recorded of runs."""
 
 
 class RowNumbers:
@@ -21,12 +24,11 @@ class RowNumbers:
 
     def measure(self, connection: Connection) -> Extent:
         """Return the number and the id of the last rows; 0 and an empty id without rows."""
-        extent: list[int | str] = []
-        for table in _GROWING:
-            query = f"SELECT rowid, id FROM {table} ORDER BY rowid DESC LIMIT 1"
-            row = connection.execute(query).fetchone()
-            extent += (row[0], as_digits(row[1])) if row else (0, "")
-        return tuple(extent)
+        return _last_rows(connection, _GROWING)
+
+    def newest(self, connection: Connection) -> Extent:
+        """Return the same of what is recorded of runs."""
+        return _last_rows(connection, _RECORDED)
 
     def has_had(self, connection: Connection, extent: Extent) -> bool:
         """Return whether the last rows of an extent still have their numbers."""
@@ -47,6 +49,15 @@ class RowNumbers:
     def condition(self, table: str, since: Extent) -> tuple[str, tuple[int | str, ...]]:
         """Return that the number of a row is larger than that of the last one."""
         return "rowid > ?", (_last(table, since)[0],)
+
+
+def _last_rows(connection: Connection, tables: Iterable[str]) -> Extent:
+    extent: list[int | str] = []
+    for table in tables:
+        query = f"SELECT rowid, id FROM {table} ORDER BY rowid DESC LIMIT 1"
+        row = connection.execute(query).fetchone()
+        extent += (row[0], as_digits(row[1])) if row else (0, "")
+    return tuple(extent)
 
 
 def _last(table: str, extent: Extent) -> tuple[int, str]:

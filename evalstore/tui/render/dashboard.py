@@ -103,8 +103,8 @@ def _figure_lines(
     room = width - _LABEL
     problem = dashboard.problem if dashboard else None
     if dashboard is None:
-        reading = StyledSpan(READING, "faint")
-        yield from (_line(label, reading) for label in ("passing now", "pending", "broke last"))
+        for label, text in (("passing now", note or READING), ("pending", ""), ("broke last", "")):
+            yield _line(label, StyledSpan(text or READING, "faint"))
         return
     notes = [StyledSpan(f"  {note}", "faint")] if note else []
     if problem is not None:
@@ -231,7 +231,7 @@ def _brief_line(
     What has no room is left out in whole: of what broke the names, then the price of pending work.
     """
     if dashboard is None:
-        return StyledLine((StyledSpan(READING, "faint"),))
+        return StyledLine((StyledSpan(clip(note or READING, width), "faint"),))
     if dashboard.problem:
         return StyledLine((StyledSpan(clip(problem_text(dashboard.problem), width), "fail"),))
     rates, broke, pending = _rate_texts(dashboard, runs), _broke_texts(dashboard), [("", "")]

@@ -101,9 +101,11 @@ def spark_words(words: Sequence[str]) -> str:
 def plot(shares: Sequence[float | None], width: int, height: int) -> list[str]:
     """Draw a line through shares (0 to 1) as `height` rows of braille dots, `width` wide.
 
-    Without a number the line has a gap. When there are more numbers than dots, the last are shown.
+    Both ends of the axis are in the middles of rows, where the ticks of labels are. Without a
+    number the line has a gap. When there are more numbers than dots, the last are shown.
     """
     across, down = 2 * width, 4 * height
+    edge = 1 if height > 1 else 0
     shown = shares[-across:]
     step = (across - 1) / max(1, len(shown) - 1)
     cells = [[0] * width for _ in range(height)]
@@ -112,7 +114,7 @@ def plot(shares: Sequence[float | None], width: int, height: int) -> list[str]:
         point = None
         if share is not None:
             level = max(0.0, min(1.0, share))
-            point = round(number * step), round((1 - level) * (down - 1))
+            point = round(number * step), edge + round((1 - level) * (down - 1 - 2 * edge))
             for x, y in _between(before or point, point):
                 cells[y // 4][x // 2] |= _DOTS[x % 2][y % 4]
         before = point

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import columns_of, money, percent, simulated
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.plot import verdict_strip
+from evalstore.tui.render.reading import READING
 from evalstore.tui.render.run_details import STAR, other_basis, run_before
 from evalstore.tui.widgets.grid_columns import GAP, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
@@ -98,10 +99,10 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
 def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[StyledCell]:
     """Return the line of the workspace, with the figures of its state once it has been read.
 
-    Figures that are old are faint, and the `note` stands in place of `now`.
+    Figures that are old are faint, and the `note` stands in place of `now`, without its numbers.
     """
     cells = dict.fromkeys(_CELLS, StyledCell(""))
-    cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell(note or "now")}
+    cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell(_brief(note) or "now")}
     if state and state.rate:
         colour = "faint" if note else ""
         strip = verdict_strip(state.verdicts, STRIP)
@@ -112,6 +113,10 @@ def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[St
         cells["verdicts"] = StyledCell(verdict_counts(state.verdicts, signs=False), parts=strip)
     cells["message"] = StyledCell(message, "faint")
     return [*cells.values()]
+
+
+def _brief(note: str) -> str:
+    return READING if note.startswith(READING) else note
 
 
 def _state_text(state: Dashboard | None) -> str:

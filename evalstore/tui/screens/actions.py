@@ -41,6 +41,9 @@ class ActionsPage(PanelPage):
     export_name = "page"
     """A word for the name of a file."""
 
+    def go_on_reading(self) -> None:
+        """Read what has waited for a plan above the page."""
+
     # --- run
 
     def action_run(self) -> None:

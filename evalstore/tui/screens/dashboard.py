@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual.worker import get_current_worker
 
 from evalstore.errors import EvalstoreError
+from evalstore.store.wanted import telling
 from evalstore.tui.render.dashboard import dashboard_lines
-from evalstore.tui.render.reading import READING
+from evalstore.tui.render.reading import READING, reading_text
+from evalstore.tui.screens.dialogs import Dialog
+from evalstore.tui.screens.reading_news import news_to
 from evalstore.tui.widgets.fitted_view import FittedView
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ _REST = 4
 """After a reading there is a rest of so many times its duration."""
 _REST_SECONDS = 5.0
 """The longest rest."""
+_LONG_SECONDS = 1.0
+"""A reading that takes longer says how far it has come."""
 _GROUP = "dashboard"
 _OLD = "old"
 """The note at figures that are old and are not being read."""
@@ -59,6 +64,8 @@ class DashboardReader:
         """The number of the wish that is being fulfilled."""
         self.is_old = False
         """Whether the state may have changed since it was read: its figures are faint."""
+        self._progress = READING
+        """How far the reading under way has come."""
         self._seconds = self._ended = 0.0
         """The duration of the last reading, and its end on the monotonic clock."""
 
@@ -79,7 +86,8 @@ class DashboardReader:
         """Return what is said of figures that are old; empty when they are not."""
         if not self.is_old:
             return ""
-        return READING if self.is_due or self._is_reading else _OLD
+        is_awaited = self.is_due or self._is_reading or self.state is None
+        return self._progress if is_awaited else _OLD
 
     @property
     def _is_reading(self) -> bool:
@@ -105,6 +113,12 @@ class DashboardReader:
             self._read_soon()
             self._draw()
 
+    def go_on(self) -> None:
+        """Read the state if that has waited for a page above this one."""
+        if self.is_old:
+            self._read_soon()
+            self._draw()
+
     def _read_soon(self) -> None:
         if self._is_seen and not (self.is_due or self._is_reading):
             pause = pause_before(self._seconds, self._ended, time.monotonic())
@@ -112,10 +126,15 @@ class DashboardReader:
 
     @property
     def _is_seen(self) -> bool:
-        """Return whether the page is shown; below the progress of a run its figures can wait."""
-        app, browser = self._page.app, self._page.browser
-        is_below = browser.shown_page is self._page and not browser.runs.is_running
-        return app.screen is self._page or is_below
+        """Return whether the page is shown; below a run, or a plan in the making, it can wait.
+
+        With very many cases, two readings at once would take twice the memory.
+        """
+        screen, browser = self._page.app.screen, self._page.browser
+        if screen is self._page:
+            return True
+        waits = browser.runs.is_running or (isinstance(screen, Dialog) and screen.is_planning)
+        return browser.shown_page is self._page and not waits
 
     def suspend(self) -> None:
         """Stop reading, unless the page is still seen below a dialog."""
@@ -126,24 +145,34 @@ class DashboardReader:
             self._timer = None
         self._under_way = None
         self._page.workers.cancel_group(self._page, _GROUP)
+        self._page.browser.large_pages.release(self._page)
 
     def _read(self) -> None:
         self._timer = None
         source, wish = self._page.source, self._wishes
-        self._under_way = wish
+        self._under_way, self._progress = wish, READING
 
         def read() -> _Reading:
             worker, begun = get_current_worker(), time.monotonic()
             state: Dashboard | EvalstoreError
+            news = news_to(self._page, reading_text, self._show_progress, after=_LONG_SECONDS)
             try:
-                state = source.dashboard(lambda: not worker.is_cancelled)
+                with telling(news):
+                    state = source.dashboard(lambda: not worker.is_cancelled)
             except EvalstoreError as problem:
                 state = problem
             return _Reading(wish, state, time.monotonic() - begun)
 
         self._page.fetch(read, self._show, group=_GROUP)
 
+    def _show_progress(self, text: str) -> None:
+        """Show how far the reading has come, unless it has ended by now."""
+        if self._is_reading:
+            self._progress = text
+            self._draw()
+
     def _show(self, reading: _Reading) -> None:
+        self._page.browser.large_pages.release(self._page)
         self._seconds, self._ended = reading.seconds, time.monotonic()
         if reading.wish == self._under_way:
             self._under_way = None

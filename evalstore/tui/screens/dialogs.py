@@ -65,6 +65,11 @@ class Dialog(Page, ModalScreen[None]):
         self.body.styles.max_height = None if is_short else height * 6 // 10 - _FRAME_LINES
 
     @property
+    def is_planning(self) -> bool:
+        """Return whether it reads the whole workspace: pages below it wait for that."""
+        return False
+
+    @property
     def body(self) -> TextView:
         """Return the text of the window."""
         return self.query_one("#body", TextView)

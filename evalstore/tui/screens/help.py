@@ -83,10 +83,6 @@ class HelpPage(Page):
         reader.focus()
 
     def _lines(self) -> Iterator[StyledLine]:
-        if self._below.TITLE:
-            yield heading(self._below.TITLE)
-            for paragraph in paragraphs(self.with_keys(self._below.HELP or "")):
-                yield from map(_hang, text_lines(paragraph))
         groups = self._groups()
         names = [", ".join(names) for keys in groups.values() for names in keys.values()]
         self._width = min(_MOST_KEYS, max(_KEYS, widest(names)))
@@ -94,6 +90,11 @@ class HelpPage(Page):
             yield heading(title)
             for description, names in keys.items():
                 yield self._entry(", ".join(names), description)
+            yield BLANK
+        if self._below.TITLE:
+            yield heading(self._below.TITLE)
+            for paragraph in paragraphs(self.with_keys(self._below.HELP or "")):
+                yield from map(_hang, text_lines(paragraph))
             yield BLANK
         yield heading("The screens, and the way to each")
         yield from self._page_lines()

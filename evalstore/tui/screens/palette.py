@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -24,6 +25,7 @@ from textual.command import (
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.theme import BUILTIN_THEMES
+from textual.worker import get_current_worker
 
 from evalstore.display import clip, safe
 from evalstore.errors import EvalstoreError
@@ -35,12 +37,14 @@ from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.case_listing import CasePlace
 from evalstore.tui.state.command_match import match_name
+from evalstore.tui.state.wanted_reading import WantedReading
 from evalstore.tui.widgets.typed_line import TypedLine
 
 if TYPE_CHECKING:
     from textual.app import App, ComposeResult
     from textual.command import Command as ListedCommand
     from textual.screen import Screen
+    from textual.worker import Worker
 
     from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.cases import Cases
@@ -168,20 +172,29 @@ class PlaceCommands(_ListedCommands):
         self.commands = list(self._themes())
         self._kinds: list[list[Command]] = [[], [], [], self.commands]
         self._readings = [
-            asyncio.create_task(self._read(number, read))
+            self._begin_to_read(number, read)
             for number, read in enumerate((self._runs, self._files, self._cases))
         ]
 
     async def shutdown(self) -> None:
-        """Cancel the readings."""
+        """End the readings."""
         for reading in self._readings:
             reading.cancel()
 
-    async def _read(self, number: int, read: Callable[[], list[Command]]) -> None:
-        try:
-            self._kinds[number] = await asyncio.to_thread(read)
-        except EvalstoreError:  # the page below shows what is wrong
-            return
+    def _begin_to_read(self, number: int, read: Callable[[], list[Command]]) -> Worker[None]:
+        """Read in a thread until the palette is closed; a bug there is reported by the page."""
+        reading = WantedReading(read, is_whole=False)
+
+        def work() -> None:
+            worker = get_current_worker()
+            with suppress(EvalstoreError):  # the page below shows what is wrong
+                found = reading.carry_out(lambda: worker.is_cancelled)
+                self.app.call_later(self._take, number, found)
+
+        return self.screen.run_worker(work, thread=True, group="commands", exit_on_error=False)
+
+    def _take(self, number: int, found: list[Command]) -> None:
+        self._kinds[number] = found
         self.commands = [command for kind in self._kinds for command in kind]
         if isinstance(self.app.screen, Palette):
             self.app.screen.search_again()

@@ -12,6 +12,7 @@ from evalstore.operations.views.edit_place import EditPlace
 from evalstore.store.wanted import telling
 from evalstore.tui.render.reading import READING, reading_text
 from evalstore.tui.render.run import plan_lines, records_only
+from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.dialogs import Dialog
 from evalstore.tui.screens.editing import edit_place
@@ -74,6 +75,18 @@ are shown; {history.status} lists each item of the pending work."""
         """Collect garbage again, also of the reading."""
         self.browser.large_pages.release(self)
 
+    @property
+    def is_planning(self) -> bool:
+        """Return whether the plan is still being made."""
+        return self._is_planning
+
+    def _end_planning(self) -> None:
+        self._is_planning = False
+        self.browser.large_pages.release(self)
+        below = self.browser.shown_page
+        if isinstance(below, ActionsPage):
+            below.go_on_reading()
+
     def _plan(self) -> tuple[RunRequest, PlanPreview]:
         request = self._read()
         with telling(news_to(self, reading_text, self._show_reading)):
@@ -86,8 +99,7 @@ are shown; {history.status} lists each item of the pending work."""
 
     def _show(self, plan: tuple[RunRequest, PlanPreview]) -> None:
         (self._request, self._preview), self._problem = plan, None
-        self.browser.large_pages.release(self)
-        self._is_planning = False
+        self._end_planning()
         self.set_title(self._request.title)
         width = self.body.text_width
         list_key = self.browser.key_of("history.status")
@@ -97,7 +109,7 @@ are shown; {history.status} lists each item of the pending work."""
     def show_problem(self, problem: EvalstoreError) -> None:
         """Show the problem; nothing can be done then."""
         self._preview, self._problem = None, None
-        self._is_planning = False
+        self._end_planning()
         self.body.show(())
         self.set_title("what would be done", "nothing, until this is fixed")
         if isinstance(problem, WorkspaceError):

@@ -44,6 +44,21 @@ flight are finished and stored; a third time it quits at once. {page.back} conti
         """Show the progress and what quitting would do."""
         self.set_title("quit")
         self.body.show(self._lines(), stay=True)
+        self._make_room()
+
+    def on_resize(self) -> None:
+        """Stand above the progress of the run again; Textual calls the base class's, too."""
+        self.call_after_refresh(self._make_room)
+
+    def _make_room(self) -> None:
+        """Stand above a window that is open below this one, where there is room for both."""
+        below = next(iter(self.app.screen_stack[-2:-1]), None)
+        height = 0
+        if isinstance(below, Dialog) and below is not self:
+            height = below.query_one("#box").outer_size.height
+        box = self.query_one("#box")
+        has_room = height + box.outer_size.height < self.size.height
+        box.styles.margin = (0, 0, height if has_room else 0, 0)
 
     def _lines(self) -> Iterator[StyledLine]:
         key = self.browser.key_of("quit")

@@ -53,6 +53,10 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         self.show_progress()
         self.set_interval(_DRAW_SECONDS, self.show_progress)
 
+    def on_resize(self) -> None:
+        """Draw bars of another width once the text has its new one; Textual calls this, too."""
+        self.call_after_refresh(self.show_progress)
+
     def reload(self, *, stay: bool = True) -> None:
         """Draw again."""
         self.show_progress()

@@ -200,6 +200,10 @@ class RunsPage(ActionsPage):
         self.refresh_ages()
         self._show_files()
 
+    def go_on_reading(self) -> None:
+        """Read the state of the workspace if that has waited for a plan."""
+        self.dashboard.go_on()
+
     def show_state(self) -> None:
         """Show the state of the workspace in its line and in its details, too."""
         grid = self.query_one("#runs", Grid)
@@ -259,11 +263,14 @@ class RunsPage(ActionsPage):
     def _describe_highlighted(self, width: int, height: int) -> list[StyledLine]:
         number = self.query_one("#runs", Grid).cursor - 1
         if not 0 <= number < len(self._runs):
-            return self._describe_workspace()
-        find = self._differences.find
-        lines = [*run_lines(self._runs, number, find, self.with_keys, width)]
+            lines, state = self._describe_workspace(), self.dashboard.state
+            files = state.files if state else None
+        else:
+            find = self._differences.find
+            lines = [*run_lines(self._runs, number, find, self.with_keys, width)]
+            files = self._find_files(number)
         left = height - sum(1 for line in lines for _ in wrap_line(line, width))
-        return [*lines, *file_lines(self._find_files(number), width, left)]
+        return [*lines, *file_lines(files, width, left)]
 
     def _find_files(self, number: int) -> RunFiles | None:
         """Return the verdicts of a run by file, which are read once its differences are known."""

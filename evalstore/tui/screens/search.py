@@ -57,6 +57,7 @@ class SearchPage(ActionsPage):
     ]
     FOOTER = (
         FooterHint("", "list.open"),
+        FooterHint("To the texts", "submit"),
         FooterHint("", "search.type"),
         FooterHint("", "page.copy"),
         FooterHint("", "page.save"),

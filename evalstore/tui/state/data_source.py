@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from evalstore.api import Workspace
 from evalstore.errors import EvalstoreError, WorkspaceError
 from evalstore.tui.state.compared_cases import compare_within
+from evalstore.tui.state.store_watch import StoreWatch
 from evalstore.tui.state.text_source import StoredTextSource
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class WorkspaceSource(StoredTextSource):
         """Start runs `offline` if it is set, at a cost of at most `max_cost`, if there is one."""
         self.workspace = Workspace.at(location)
         super().__init__(lambda: self.location)
+        self.store = StoreWatch(self.workspace)
         self.offline = offline
         self.max_cost = max_cost
         self._notifier: ChangeNotifier | None = None
@@ -99,10 +101,7 @@ class WorkspaceSource(StoredTextSource):
         return cases.list_runs(self.location)
 
     def cases(self, revision: str | None, window: CaseWindow | None = None) -> Cases:
-        """Return the cases of a run, or of the workspace as it is now.
-
-        With a window, only the first of very many that it wants.
-        """
+        """Return the cases of a run, or of the workspace now; of very many, those of a window."""
         from evalstore.operations.views import cases
 
         if revision is not None:

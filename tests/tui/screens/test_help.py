@@ -21,6 +21,7 @@ from evalstore import hashing
 from evalstore.cli.main import main
 from evalstore.operations.views.verdict_order import MEANINGS, SIGNS
 from evalstore.planning.options import Location
+from evalstore.store.wanted import UnwantedError, note_reached
 from evalstore.tui.app import PAGES, REGISTRY, Browser
 from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.keys.registry import own_actions
@@ -206,6 +207,33 @@ def test_what_is_typed_before_the_files_are_read_finds_them(workspace: Path, typ
                 await pilot.press(letter)
                 await pilot.pause()
         await until(pilot, lambda: "File tests/weather.md" in str(hits(pilot)))
+
+    drive(scenario, source=source)
+
+
+def test_reading_for_the_commands_stops_when_they_are_left(workspace: Path) -> None:
+    ended: list[bool] = []
+
+    class LongFiles(_SlowFiles):
+        def files(self) -> list[str]:
+            files = super().files()
+            try:
+                note_reached("files", 1)
+            except UnwantedError:
+                ended.append(True)
+                raise
+            return files
+
+    source = LongFiles()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        with source.reading_in_the_end():
+            await pilot.press("ctrl+p")
+            await until(pilot, source.asked.is_set)
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(pilot.app.screen, RunsPage))
+        await until(pilot, lambda: bool(ended))
+        assert ended == [True]
 
     drive(scenario, source=source)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections import Counter
@@ -12,6 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 import evalstore
+from evalstore.cli.main import main
 from evalstore.files import temporary_list
 from evalstore.operations import plan_status
 from evalstore.operations.progress import ProgressListener
@@ -24,14 +26,14 @@ from evalstore.planning.plan import Plan
 from evalstore.planning.plan_items import FiledItems, ListedItems
 from evalstore.store.wanted import UnwantedError
 from evalstore.tui.render import pending_lines
-from evalstore.tui.screens import reading_news
+from evalstore.tui.screens import dashboard, reading_news
 from evalstore.tui.screens import status as status_page
 from evalstore.tui.screens.status import StatusPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
 from tests.builders import tree
 from tests.cli.long_files import CHECK, CHECKED, ONE, ROWS, TWO, treat_as_long
-from tests.tui.driving import drive, press, screen, settled, until
+from tests.tui.driving import drive, look, press, screen, settled, until
 
 pytestmark = pytest.mark.extended
 _SECONDS = 60
@@ -246,3 +248,91 @@ def test_the_plan_of_a_run_says_how_far_its_reading_has_come(
         assert "300x  new test" in screen(pilot)
 
     drive(scenario, size=(120, 30))
+
+
+def test_pending_work_is_read_once_after_an_edit(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    status = WorkspaceSource.status
+
+    def read(source: WorkspaceSource) -> Status:
+        begun.append("")
+        stamp = source.workspace.stamp()
+        read = status(source)
+        begun[-1] = "wrote" if source.workspace.stamp() != stamp else "only read"
+        return read
+
+    monkeypatch.setattr(WorkspaceSource, "status", read)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await look(pilot)  # the store was made meanwhile
+        await press(pilot, "w")
+        assert begun == ["only read"]
+        tree(long, {"tests/data.jsonl": ROWS.replace("land 149", "isle 149")})
+        for _ in range(3):
+            await look(pilot)
+        assert begun == ["only read", "wrote"]
+        await press(pilot, "G")
+        assert "isle 149" in screen(pilot)
+        await asyncio.to_thread(main, ["run", "--quiet", "--limit", "1", "--fail-on", "none"])
+        await look(pilot)
+        assert len(begun) == 3
+
+    drive(scenario, size=(120, 30))
+
+
+def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=3)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        held.begins.set()
+        await pilot.press("r")
+        await until(pilot, lambda: bool(held.made))
+        await pilot.pause()
+        assert "cases" not in screen(pilot).splitlines()[1]  # it has not taken long
+        held.goes_on.set()
+        await settled(pilot)
+        monkeypatch.setattr(dashboard, "_LONG_SECONDS", 0.0)
+        held.goes_on.clear()
+        held.made.clear()
+        await pilot.press("r")
+        await until(pilot, lambda: "reading … 90 of 300 cases" in screen(pilot).splitlines()[1])
+        assert "workspace  reading …" in screen(pilot)
+        held.goes_on.set()
+        await settled(pilot)
+        assert "reading" not in screen(pilot)
+        assert screen(pilot).splitlines()[2].startswith(" pending     ask for 300 answers")
+
+    drive(scenario, size=(120, 30))
+
+
+def test_the_state_of_the_workspace_is_not_read_beside_a_plan_but_after_it(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=3)
+
+    def readings(pilot: Pilot[None]) -> list[str]:
+        return [worker.group for worker in pilot.app.workers if not worker.is_finished]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        head = "pending     ask for 300 answers"
+        assert head in screen(pilot)
+        rows = ROWS.replace("land 149", "isle 149") + ROWS.replace("land", "isle")
+        tree(long, {"tests/data.jsonl": rows})
+        held.begins.set()
+        await pilot.press("r")
+        await until(pilot, lambda: "dashboard" in readings(pilot) and bool(held.made))
+        await pilot.press("R")
+        await until(pilot, lambda: "read" in readings(pilot))
+        await pilot.pause(0.1)
+        assert readings(pilot) == ["read"]
+        held.goes_on.set()
+        await settled(pilot)
+        assert "598x  new test" in screen(pilot)
+        assert "pending     ask for 598 answers" in screen(pilot)
+        assert readings(pilot) == []
+
+    drive(scenario, size=(120, 40))

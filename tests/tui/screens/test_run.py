@@ -444,6 +444,48 @@ def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(
     drive(scenario)
 
 
+def test_bars_have_the_width_of_the_terminal_right_after_it_was_resized(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.tui.screens.run._DRAW_SECONDS", 600)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await until(pilot, lambda: pilot.app.runs.progress_text == "▶ 0/4")  # type: ignore[attr-defined]
+        for width in (60, 130, 90):
+            await resized(pilot, width, 30, awaits_runs=False)
+            bars = re.findall(r"(?:ask|judg)ing +(░+)", screen(pilot))
+            assert bars == ["░" * (width - 43)] * 2
+        waiting.may.set()
+        await settled(pilot)
+
+    drive(scenario)
+
+
+def test_the_question_before_quitting_stands_above_the_progress_of_the_run(
+    waiting: Waiting,
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await shown(pilot, "asking")
+        await pilot.press("q")
+        await settled(pilot, awaits_runs=False)
+        for height in (30, 24, 40):
+            await resized(pilot, 80, height, awaits_runs=False)
+            lines = screen(pilot).splitlines()
+            question = next(n for n, line in enumerate(lines) if "A run is in progress" in line)
+            assert any("asking" in line and "0/2" in line for line in lines[question:])
+        await resized(pilot, 80, 12, awaits_runs=False)
+        assert "A run is in progress" in screen(pilot)
+        assert "esc Continue" in screen(pilot)
+        waiting.may.set()
+        await settled(pilot)
+
+    drive(scenario)
+
+
 def test_quitting_a_third_time_does_not_wait(workspace: Path) -> None:
     slow(workspace)
 

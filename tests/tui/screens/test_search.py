@@ -227,3 +227,20 @@ def test_a_search_that_fails_says_why(workspace: Path) -> None:
         assert isinstance(pilot.app.screen, RunsPage)
 
     drive(scenario, source=Failing(Location(workspace)))
+
+
+def test_files_of_a_test_have_their_names_in_its_text(workspace: Path) -> None:
+    (workspace / "tests/letter.txt").write_text("Dear reader, write soon.")
+    test = "# 👤\n\nSum up {{_file:letter.txt}} in a haiku.\n\n---\n\nIs it short?\n"
+    (workspace / "tests/new.md").write_text(test, encoding="utf-8")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash", *"haiku")
+        assert "enter To the texts" in screen(pilot).splitlines()[-1]
+        await press(pilot, "enter")
+        assert "enter Open" in screen(pilot).splitlines()[-1]
+        text = page_of(pilot).query_one("#hit", TextView).text
+        assert text.split("\n")[3:] == ["Sum up {{_file:letter.txt}} in a haiku."]
+
+    drive(scenario)
