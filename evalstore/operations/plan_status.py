@@ -11,6 +11,7 @@ from evalstore.operations.file_changes import with_outcomes
 from evalstore.operations.lost_labels import find_lost_labels
 from evalstore.operations.remote_answers import asks_again, find_unread_remotes
 from evalstore.operations.run_plans import BATCH, LONGEST
+from evalstore.operations.runs_in_progress import find_runs_in_progress
 from evalstore.operations.scripted_answers import warn_of_edited_scripts
 from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status
@@ -58,7 +59,9 @@ def compute_status(
         items = FiledItems if whole else NoItems
         status, has_code = describe_scope(project, scope, selection, items)
         runs_code = has_code or any(model.application for model in project.reading.models.values())
-        memory.keep(status, project.reading.references.looked, runs_code=runs_code)
+        status.in_progress = find_runs_in_progress(project.store)
+        if not status.in_progress:
+            memory.keep(status, project.reading.references.looked, runs_code=runs_code)
         if not project.reading.errors and not (status.ask or status.record):
             _remember(project)
         return status

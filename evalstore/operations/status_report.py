@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from evalstore.errors import Problem
+    from evalstore.operations.runs_in_progress import RunInProgress
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan_item import PlanItem
     from evalstore.reports.version_diff import Difference
@@ -142,6 +143,7 @@ class Status:
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
         *("cost", "last_run", "changes", "edits", "broke", "fixed"),
         *("items", "used_again", "remotes", "remote_judgements", "unread_remotes"),
+        "in_progress",
     )
     items: Sequence[PlanItem] = field(metadata={"json_as": _items_to_json})
     """The items of the plan; may be missing when only the numbers were requested. Of very many
@@ -216,6 +218,10 @@ class Status:
         default=(), metadata={"json_name": "unreadRemotes", "json_optional": True}
     )
     """The remotes that were never read, if there are answers or judgements to pay for."""
+    in_progress: tuple[RunInProgress, ...] = field(
+        default=(), metadata={"json_name": "inProgress", "json_optional": True}
+    )
+    """The runs that programs carry out at this moment; they may do the same."""
     used_again: tuple[OtherReason, ...] = field(
         default=(), metadata={"json_name": "usedAgain", "json_optional": True}
     )

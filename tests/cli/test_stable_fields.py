@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,6 +14,7 @@ import jsonschema
 import pytest
 
 from evalstore.runs import RunCommit
+from evalstore.store import Store
 from tests.builders import HELLO, tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_documents import SCHEMA, name_of, schema_of
@@ -35,6 +37,7 @@ OPTIONAL = {
         "status.remoteJudgements",
         "status.remotes",
         "status.unreadRemotes",
+        "status.inProgress",
     ),
     *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
     *(
@@ -287,13 +290,17 @@ def test_every_field_is_printed(
     show("ls", "cases", "--full")
     show("new", "tests/template.md")
     _ask_without_a_price(workspace, show, evalstore)
+    with closing(Store.open(workspace / ".evalstore/store.db")) as store:
+        store.add_shared_run("1" * 32, {"author": "Ann"}, None)
+        show("status")
+        store.remove_shared_runs(["1" * 32])
     _share(workspace, show)
     _import(workspace, show)
     _trust(workspace, show, evalstore)
     tree(workspace, {"tests/bad.md": "---\na: [\n---\n# 👤\n\nx\n\n---\n\ny\n"})
     show("check")
-    with sqlite3.connect(workspace / ".evalstore/store.db") as store:
-        store.execute("UPDATE tests SET content = '{}'")
+    with sqlite3.connect(workspace / ".evalstore/store.db") as connection:
+        connection.execute("UPDATE tests SET content = '{}'")
     show("fsck")
     everything = {
         f"{path}.{name}" for path, schema in _all_objects() for name in schema["properties"]

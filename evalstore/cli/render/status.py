@@ -24,6 +24,7 @@ from evalstore.operations.views.change_text import (
     shared_edits,
     shared_text,
 )
+from evalstore.operations.views.runs_in_progress import in_progress_text
 from evalstore.operations.views.status_text import (
     KIND_TITLES,
     kind_count_text,
@@ -81,6 +82,8 @@ def print_status(
     is_listed = is_explained or status.other_reasons
     if status.changes or status.edits or status.skipped or is_listed or status.last_run is None:
         output.line()
+    for each in status.in_progress:
+        output.sentence(in_progress_text(each))
     if outcome := outcome_text(status):
         output.sentence(f'{outcome} (use "evalstore diff" to list them)')
     if lost := lost_labels_text(status):

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from evalstore.store import Store
@@ -18,6 +19,7 @@ from evalstore.store.fsck import check_store
 from evalstore.store.location import read_location
 from tests import endpoint
 from tests.builders import tree
+from tests.cli.test_documents import SCHEMA
 from tests.forked_programs import RunningProgram, Starter
 from tests.postgresql_server import PostgreSQLServer
 
@@ -255,6 +257,27 @@ def test_a_runner_that_is_interrupted_ends_and_the_others_complete_the_run(
     assert (led["status"], led["verdicts"]["pass"]) == ("complete", ROWS)
     assert joined["stopped"] is None
     assert set(team.asked.values()) == {1}
+
+
+def test_status_names_a_run_in_progress_and_how_far_it_is(team: Team, start: Starter) -> None:
+    programs = team.begin(joined=1)
+    programs[0].wait_until(team.all_call(2))
+    command = ("--store", team.url, "status")
+    code, out, err = start(*command, folder=team.workspace).finish()
+    assert code == 0, err
+    with closing(Store.open(read_location(team.url))) as store:
+        (shared,) = store.find_shared_runs()
+    words = " ".join(out.split())
+    assert f"Run {shared.id[:8]} is in progress, begun " in words
+    assert ", in 2 programs: 0 answers and 0 judgements so far; " in words
+    assert f"'evalstore run --join {shared.id[:8]}' takes part." in words
+    (run,) = json.loads(start(*command, "--json", folder=team.workspace).finish()[1])["inProgress"]
+    assert (run["run"], run["programs"], run["joinable"]) == (shared.id, 2, True)
+    jsonschema.validate([run], SCHEMA["$defs"]["status"]["properties"]["inProgress"])
+    team.let_go.set()
+    reports(programs)
+    code, out, _ = start(*command, folder=team.workspace).finish()
+    assert (code, "in progress" in out) == (0, False)
 
 
 def test_there_must_be_a_run_to_join(team: Team) -> None:
