@@ -118,7 +118,9 @@ def _read_address(text: str) -> DatabaseAddress:
     _refuse_unescaped(parts)
     schema = query.pop("schema", _SCHEMA)
     if not _SCHEMA_NAME.fullmatch(schema):
-        raise _UnusableError(f"{schema!r:.80} is not the name of a schema")
+        raise _UnusableError(
+            f"{schema!r:.80} is not the name of a schema, of a-z, 0-9 and _, and no digit first"
+        )
     if unknown := query.keys() - _OPTIONS:
         raise _UnusableError(f"{min(unknown)!r:.80} is not an option of a connection to PostgreSQL")
     named = {

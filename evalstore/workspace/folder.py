@@ -10,7 +10,7 @@ from pathlib import Path
 from evalstore.errors import EvalstoreError, FileProblem, OutsideError, WorkspaceError
 from evalstore.files.access import LARGEST_TEXT, normalise, read_file
 from evalstore.files.yaml12 import read_yaml
-from evalstore.store.location import StoreLocation, is_url, read_address
+from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.index import Stamp, walk
 from evalstore.workspace.private_files import PrivateFiles
@@ -43,7 +43,8 @@ class WorkspaceFolder:
         and reported. `overrides` of the form `KEY=VALUE` replace settings.
         Raises `EvalstoreError`.
         """
-        self._overrides = overrides
+        self._overrides, self._tell = overrides, tell
+        self._has_warned = False
         self.root = root
         self.config = config or root / FILE
         self._private_files: PrivateFiles | None = None
@@ -73,7 +74,7 @@ class WorkspaceFolder:
         name = self.settings.store
         place = f"{self.config.name}:{self._store_line}: the store"
         if is_url(name):
-            address = read_address(name)
+            address = self._read_address(name)
             try:
                 self.boundary.require_server(str(address), place)
             except OutsideError as error:
@@ -82,6 +83,23 @@ class WorkspaceFolder:
         path = self.root / name
         self.boundary.require_database(path, f"{place} '{name}'")
         return path
+
+    def _read_address(self, text: str) -> DatabaseAddress:
+        """Return the address of the store in the settings; warns of a password in their file."""
+        if any(override.startswith("store=") for override in self._overrides):
+            return read_address(text)
+        place = f"{self.config.name}:{self._store_line}"
+        try:
+            address = read_address(text)
+        except EvalstoreError as error:
+            raise EvalstoreError(f"{place}: {error}", hint=error.hint) from None
+        if address.has_secrets and not self._has_warned:
+            self._has_warned = True
+            self._tell(
+                f"{place}: the store has a password, which everybody sees who has this file; "
+                "PGPASSWORD or ~/.pgpass is the place for it"
+            )
+        return address
 
     @property
     def private(self) -> Path:

@@ -108,3 +108,23 @@ def test_stores_in_files_and_databases_are_merged_both_ways(
     assert "copied 1 run from postgresql://" in capsys.readouterr().out
     assert main([*place, "fsck"]) == 0
     assert main([*place, "--store", url, "fsck"]) == 0
+
+
+def test_a_bad_address_in_the_settings_is_named_with_its_line_and_a_password_there_is_warned_of(
+    folder: Path, postgresql_server: PostgreSQLServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = postgresql_server.url()
+    own = WORKSPACE["evalstore.yaml"]
+    tree(folder, {**WORKSPACE, "evalstore.yaml": f"{own}store: {url}\n"})
+    assert main(["-C", str(folder), "--allow-outside", "init"]) == 0
+    assert "the store has a password" not in capsys.readouterr().err
+    tree(folder, {"evalstore.yaml": f"{own}store: {url.replace('@/', ':Geheim5@/')}\n"})
+    assert main(["-C", str(folder), "--allow-outside", "status"]) == 0
+    err = capsys.readouterr().err
+    assert err.count("evalstore.yaml:2: the store has a password, which everybody sees") == 1
+    assert "Geheim5" not in err
+    tree(folder, {"evalstore.yaml": f"{own}store: {url.partition('?')[0]}?schema=Other-1\n"})
+    assert main(["-C", str(folder), "status"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: evalstore.yaml:2: the address of the store cannot be used: ")
+    assert "'Other-1' is not the name of a schema, of a-z, 0-9 and _, and no digit first" in err
