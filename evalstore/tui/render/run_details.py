@@ -114,7 +114,7 @@ def run_lines(
         why = STOPPED[run.status][1]
         hint = with_keys("{list.open} shows its cases, {page.run} does what is left.")
         yield from text_lines(f"{why}: {hint}", "pending")
-    yield from _origin_lines(run)
+    yield from _origin_lines(run, runs)
     yield from text_lines(f"candidates: {', '.join(run.models)}", "faint")
     yield from text_lines(f"cost: {run.shared_cost}; took {seconds:.1f} s", "faint")
     yield from _selection_lines(run)
@@ -123,11 +123,13 @@ def run_lines(
     yield series_line(rate_series(runs[number:], title), min(_TREND, width))
 
 
-def _origin_lines(run: RunLine) -> Iterator[StyledLine]:
-    """Yield who pushed a run, and who made it; nothing for a run of this machine."""
+def _origin_lines(run: RunLine, runs: Sequence[RunLine]) -> Iterator[StyledLine]:
+    """Yield who pushed a run, and who made it if several have made runs."""
     if run.push:
         by = f", run by {run.author}" if run.author else ""
         yield from text_lines(f"{push_text(run.push)}{by}", "faint")
+    elif run.author and any(each.author != run.author for each in runs):
+        yield from text_lines(f"run by {run.author}", "faint")
 
 
 def _selection_lines(run: RunLine) -> Iterator[StyledLine]:
