@@ -61,6 +61,9 @@ class Executor:
     When the context ends, everything is stored and all leases are released.
     """
 
+    leaves_run = False
+    """Whether another runner will record the shared run."""
+
     def __init__(
         self,
         store: Store,
@@ -108,8 +111,6 @@ class Executor:
         self._others = OthersProgress(environment)
         self._records = False
         """Whether this runner has begun a shared run and will record it now."""
-        self.leaves_run = False
-        """Whether another runner will record the shared run."""
         self._background: _Background | None = None
         self._execution: PlanExecution | None = None
         """The execution of the current plan; None between plans."""

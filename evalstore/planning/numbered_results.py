@@ -12,7 +12,7 @@ from evalstore.planning.cell_layout import RowNames
 from evalstore.planning.numbered_cases import alike_cases
 from evalstore.store.case_files import StoredCases
 from evalstore.store.contents import damaged
-from evalstore.store.results import verdict_of
+from evalstore.store.results import lacks_answers, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,5 +120,5 @@ def _has_failed(cell: Json, *, is_judged: bool) -> bool:
     """Return whether a stored result has failed; an answered case without an evaluation has not."""
     verdict = verdict_of(cell)
     if verdict is None:
-        return is_judged or len(cell.get("sessions", ())) < cell.get("wanted", 1)
+        return is_judged or lacks_answers(cell)
     return verdict != "pass"

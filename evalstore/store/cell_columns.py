@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore.deserialize import share_tuples
 from evalstore.store.case_chunks import has_parts
 from evalstore.store.contents import damaged
-from evalstore.store.results import verdict_of
+from evalstore.store.results import lacks_answers, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,5 +92,4 @@ def _prompt_of(cell: Json, case: Json) -> tuple[str | None, int]:
 
 def _is_missing(cell: Json, case: Json) -> bool:
     """Return whether an answer or a judgement is missing in a cell without a verdict."""
-    has_few = len(cell.get("sessions", ())) < cell.get("wanted", 1)
-    return has_few or case.get("evaluation") is not None
+    return lacks_answers(cell) or case.get("evaluation") is not None

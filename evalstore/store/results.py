@@ -270,6 +270,11 @@ def verdict_of(cell: Json) -> Verdict | None:
     return _VERDICTS.get(cell.get("verdict"))
 
 
+def lacks_answers(cell: Json) -> bool:
+    """Return whether a stored cell has fewer answers than it needs."""
+    return len(cell.get("sessions", ())) < int(cell.get("wanted", 1))
+
+
 def results_of(
     store: Store,
     path: str,

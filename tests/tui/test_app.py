@@ -22,6 +22,7 @@ from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.tui.conftest import GREETING
 from tests.tui.driving import drive, press, resized, screen, settled
+from tests.tui.keys.test_meanings import OF_INPUTS
 from tests.tui.screens.test_actions import notified
 
 
@@ -117,7 +118,7 @@ def test_the_footer_of_the_pending_work_begins_with_running_it(workspace: Path) 
 
 def test_the_footer_names_only_actions_that_exist() -> None:
     ids = {id for page in PAGES for hint in page.FOOTER for id in hint.ids}
-    assert ids <= {*REGISTRY.actions}
+    assert ids <= {*REGISTRY.actions, *OF_INPUTS}
 
 
 def test_a_message_goes_when_another_screen_covers_its_own(workspace: Path) -> None:
