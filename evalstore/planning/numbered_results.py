@@ -12,7 +12,7 @@ from evalstore.planning.cell_layout import RowNames
 from evalstore.planning.numbered_cases import alike_cases
 from evalstore.store.case_files import StoredCases
 from evalstore.store.contents import damaged
-from evalstore.store.results import lacks_answers, verdict_of
+from evalstore.store.results import lacks_answers, place_of, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +80,8 @@ class NumberedResults:
         for parts in self._store.iterate_results([leaf]):
             for part in parts:
                 for cell in part.content["cells"]:
-                    number, prompt = part.first + cell["case"], cell.get("prompt", 0)
+                    of_part, prompt, name = place_of(cell)
+                    number = part.first + of_part
                     if not first <= number < end:
                         stretch = self._layout.find(file, number)
                         if stretch is None:
@@ -95,7 +96,7 @@ class NumberedResults:
                         start = stretch.start - first * size
                     if prompt >= prompts:
                         raise damaged("nodes", leaf, "a result in it belongs to no case")
-                    model = models.get(cell["model"])
+                    model = models.get(name)
                     if model is not None:
                         place = start + number * size + model + prompt
                         if waiting[place]:  # the last of several results of a cell counts

@@ -270,6 +270,11 @@ def verdict_of(cell: Json) -> Verdict | None:
     return _VERDICTS.get(cell.get("verdict"))
 
 
+def place_of(cell: Json) -> tuple[int, int, str]:
+    """Return the numbers of the case and the system prompt of a stored cell, and its candidate."""
+    return cell["case"], cell.get("prompt", 0), cell["model"]
+
+
 def lacks_answers(cell: Json) -> bool:
     """Return whether a stored cell has fewer answers than it needs."""
     return len(cell.get("sessions", ())) < int(cell.get("wanted", 1))
