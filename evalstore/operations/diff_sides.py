@@ -13,6 +13,7 @@ from evalstore.files.fields import suggest
 from evalstore.operations.comparable_results import comparable
 from evalstore.operations.compared_side import Side
 from evalstore.operations.earlier_results import EarlierRuns, RunFilter, every_run
+from evalstore.operations.growing_results import cell_of
 from evalstore.operations.participant_edits import find_named_candidates
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
@@ -21,7 +22,7 @@ from evalstore.planning.path_history import PathHistory
 from evalstore.planning.renames import known_ids, same_leaf
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.case_edits import with_cases
-from evalstore.reports.comparison import CellIndex, pair_results
+from evalstore.reports.comparison import ResultIndex, pair_results
 from evalstore.reports.file_pairs import pair_alike, pair_files
 from evalstore.reports.placed_results import PlacedResults, digest_places
 from evalstore.results import Result
@@ -34,8 +35,9 @@ from evalstore.values import RECORDED, Case, CaseFile
 from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from evalstore.operations.growing_results import CellKey
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.planning.selection import Selection
@@ -253,20 +255,24 @@ def _fill_older_side(
     for past, entries in runs.before(store.load_run(was.name), paths, limit=store.count_runs()):
         if not missing:
             break
-        batches = iterate_entries(store, entries)
-        before = CellIndex(cell for batch in batches for cell in batch if not cell[0].is_missing)
+        own = store.load_leaves(entries.values())
+        same = {path for path, leaf in entries.items() if own[leaf]["cases"] == was.nodes.get(path)}
+        """Files whose cases are those that the older side has."""
+        wanted = digest_places(missing)
+        cases: dict[CellKey, Case] = {}
+        before = ResultIndex(_judged(iterate_entries(store, entries), wanted, same, cases))
         left = []
         for result in missing:
-            found = before.find(result, prompts.of(result))
-            if found is None:
+            earlier = before.find(result, prompts.of(result))
+            if earlier is None:
                 left.append(result)
                 continue
-            earlier, case = found
             filled[earlier] = past.id
             if result.file in whole:
                 leaves.setdefault(result.file, entries[result.file])
                 sources.setdefault(result.file, find_sources(past))
-            else:
+            elif result.file not in same:
+                case = cases[cell_of(earlier)]
                 older.setdefault(result.file, {}).setdefault(case.key, case)
         missing = left
         paths &= {result.file for result in missing}
@@ -296,6 +302,24 @@ def _fill_older_side(
             path: of_run for path, of_run in sources.items() if nodes[path] != was.nodes.get(path)
         },
     )
+
+
+def _judged(
+    batches: Iterable[list[tuple[Result, Case]]],
+    wanted: Collection[int],
+    same: Collection[str],
+    cases: dict[CellKey, Case],
+) -> Iterator[Result]:
+    """Yield the results with a verdict at one of these places, by their digests.
+
+    Their cases are put into `cases`, but for those of files that are the `same`.
+    """
+    for result, case in chain.from_iterable(batches):
+        if result.is_missing or digest_places([result]).isdisjoint(wanted):
+            continue
+        if result.file not in same:
+            cases[cell_of(result)] = case
+        yield result
 
 
 class _Prompts:
