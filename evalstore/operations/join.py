@@ -106,10 +106,15 @@ def _find(store: Store, name: str) -> SharedRun | Run:
         raise RevisionError(f"no run is in progress in the store '{store.path}'", hint=hint)
     if recorded := _find_recorded(store, name):
         return recorded
-    known = ", ".join(run.id[:8] for run in runs)
+    live, left = (
+        ", ".join(run.id[:8] for run in runs if run.is_silent == is_left)
+        for is_left in (False, True)
+    )
+    hints = [f"those in progress are {live}"] if live else []
+    hints += [f"those that their programs have left are {left}"] if left else []
     raise RevisionError(
         f"no run in progress is called '{name}' in the store '{store.path}'",
-        hint=f"those in progress are {known}" if known else "'evalstore run' begins one",
+        hint="; ".join(hints) or "'evalstore run' begins one",
     )
 
 
