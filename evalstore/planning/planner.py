@@ -353,29 +353,28 @@ def _make_cells(
     is_short = most is not None and most <= FEW
     if not (streams or (are_stored and not is_short)):
         return build_cells(*made_of, attempts=selection.attempts, most=most)
-    place = partial(
-        place_cases,
-        *made_of,
-        by_row=by_row,
-        settled=settled.by_file,
-        rows_in=criteria.rows_in,
-        read_ahead=criteria.read_ahead,
-    )
-    together = partial(place_alike, *made_of, settled=settled.by_file)
-    layout = CellLayout(is_named=selection.last_failed) if streams else None
-    if most is not None:
-        # What follows the first ones is not read, so no file can be read alone.
-        all_cases, all_groups, layout = place, together, None
 
-        def place_first() -> Iterator[PlacedCase]:
-            return take_first(all_cases(), most)
-
-        def first_together() -> Iterator[AlikeCases]:
-            return take_first_alike(all_groups(), most)
-
-        cells = StreamedCells(place_first, selection.attempts, None if by_row else first_together)
-    else:
-        cells = StreamedCells(
-            place, selection.attempts, None if by_row else together, layout=layout
+    def place(only: Collection[str] | None = None) -> Iterator[PlacedCase]:
+        placed = place_cases(
+            *made_of,
+            by_row=by_row,
+            settled=settled.by_file,
+            rows_in=criteria.rows_in,
+            read_ahead=criteria.read_ahead,
+            only=only,
         )
+        return placed if most is None else take_first(placed, most)
+
+    def place_together() -> Iterator[AlikeCases]:
+        groups = place_alike(*made_of, settled=settled.by_file)
+        return groups if most is None else take_first_alike(groups, most)
+
+    # Of the first cases, those of one file cannot be read alone.
+    has_layout = streams and most is None
+    cells = StreamedCells(
+        place,
+        selection.attempts,
+        None if by_row else place_together,
+        layout=CellLayout(is_named=selection.last_failed) if has_layout else None,
+    )
     return cells, cells.skipped

@@ -96,8 +96,8 @@ class WorkspaceFolder:
         if address.has_secrets and not self._has_warned:
             self._has_warned = True
             self._tell(
-                f"{place}: the store has a password, which everybody sees who has this file; "
-                "PGPASSWORD or ~/.pgpass is the place for it"
+                f"{place}: the address of the store has a password, which everyone with this file "
+                "can read; set PGPASSWORD or use ~/.pgpass instead"
             )
         return address
 

@@ -117,11 +117,11 @@ def test_a_bad_address_in_the_settings_is_named_with_its_line_and_a_password_the
     own = WORKSPACE["evalstore.yaml"]
     tree(folder, {**WORKSPACE, "evalstore.yaml": f"{own}store: {url}\n"})
     assert main(["-C", str(folder), "--allow-outside", "init"]) == 0
-    assert "the store has a password" not in capsys.readouterr().err
+    assert "has a password" not in capsys.readouterr().err
     tree(folder, {"evalstore.yaml": f"{own}store: {url.replace('@/', ':Geheim5@/')}\n"})
     assert main(["-C", str(folder), "--allow-outside", "status"]) == 0
     err = capsys.readouterr().err
-    assert err.count("evalstore.yaml:2: the store has a password, which everybody sees") == 1
+    assert err.count("evalstore.yaml:2: the address of the store has a password, ") == 1
     assert "Geheim5" not in err
     tree(folder, {"evalstore.yaml": f"{own}store: {url.partition('?')[0]}?schema=Other-1\n"})
     assert main(["-C", str(folder), "status"]) == 2

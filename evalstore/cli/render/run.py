@@ -54,7 +54,7 @@ def join_line(report: JoinReport) -> str:
     elif report.stopped:
         done += f"; the limit of the run ('{report.stopped}') is reached"
     if report.run is None:
-        rest = "end it" if report.stopped in ("max-cost", "max-time") else "continue the run"
+        rest = "finish it" if report.stopped in ("max-cost", "max-time") else "continue the run"
         return f"{done}; other runners {rest}"
     return f"{done}; run {report.run[:8]} {report.status}"
 
