@@ -318,8 +318,12 @@ class Palette(CommandPalette):
         self.search_again()
 
     def search_again(self) -> None:
-        """Search what is typed; called when there are more commands to be found."""
-        self._gather_commands(self.query_one(CommandInput).value.strip())
+        """Search what is typed; called when there are more commands to be found.
+
+        A palette that is not laid out yet searches when it is, and one being closed no more.
+        """
+        for typed in self.query(CommandInput):
+            self._gather_commands(typed.value.strip())
 
     @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
     async def _gather_commands(self, search_value: str) -> None:
