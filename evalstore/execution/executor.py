@@ -143,7 +143,8 @@ class Executor:
     def _make_budget(self) -> SharedBudget | None:
         """Return the budget of all runners together; None without a limit, or other runners."""
         if self._share and self._shared and self._shared.cost_limit is not None:
-            return SharedBudget(self._share, self._shared.cost_limit)
+            limit = self._shared.cost_limit
+            return SharedBudget(self._share, limit, self.sharing.are_stopped)
         return None
 
     async def __aenter__(self) -> Self:
