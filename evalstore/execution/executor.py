@@ -144,7 +144,7 @@ class Executor:
         """Return the budget of all runners together; None without a limit, or other runners."""
         if self._share and self._shared and self._shared.cost_limit is not None:
             limit = self._shared.cost_limit
-            return SharedBudget(self._share, limit, self.sharing.are_stopped)
+            return SharedBudget(self._share, limit, self.sharing.stopped.are_all)
         return None
 
     async def __aenter__(self) -> Self:
