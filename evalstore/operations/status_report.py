@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from evalstore.errors import Problem
+    from evalstore.operations.cost_limit import CostLimit
     from evalstore.operations.runs_in_progress import RunInProgress
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan_item import PlanItem
@@ -143,7 +144,7 @@ class Status:
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
         *("cost", "last_run", "changes", "edits", "broke", "fixed"),
         *("items", "used_again", "remotes", "remote_judgements", "unread_remotes"),
-        "in_progress",
+        *("in_progress", "short_limit"),
     )
     items: Sequence[PlanItem] = field(metadata={"json_as": _items_to_json})
     """The items of the plan; may be missing when only the numbers were requested. Of very many
@@ -222,6 +223,10 @@ class Status:
         default=(), metadata={"json_name": "inProgress", "json_optional": True}
     )
     """The runs that programs carry out at this moment; they may do the same."""
+    short_limit: CostLimit | None = field(
+        default=None, metadata={"json_name": "shortLimit", "json_optional": True}
+    )
+    """In a dry run, a limit on the cost that the plan is likely to reach."""
     used_again: tuple[OtherReason, ...] = field(
         default=(), metadata={"json_name": "usedAgain", "json_optional": True}
     )
