@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore.operations.run_preview import most_cost
+from evalstore.operations.status_report import CostLimit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,20 +16,6 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-6
 """Allows for the rounding errors of floats, so that $0.30 of $0.80 are 15 of 40."""
-
-
-class CostLimit(NamedTuple):
-    """A limit on the cost that is less than what a plan is likely to cost, or cannot be kept."""
-
-    usd: float
-    name: str
-    """What sets it: `--max-cost`, or the setting `maxCost`."""
-    answers: int | None
-    """About how many of the answers it lasts for; None when it cannot be kept."""
-    judgements: int | None
-    """The same of the judgements by models."""
-    unpriced: tuple[str, ...] = ()
-    """The models whose price is not known, so that a run with the limit does not begin."""
 
 
 def find_short_limit(

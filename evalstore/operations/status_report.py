@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from evalstore.errors import Problem
-    from evalstore.operations.cost_limit import CostLimit
     from evalstore.operations.runs_in_progress import RunInProgress
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan_item import PlanItem
@@ -129,6 +128,20 @@ class RemoteJudgements(NamedTuple):
     files to be trusted."""
     cost: float | None
     """USD that making them would cost; None when a price is not known."""
+
+
+class CostLimit(NamedTuple):
+    """A limit on the cost that is less than what a plan is likely to cost, or cannot be kept."""
+
+    usd: float
+    name: str
+    """What sets it: `--max-cost`, or the setting `maxCost`."""
+    answers: int | None
+    """About how many of the answers it lasts for; None when it cannot be kept."""
+    judgements: int | None
+    """The same of the judgements by models."""
+    unpriced: tuple[str, ...] = ()
+    """The models whose price is not known, so that a run with the limit does not begin."""
 
 
 def _items_to_json(items: Sequence[PlanItem]) -> Json:
