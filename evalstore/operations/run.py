@@ -192,7 +192,7 @@ def run(
         )
         shared = None
         if (project.store.is_remote or launcher) and not survey.is_empty:
-            shared = share_run(project, origin, options, launcher)
+            shared = share_run(project, origin, options, survey, launcher)
 
         def plan_again() -> tuple[Plans, RunTotals]:
             whole = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
