@@ -214,6 +214,8 @@ def run(
         given = {} if shared else outcome.script_entries
         note_scripts(project, selection, {id: given.get(id) for id, _ in outcome.spending})
         report = _make_report(location, project, scope, finished, recorded)
+        if launcher and launcher.remark:
+            report.warnings.append(launcher.remark)
         _compare(project, report, recorded, options, baseline)
         decide(project, report, options)
         return report
