@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.errors import STORE_UNUSABLE
 from evalstore.files.atomic_write import write_whole
 from tests.builders import tree
 from tests.postgresql_server import PostgreSQLServer
@@ -128,3 +129,55 @@ def test_a_bad_address_in_the_settings_is_named_with_its_line_and_a_password_the
     err = capsys.readouterr().err
     assert err.startswith("error: evalstore.yaml:2: the address of the store cannot be used: ")
     assert "'Other-1' is not the name of a schema, of a-z, 0-9 and _, and no digit first" in err
+
+
+def test_a_misspelt_schema_is_told_with_those_that_have_a_store(
+    folder: Path,
+    postgresql_server: PostgreSQLServer,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hint at `init` alone would begin an empty store beside the one that was meant."""
+    import psycopg
+
+    with psycopg.connect(
+        host=postgresql_server.host, user="postgres", dbname="postgres", autocommit=True
+    ) as admin:
+        admin.execute("CREATE DATABASE teams")
+        admin.execute("CREATE ROLE guest LOGIN")
+    tree(folder, WORKSPACE)
+    monkeypatch.chdir(folder)
+    assert main(["run", "-q"]) == 0
+
+    def address(schema: str, user: str = "postgres") -> str:
+        url = postgresql_server.url(schema).replace("/postgres?", "/teams?")
+        return url.replace("postgres@", f"{user}@")
+
+    def complain(*command: str) -> tuple[str, str]:
+        capsys.readouterr()
+        assert main(command) == STORE_UNUSABLE
+        error, hint = capsys.readouterr().err.splitlines()
+        return error, hint.removeprefix("hint: ")
+
+    assert complain("merge", address("x")) == (
+        f"error: there is no store at '{address('x')}'",
+        "this database has no store that this user can see",
+    )
+    assert complain("--store", address("x"), "log")[1] == "run 'evalstore init' first"
+    for schema in ("atlas", "winter_team"):
+        assert main(["--store", address(schema), "init", "-q"]) == 0
+    names = "?schema=NAME' at the end of the address names one"
+    both = f"this database has a store in the schemas 'winter_team', 'atlas': '{names}"
+    assert complain("merge", address("winterteam"))[1] == both
+    new = "'evalstore init' makes a new one"
+    assert complain("--store", address("winterteam"), "status")[1] == f"{both}; {new}"
+    with psycopg.connect(
+        host=postgresql_server.host, user="postgres", dbname="teams", autocommit=True
+    ) as admin:
+        admin.execute("GRANT USAGE ON SCHEMA atlas TO guest")
+    one = f"this database has a store in the schema 'atlas': '{names}"
+    assert complain("merge", address("winterteam", "guest"))[1] == one
+    assert main(["--store", address("winterteam"), "doctor", "--no-ping"]) == 0
+    assert f"'evalstore init' creates it; {both}" in capsys.readouterr().out
+    assert main(["remote", "add", "-q", "team", address("winterteam")]) == 0
+    assert complain("pull", "team")[1] == f"'evalstore push' makes them; {both}"
