@@ -181,3 +181,42 @@ def test_a_misspelt_schema_is_told_with_those_that_have_a_store(
     assert f"'evalstore init' creates it; {both}" in capsys.readouterr().out
     assert main(["remote", "add", "-q", "team", address("winterteam")]) == 0
     assert complain("pull", "team")[1] == f"'evalstore push' makes them; {both}"
+
+
+@pytest.mark.parametrize("options", [[], ["--bare"], ["--example"]])
+def test_init_leaves_nothing_behind_where_the_database_cannot_be_used(
+    folder: Path,
+    postgresql_server: PostgreSQLServer,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+) -> None:
+    import psycopg
+
+    with psycopg.connect(
+        host=postgresql_server.host, user="postgres", dbname="postgres", autocommit=True
+    ) as admin:
+        admin.execute("DROP ROLE IF EXISTS nobody_here")
+        admin.execute("CREATE ROLE nobody_here LOGIN")
+    away = f"postgresql://postgres@/postgres?host={folder}"
+    refused = postgresql_server.url().replace("postgres@", "nobody_here@")
+    for url, problem in ((away, "cannot be reached"), (refused, "permission denied")):
+        assert main(["--store", url, "init", *options, str(folder / "new/team")]) == STORE_UNUSABLE
+        assert problem in capsys.readouterr().err
+        assert not (folder / "new").exists()
+        tree(folder / "kept", {"notes.txt": "mine"})
+        assert main(["--store", url, "init", *options, str(folder / "kept")]) == STORE_UNUSABLE
+        assert [path.name for path in (folder / "kept").iterdir()] == ["notes.txt"]
+        named = {**WORKSPACE, "evalstore.yaml": f"{WORKSPACE['evalstore.yaml']}store: {url}\n"}
+        tree(folder / "named", named)
+        assert main(["--allow-outside", "init", str(folder / "named")]) == STORE_UNUSABLE
+        assert not (folder / "named/.gitignore").exists()
+
+
+def test_init_adopts_nothing_where_the_database_cannot_be_used(folder: Path) -> None:
+    away = f"postgresql://postgres@/postgres?host={folder}"
+    tree(folder / "old", {"ai-tester.config.yaml": "candidates: [openai/x]\n"})
+    adopt = ["init", "--from", str(folder / "old"), str(folder / "old")]
+    assert main(["--store", away, *adopt]) == STORE_UNUSABLE
+    assert sorted(path.name for path in (folder / "old").iterdir()) == ["ai-tester.config.yaml"]
+    assert main(adopt) == 0
+    assert (folder / "old/evalstore.yaml").exists()
