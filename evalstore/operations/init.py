@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from evalstore.files.access import LARGEST_TEXT
 from evalstore.files.atomic_write import write_whole
 from evalstore.importers.source_files import reading_from
 from evalstore.operations.next_commands import first_commands
+from evalstore.planning.ignored_variables import warn_before_opening
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.store import Store
@@ -96,12 +97,14 @@ def init(
     store: str | None = None,
     allow_outside: bool = False,
     start: Path | None = None,
+    warn: Callable[[str], None] = lambda _message: None,
 ) -> InitReport:
     """Create a workspace and its store; existing files are never overwritten.
 
     A database is the first to be tried, so that nothing is left behind where that fails. The
     settings are written last: an `init` that was interrupted can be repeated. `start` is the folder
-    in which the next commands are typed (default: the workspace).
+    in which the next commands are typed (default: the workspace), and `warn` is told of variables
+    in its `.env` that have no effect.
     """
     report = InitReport(directory)
     address = read_address(store) if store and is_url(store) else None
@@ -124,6 +127,7 @@ def init(
         else:
             place = locate_store(open_workspace(location), location)
         if isinstance(place, DatabaseAddress):
+            warn_before_opening(directory, warn, is_database=True)
             Store.open(place, create=True).close()
     if address:  # the user has named it on the command line
         AllowedPaths().add(os.path.realpath(directory), [str(address)])
