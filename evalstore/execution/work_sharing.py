@@ -8,7 +8,7 @@ is taken over. No run waits for a run whose process is stopped: those items stay
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.results import Failure, Session, Vote
     from evalstore.store import Store
+    from evalstore.store.leases import LeaseHolder
     from evalstore.values import Json
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
@@ -185,7 +186,7 @@ class WorkSharing:
                 partial(self._claim, by_key), is_remote=self._store.is_remote
             )
         self._state.deferred |= {key: by_key[key] for key in claimed.deferred}
-        self._warn_of_stopped()
+        self._warn_of_stopped(self._leases.stopped.values())
         counted = self._state.plan.sessions
         for question, sessions in claimed.sessions.items():
             counted[question] = [*counted.get(question, ()), *sessions]
@@ -313,7 +314,7 @@ class WorkSharing:
                 partial(self._leases.claim, keys), is_remote=self._store.is_remote
             )
             held = {*keys} - granted - self._leases.stopped.keys()
-        self._warn_of_stopped()
+        self._warn_of_stopped(self._leases.stopped.values())
         return ClaimedSubjects(granted, held)
 
     async def until_others_may_be_done(self) -> None:
@@ -338,8 +339,16 @@ class WorkSharing:
         self._state.deferred.clear()
         return items
 
-    def _warn_of_stopped(self) -> None:
-        processes = sorted({holder.pid for holder in self._leases.stopped.values()})
+    async def are_stopped(self, runners: Collection[str]) -> bool:
+        """Return whether the processes of all these runners are stopped for long, and warn then."""
+        stopped = await run_in_thread(partial(self._leases.find_stopped, runners))
+        if len(stopped) < len(runners):
+            return False
+        self._warn_of_stopped(stopped)
+        return True
+
+    def _warn_of_stopped(self, holders: Iterable[LeaseHolder]) -> None:
+        processes = sorted({holder.pid for holder in holders})
         if processes and not self._warned_of_stopped:
             self._warned_of_stopped = True
             self._warn(
