@@ -32,6 +32,16 @@ def find_runs_in_progress(store: Store) -> tuple[RunInProgress, ...]:
     return tuple(_describe(store, run) for run in store.find_shared_runs())
 
 
+def find_runs_of_others(store: Store, *, is_running: bool) -> tuple[RunInProgress, ...]:
+    """Return those of other programs; with `is_running`, this program carries one out, too.
+
+    Then those of which no program is known yet are left out, as one of them may be its own.
+    """
+    left_out = (True, None) if is_running else (True,)
+    runs = store.find_shared_runs()
+    return tuple(_describe(store, run) for run in runs if run.is_own not in left_out)
+
+
 def _describe(store: Store, run: SharedRun) -> RunInProgress:
     shares = store.find_shares(run.id)
     at_work = [share for share in shares if share.is_registered and not share.counts.get("ended")]
