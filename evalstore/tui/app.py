@@ -154,7 +154,7 @@ class Browser(MessageApp):
         self.unsaved_labels: list[str] = []
         """Labels that could not be stored, until the user was told."""
         self._connection = DisplayConnection()
-        self.large_pages = LargePages(self.set_timer)
+        self.large_pages = LargePages(self.set_timer, self.workers)
 
     def on_mount(self) -> None:
         """Show the runs, and begin to check the store."""
