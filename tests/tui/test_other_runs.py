@@ -89,15 +89,16 @@ def test_runs_of_other_programs_are_named_until_they_have_ended(
 
     async def scenario(pilot: Pilot[None]) -> None:
         await look(pilot)
-        assert shown(pilot).endswith(", in 2 programs: 20 answers and 20 judgements so far.")
+        assert ": 20 of 60 answers and 20 of 60 judgements so far" in shown(pilot)
         assert "in progress in other programs" in screen(pilot)
         await resized(pilot, 60, 15)
-        assert shown(pilot).endswith("20 asked, 20 judged")
+        assert shown(pilot).endswith("20/60 asked, 20/60 judged")
         await press(pilot, "w")
-        assert shown(pilot).endswith("20 asked, 20 judged")
+        assert shown(pilot).endswith("20/60 asked, 20/60 judged")
         await resized(pilot, 200, 60)
-        assert ", in 2 programs: 20 answers and 20 judgements so far; 'evalstore run " in shown(
-            pilot
+        assert (
+            ", in 2 programs: 20 of 60 answers and 20 of 60 judgements so far; 'evalstore run "
+            in shown(pilot)
         )
         gate.open()
         out, err = process.communicate(timeout=SECONDS)
@@ -124,7 +125,7 @@ def test_a_run_whose_programs_were_killed_is_said_to_have_none(
                 os.kill(runner.pid, number)
         process.communicate(timeout=SECONDS)
         await look(pilot)
-        assert shown(pilot).endswith(", has no live program: 20 answers and 20 judgements so far.")
+        assert "no live program: 20 of 60 answers and 20 of 60 judgements so far" in shown(pilot)
         assert "' continues it." in " ".join(screen(pilot).split())
 
     drive(scenario, source=source)

@@ -21,12 +21,13 @@ def in_progress_texts(run: RunInProgress) -> tuple[str, ...]:
     What is left out first is the command that takes part in it, last is when it began.
     """
     by = f" by {safe(run.author)}" if run.author else ""
-    done = f"{plural(run.asked, 'answer')} and {plural(run.judged, 'judgement')} so far"
+    answers = _done(run.asked, run.to_ask, "answer")
+    done = f"{answers} and {_done(run.judged, run.to_judge, 'judgement')} so far"
     age = ago(0, 1_000_000 * run.seconds)
     begun = f"begun{by} {age}"
     id = short(run.run)
     join = f"'evalstore run --join {id}'"
-    numbers = f"{run.asked:,} asked, {run.judged:,} judged"
+    numbers = f"{_share(run.asked, run.to_ask)} asked, {_share(run.judged, run.to_judge)} judged"
     if run.programs:
         text = f"Run {id} is in progress, {begun}, in {plural(run.programs, 'program')}"
         whole = f"{text}: {done}" + (f"; {join} takes part." if run.joinable else ".")
@@ -51,3 +52,15 @@ def _brief_age(seconds: int) -> str:
         if seconds >= size:
             return f"{seconds // size} {symbol} ago"
     return f"{seconds} s ago"
+
+
+def _done(count: int, planned: int | None, word: str) -> str:
+    """Return `3 of 60 answers`, or `3 answers` where it is not known how many were planned."""
+    if planned is None or count > planned:
+        return plural(count, word)
+    return f"{count:,} of {plural(planned, word)}"
+
+
+def _share(count: int, planned: int | None) -> str:
+    """Return `3/60`, or `3` where it is not known how many were planned."""
+    return f"{count:,}" if planned is None or count > planned else f"{count:,}/{planned:,}"
