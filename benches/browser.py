@@ -82,5 +82,6 @@ def _figures(
     yield line("the longest pause meanwhile", times["index pause"])
     yield line("what was typed is found in answers", times["search"])
     yield line("the longest pause while it is looked for", times["search pause"])
+    yield line("the longest pause while a plan is made", times["plan pause"])
     yield line("the longest collection of garbage", times["collection"], most=_COLLECTION)
     yield figure("browser", f"{of}: memory", cost.memory / KIB**2, "MiB", most=most)

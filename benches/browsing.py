@@ -156,6 +156,7 @@ async def browse(root: Path, started: float, store: str | None = None) -> dict[s
             await session.sort()
             await session.search()
             await session.leave()
+            await session.plan()
     return session.figures | {"collection": max(collections)}
 
 
@@ -278,6 +279,20 @@ class _Session:
         await painted.press("escape", lambda: self._app.screen is not self._page)
         del self._page
         await asyncio.sleep(_COLLECTED_SECONDS)
+
+    async def plan(self) -> None:
+        """Plan all pending work, and leave the plan, which is freed."""
+        from evalstore.tui.screens.plan import PlanPage
+
+        painted = self._painted
+        await painted.press("R", lambda: isinstance(self._app.screen, PlanPage))
+        plan = self._app.screen
+        async with _pauses() as pauses:
+            while plan.is_planning:
+                await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_COLLECTED_SECONDS)
+        self.figures["plan pause"] = max(pauses)
+        await painted.press("escape", lambda: self._app.screen is not plan)
 
 
 @contextmanager

@@ -38,6 +38,16 @@ def find_runs_in_progress(store: Store) -> tuple[RunInProgress, ...]:
     return tuple(_describe(store, run) for run in store.find_shared_runs())
 
 
+def find_runs_of_others(store: Store, *, is_running: bool) -> tuple[RunInProgress, ...]:
+    """Return those of other programs; with `is_running`, this program carries one out, too.
+
+    Then those of which no program is known yet are left out, as one of them may be its own.
+    """
+    left_out = (True, None) if is_running else (True,)
+    runs = store.find_shared_runs()
+    return tuple(_describe(store, run) for run in runs if run.is_own not in left_out)
+
+
 def load_run_in_progress(store: Store, id: str) -> tuple[RunInProgress, SharedRun]:
     """Return a run in progress by its full id; raises `RevisionError` if it is over by now."""
     for run in store.find_shared_runs():

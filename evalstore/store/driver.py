@@ -66,10 +66,10 @@ class Growth(Protocol):
     def measure(self, connection: Connection) -> Extent | None:
         """Return how far a store reaches, in a transaction that writes; None if it cannot tell."""
 
-    def newest(self, connection: Connection) -> Extent | None:
-        """Return the last answer, judgement, failure and run; None if it cannot tell.
+    def newest(self, connection: Connection, before: Extent | None) -> Extent:
+        """Return how far the answers, judgements, failures and runs reach.
 
-        It is another one whenever any was added; versions that are read from files do not count.
+        It equals the one `before` unless any was added since; versions do not count.
         """
 
     def has_had(self, connection: Connection, extent: Extent) -> bool:

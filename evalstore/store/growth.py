@@ -20,13 +20,14 @@ class GrowthQueries(Database):
         """Return how far the store reaches; None where its database cannot tell what is new."""
         return self.write(lambda connection: connection.dialect.growth.measure(connection))
 
-    def find_newest(self) -> Extent | None:
-        """Return the last answer, judgement, failure and run; None where a database cannot tell.
+    def find_newest(self, before: Extent | None = None) -> Extent:
+        """Return how far the answers, judgements, failures and runs of the store reach.
 
-        It is another one whenever any was added; versions that are read from files do not count.
+        It equals the one `before`, which was found earlier, unless any was added since; versions
+        that are read from files do not count.
         """
         with self._reading() as connection:
-            return connection.dialect.growth.newest(connection)
+            return connection.dialect.growth.newest(connection, before)
 
     def count_added(self, before: Extent, after: Extent) -> tuple[int, int]:
         """Return how many sessions and evaluations were added between two moments, at least.

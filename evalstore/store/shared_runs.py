@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -56,6 +57,8 @@ class SharedRun(NamedTuple):
     """Whether the process of a runner is on this machine; None if some may be on others."""
     counts: Mapping[str, str]
     """What each runner has noted, by its id."""
+    is_own: bool | None
+    """Whether this process carries it out; None as long as no runner has noted anything."""
 
     @property
     def is_silent(self) -> bool:
@@ -258,12 +261,14 @@ def _describe(
     )
     noted, counts = started, {}
     processes: list[bool | None] = []
+    is_own = False
     for runner, text, *process in connection.execute(query, (as_bytes(id),)).fetchall():
         counts[as_digits(runner)] = text
         share = json.loads(text)
         heard = share.get(NOTED, started)
         noted = max(noted, heard)
         is_here = has_process(*process) if process[0] is not None else None
+        is_own |= bool(is_here) and process[1] == os.getpid()
         # One that is silent for so long does not come back, or notices that it is too late.
         is_lost = is_here is None and now - heard >= 1e6 * ABANDONED_SECONDS
         processes.append(False if is_lost or share.get(LEFT) else is_here)
@@ -273,7 +278,9 @@ def _describe(
     elif processes and None not in processes:
         known = False
     elapsed, silence = (max(now - time, 0) / 1e6 for time in (started, noted))
-    return SharedRun(id, description, elapsed, limit, silence, known, counts)
+    return SharedRun(
+        id, description, elapsed, limit, silence, known, counts, is_own if counts else None
+    )
 
 
 def _is_recorded(connection: Connection, run: str) -> bool:

@@ -27,6 +27,7 @@ from evalstore.tui.screens.choice import Choice
 from evalstore.tui.screens.compare import ComparePage
 from evalstore.tui.screens.dialogs import Dialog, PromptDialog
 from evalstore.tui.screens.help import HelpPage
+from evalstore.tui.screens.other_runs import show_other_runs
 from evalstore.tui.screens.plan import PlanPage
 from evalstore.tui.screens.quit_confirmation import QuitConfirmation
 from evalstore.tui.screens.run import RunPage
@@ -153,7 +154,7 @@ class Browser(MessageApp):
         self.unsaved_labels: list[str] = []
         """Labels that could not be stored, until the user was told."""
         self._connection = DisplayConnection()
-        self.large_pages = LargePages(self.set_timer)
+        self.large_pages = LargePages(self.set_timer, self.workers)
 
     def on_mount(self) -> None:
         """Show the runs, and begin to check the store."""
@@ -191,6 +192,8 @@ class Browser(MessageApp):
         was_unreadable = self.problem is not None
         if was_unreadable:
             self.call_from_thread(self.show_store_problem, None)
+        others = self.source.store.other_runs
+        self.call_later(show_other_runs, self, others)
         if was_unreadable or is_recorded or has_changed or self._is_behind:
             self.call_from_thread(self.show_changes)
 

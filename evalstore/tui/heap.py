@@ -1,16 +1,21 @@
 """The heap of the process: threads share it, and collections of garbage are short.
 
 A collection of garbage stops the screen while it looks through what was made lately, or through
-everything. So it looks at less at once, and the cases of large pages, of which none is garbage as
-long as its page is open, are left out of it.
+everything. So it looks at less at once; what there is when the browser begins, of which hardly
+anything ever becomes garbage, is left out of it; and as long as a page with very many cases is
+open, of which none is garbage, only what was made lately is looked through.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textual.worker import Worker
 
 _ARENA_MAX = -8
 """`M_ARENA_MAX` of glibc's `mallopt`."""
@@ -20,40 +25,57 @@ _THRESHOLDS = (10_000, 5, 100)
 """New objects before a collection looks through them, some milliseconds; those before that does so
 for the objects of the last ones; and those before all are looked through."""
 MANY = 20_000
-"""Cases that are left out of collections."""
+"""Cases with which not everything is looked through."""
+_NEVER = 2**30
 _COLLECT_SECONDS = 1.0
 
 
 def collect_little_at_once() -> None:
-    """Let each collection of garbage be short."""
+    """Let each collection of garbage be short, and leave out what there is by now."""
     gc.set_threshold(*_THRESHOLDS)
+    if not gc.get_freeze_count():  # a second browser of a process would leave out the first one
+        gc.freeze()
 
 
 class LargePages:
-    """The open pages with very many cases, which are left out of collections."""
+    """The open pages with very many cases: meanwhile not everything is looked through."""
 
-    def __init__(self, later: Callable[[float, Callable[[], None]], object]) -> None:
-        """`later` calls a function after so many seconds."""
+    def __init__(
+        self,
+        later: Callable[[float, Callable[[], None]], object],
+        workers: Iterable[Worker[Any]] = (),
+    ) -> None:
+        """`later` calls a function after so many seconds; what the workers read can be much."""
         self._open: set[int] = set()
         self._later = later
+        self._workers = workers
+        self._has_begun = False
 
     def hold(self, page: object, cases: int) -> None:
-        """Leave all that there is out of collections, if a page has got very many cases."""
-        if cases >= MANY:
-            self._open.add(id(page))
+        """Look through nothing but what was made lately, if a page has got very many cases."""
+        if cases < MANY:
+            return
+        self._open.add(id(page))
+        gc.set_threshold(*_THRESHOLDS[:2], _NEVER)
+        if not self._has_begun:  # by now the modules that such a page needs have been loaded
+            self._has_begun = True
             gc.freeze()
 
     def release(self, page: object) -> None:
-        """Take a page that was closed; after the last, everything is in collections again."""
+        """Take a page that was closed; what the last one has left is collected."""
         if id(page) in self._open:
             self._open.remove(id(page))
             if not self._open:
-                gc.unfreeze()
+                gc.set_threshold(*_THRESHOLDS)
                 self._later(_COLLECT_SECONDS, self._collect)
 
     def _collect(self) -> None:
-        """Collect what was left out, unless another page has very many cases by now."""
-        if not self._open:
+        """Collect what was left, once nothing is read; not if a page has very many cases by now."""
+        if self._open:
+            return
+        if any(worker.is_running for worker in self._workers):
+            self._later(_COLLECT_SECONDS, self._collect)
+        else:
             gc.collect()
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.tui.render.run import end_summary
+from evalstore.tui.render.run import end_summary, run_texts
 from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.quit_confirmation import QuitConfirmation
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.state.background_run import BackgroundRun
+from evalstore.tui.widgets.fitted_view import FittedView
 from evalstore.tui.widgets.title_line import TitleLine
 
 if TYPE_CHECKING:
@@ -54,13 +55,20 @@ class BrowserRuns:
         progress = f"{done:,}/{total:,}" if self.runner.is_planned else "…"
         return f"▶ {progress}" + (" stopping" if self.runner.stops else "")
 
+    @property
+    def texts(self) -> Sequence[str]:
+        """Return what the run does in ever fewer words; empty without a run."""
+        return run_texts(self.runner) if self.runner is not None and self.is_running else ()
+
     def _draw_progress(self) -> None:
-        """Draw the titles of all pages again when the progress has changed."""
+        """Draw the titles of all pages, and the state above the runs, when it has changed."""
         before, self._drawn_progress = self._drawn_progress, self.progress_text
         if self._drawn_progress != before:
             for page in self._app.screen_stack:
                 for line in page.query(TitleLine):
                     line.refresh()
+                for view in page.query("#dashboard").results(FittedView):
+                    view.refit()
 
     def refuse_second(self) -> bool:
         """Show a message if a run is in progress; returns whether there is one."""

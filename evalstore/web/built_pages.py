@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _MOST_PAGES = 8
 """The most pages that are kept; as many older files may still be sent."""
+_MOST_BYTES = 300 * 2**20
+"""The most bytes of all files; a page of 100,000 cases has 55 MiB. The last two pages are kept."""
+_ALWAYS = 2
 
 
 class ResultsState(NamedTuple):
@@ -52,6 +56,8 @@ class BuiltPage:
     ended: float
     seconds: float
     """How long it took."""
+    size: int
+    """Its bytes."""
 
 
 class BuiltPages:
@@ -65,7 +71,8 @@ class BuiltPages:
         self._base = base
         self._folder = TemporaryDirectory(prefix="evalstore-pages-")
         self._pages: dict[str, BuiltPage] = {}
-        self._files: deque[Path] = deque()
+        self._files: list[BuiltPage] = []
+        """The pages whose files are there, oldest first."""
         self._numbers = count()
         self._lock = Lock()
         self._maker = ThreadPoolExecutor(max_workers=1)
@@ -119,12 +126,19 @@ class BuiltPages:
         """Keep a page in the place of an older one, and remove old files."""
         self._pages.pop(run, None)
         self._pages[run] = page
-        self._files.append(page.path)
-        while len(self._pages) > _MOST_PAGES:
+        self._files.append(page)
+        while len(self._pages) > _ALWAYS and self._are_many(self._pages.values(), _MOST_PAGES):
             self._pages.pop(next(iter(self._pages)))
         kept = {other.path for other in self._pages.values()}
-        while len(self._files) > 2 * _MOST_PAGES and self._files[0] not in kept:
-            self._files.popleft().unlink(missing_ok=True)
+        old = deque(other for other in self._files if other.path not in kept)
+        while old and self._are_many(self._files, 2 * _MOST_PAGES):
+            self._files.remove(old[0])
+            old.popleft().path.unlink(missing_ok=True)
+
+    @staticmethod
+    def _are_many(pages: Collection[BuiltPage], most: int) -> bool:
+        """Return whether these are more than so many, or too large together."""
+        return len(pages) > most or sum(page.size for page in pages) > _MOST_BYTES
 
     def _is_new(self, page: BuiltPage) -> bool:
         """Return whether the page was made so recently that making it again would take all time."""
@@ -147,4 +161,5 @@ class BuiltPages:
                 f"the page cannot be written to '{path.parent}': {error.strerror or error}"
             ) from error
         ended = time.monotonic()
-        return BuiltPage(path, table.places, state, ended, ended - started)
+        size = path.stat().st_size
+        return BuiltPage(path, table.places, state, ended, ended - started, size)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from evalstore import hashing
-from evalstore.results import Evaluation, Session
+from evalstore.results import Evaluation, Failure, Session
 from evalstore.store import Store
 from evalstore.store.driver import Extent
 from evalstore.store.location import StoreLocation, read_address
 from evalstore.values import Question
 from tests.postgresql_server import PostgreSQLServer
-from tests.store.sessions import a_session, an_evaluation
+from tests.store.sessions import a_run, a_session, an_evaluation
 
 OSLO, ROME, PARIS = (Question(letter * 32, None, "b" * 32, 0) for letter in "abc")
 
@@ -114,20 +114,26 @@ def pg_store(postgresql_server: PostgreSQLServer) -> Iterator[Store]:
 
 
 def test_the_newest_of_what_is_recorded_differs_with_each_fact_and_with_no_version(
-    store: Store,
+    store: Store, location: StoreLocation
 ) -> None:
     seen = [store.find_newest()]
-    if store.is_remote:  # transactions are committed in any order
-        assert seen == [None]
-        return
+
+    def look() -> None:
+        with closing(Store.open(location)) as other:
+            seen.append(other.find_newest(seen[-1]))
+
     oslo = a_session(OSLO)
     record(store, oslo)
-    seen.append(store.find_newest())
+    look()
     record(store, an_evaluation(oslo[0], nonce="a label"))
-    seen.append(store.find_newest())
-    assert None not in seen
-    assert len(set(seen)) == 3
+    look()
+    store.record(None, None, [Failure(id_of(ROME), None, None, "status", "no", 1, "n")])
+    look()
+    store.record_run(a_run(1))
+    look()
+    assert len(set(seen)) == 5
     id, content = hashing.identify({"kind": "prompt", "text": "Be brief."})
     store.ensure_versions({id: ("prompt", content)}, {})
     record(store, oslo)
-    assert store.find_newest() == seen[-1]
+    look()
+    assert seen[-1] == seen[-2]

@@ -532,3 +532,14 @@ def test_before_the_first_run_it_says_so(workspace: Path) -> None:
 def test_the_browser_starts_without_what_reads_its_figures(module: str) -> None:
     code = f"import sys, evalstore.tui.app; sys.exit({module!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_during_a_run_the_state_says_what_that_does_in_the_words_that_fit() -> None:
+    texts = ("asking 1/20, judging 1/20; so far 1 ✓ pass", "asking 1/20, judging 1/20", "running")
+
+    def line(width: int, height: int) -> str:
+        lines = dashboard_lines(Dashboard(), (), width, height, running=texts)
+        return [line.text for line in lines][min(1, height - 1)]
+
+    assert [line(width, 4) for width in (80, 50, 30)] == [f"running     {it}" for it in texts]
+    assert [line(width, 1) for width in (80, 30, 10)] == list(texts)

@@ -16,8 +16,10 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.options import Location
-from evalstore.web import local_server, results_site
+from evalstore.web import built_pages, local_server, results_site
+from evalstore.web.built_pages import BuiltPages
 from evalstore.web.results_site import ResultsSite
 from tests.html_report.pages import Page, call, make_workspace, scripted
 from tests.html_report.test_hostile import require_harmless
@@ -176,6 +178,24 @@ def test_changes_are_sent_when_something_is_stored(tmp_path: Path) -> None:
                         after = json.loads(line.removeprefix(b"data: "))
         assert newest(address).endswith(f"/run/{after['run']}")
         assert after["state"] != first["state"]
+
+
+def test_pages_that_are_made_again_and_large_ones_leave_few_files(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BuiltPages, "_is_new", lambda _pages, _page: False)
+    monkeypatch.setattr(built_pages, "_MOST_PAGES", 2)
+    pages = BuiltPages(Location(root), "")
+    with closing(pages):
+        first = pages.build(pages.read_state().run)
+        folder = first.path.parent
+        for _ in range(5):
+            pages.build(WORKSPACE)
+        assert len(list(folder.iterdir())) == 4
+        assert first.path.exists()
+        monkeypatch.setattr(built_pages, "_MOST_BYTES", first.size)
+        last = pages.build(WORKSPACE)
+        assert set(folder.iterdir()) == {first.path, last.path}
 
 
 def test_a_workspace_with_errors_says_so(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import re
 
 from evalstore.store.driver import Connection, Extent
 from evalstore.store.postgresql.schema import GROWTH_MARKS, TRANSACTION
+from evalstore.store.table_columns import EVALUATIONS, FAILURES, RUNS, SESSIONS
 
 _KEPT_MICROSECONDS = 180 * 24 * 3600 * 10**6
 """How long marks are kept. Each program that settles parts of files uses the newest of its own."""
@@ -26,6 +27,10 @@ _RIGHTS = " AND ".join(
     f"has_table_privilege('{GROWTH_MARKS.name}', '{right}')"
     for right in ("SELECT", "INSERT", "DELETE")
 )
+_BY_SNAPSHOT = (SESSIONS.name, EVALUATIONS.name)
+"""The tables whose rows have the numbers of their transactions."""
+_BY_NUMBER = (FAILURES.name, RUNS.name)
+"""The tables of few rows without these; no row is ever deleted."""
 _MAY_READ = f"SELECT has_table_privilege('{GROWTH_MARKS.name}', 'SELECT')::int"
 
 
@@ -50,8 +55,29 @@ class Snapshots:
         connection.execute(f"DELETE FROM {GROWTH_MARKS.name} WHERE made < ?", (too_old,))
         return tuple(mark)
 
-    def newest(self, connection: Connection) -> None:
-        """Return None: transactions are committed in any order, so no row is the last one."""
+    def newest(self, connection: Connection, before: Extent | None) -> Extent:
+        """Return a snapshot, when the server started, and the numbers of failures and runs.
+
+        Transactions are committed in any order, so no row is the last one: the snapshot stays the
+        earlier one until an answer or a judgement can be seen that could not be seen then.
+        """
+        counts = ", ".join(f"(SELECT count(*) FROM {table})" for table in _BY_NUMBER)
+        has_grown, parameters = self._has_grown(before) if before else ("true", ())
+        # What one statement sees is all of one moment.
+        ((has_grown, now, *others),) = connection.execute(
+            f"SELECT ({has_grown})::int, pg_current_snapshot()::text, "
+            f"pg_postmaster_start_time()::text, {counts}",
+            parameters,
+        ).fetchall()
+        if before and not has_grown and list(before[1:]) == others:
+            return before
+        return now, *others
+
+    def _has_grown(self, before: Extent) -> tuple[str, tuple[int | str, ...]]:
+        """Return that a row can be seen that the snapshot of `newest` could not see."""
+        condition, parameters = self.condition("", ("", before[0]))
+        rows = [f"EXISTS (SELECT 1 FROM {table} WHERE {condition})" for table in _BY_SNAPSHOT]
+        return " OR ".join(rows), parameters * len(rows)
 
     def has_had(self, connection: Connection, extent: Extent) -> bool:
         """Return whether the mark of an extent is in the store."""

@@ -40,14 +40,17 @@ def dashboard_lines(
     height: int,
     *,
     note: str = "",
+    running: Sequence[str] = (),
 ) -> Iterator[StyledLine]:
     """Yield the pass rate, pending work, what broke last and the trend, in `height` lines.
 
     `runs` are the newest first. With one line the figures alone are shown. Figures that are old are
-    faint, and the `note` says so.
+    faint, and the `note` says so. In place of pending work is what a run does that is `running`, in
+    ever fewer words.
     """
     if height < 2:
-        yield from _faint([_brief_line(dashboard, runs, width, note)], is_old=bool(note))
+        line = _brief_line(dashboard, runs, width, note, running)
+        yield from _faint([line], is_old=bool(note))
         return
     is_wide = width >= _WIDE
     room = min(_FIGURES, width // 2) if is_wide else width
@@ -55,6 +58,8 @@ def dashboard_lines(
     trend = rate_series(runs, "pass rate", now)
     points = trend_points(runs, now)
     left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
+    if running:
+        left[1] = _line("running", _running_span(running, room - _LABEL))
     if not is_wide:
         yield from left[:3]
         spans = trend_spans(points, width - _LABEL) if len(points) > 1 else ()
@@ -147,6 +152,11 @@ def _rate_spans(rate: Rate | None, room: int, *, is_partial: bool) -> tuple[Styl
     return (StyledSpan(text, "heading"), StyledSpan(f"  {rest}"))
 
 
+def _running_span(texts: Sequence[str], room: int) -> StyledSpan:
+    text = next((text for text in texts if columns_of(text) <= room), texts[-1])
+    return StyledSpan(clip(text, room), "pending")
+
+
 def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
     if status is None:
         return ()
@@ -224,7 +234,11 @@ def _named(broken: Sequence[BrokenCase], count: int) -> Iterator[StyledSpan]:
 
 
 def _brief_line(
-    dashboard: Dashboard | None, runs: Sequence[RunLine], width: int, note: str
+    dashboard: Dashboard | None,
+    runs: Sequence[RunLine],
+    width: int,
+    note: str,
+    running: Sequence[str] = (),
 ) -> StyledLine:
     """Return the figures in one line: the most that fits of the rate, what broke, what is pending.
 
@@ -235,7 +249,9 @@ def _brief_line(
     if dashboard.problem:
         return StyledLine((StyledSpan(clip(problem_text(dashboard.problem), width), "fail"),))
     rates, broke, pending = _rate_texts(dashboard, runs), _broke_texts(dashboard), [("", "")]
-    if dashboard.status:
+    if running:
+        pending = [(text, "pending") for text in running]
+    elif dashboard.status:
         pending = _brief_pending(dashboard.status)
     lines = [
         [(note, "faint"), rate, failed, work]

@@ -227,6 +227,20 @@ def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
         yield from text_lines("c once more stops at once, without waiting.", "faint")
 
 
+def run_texts(runner: BackgroundRun) -> tuple[str, ...]:
+    """Return what a run does in a line, in ever fewer words."""
+    if not runner.is_planned:
+        return ("reading and planning …",)
+    calls = ", ".join(
+        f"{label} {runner.done[kind]:,}/{total:,}"
+        for kind, label in (("asked", "asking"), ("judged", "judging"))
+        if (total := runner.totals[kind])
+    )
+    verdicts = "".join(span.text for span in verdict_spans(runner.verdict_counts, SIGNS))
+    so_far = f"{calls}; so far {verdicts}" if runner.verdicts else calls
+    return so_far, calls, "running"
+
+
 def _minutes(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 

@@ -20,11 +20,13 @@ from evalstore.operations.views.styled_text import (
 )
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.dashboard import edited_files, edited_prompts, rate_series, used_by_files
+from evalstore.tui.render.other_runs import other_run_lines
 from evalstore.tui.render.plot import series_line
 from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import when
 
 if TYPE_CHECKING:
+    from evalstore.operations.runs_in_progress import RunInProgress
     from evalstore.operations.views.cases import RunLine
     from evalstore.operations.views.dashboard import BrokenCase, Dashboard
     from evalstore.operations.views.run_differences import RunDifferences
@@ -44,14 +46,34 @@ _LISTED = 20
 """What was edited, of which more are only counted."""
 
 
+_NEVER = """\
+Nothing has been run yet.
+
+{page.run} asks and judges what the workspace has; so does 'evalstore run'."""
+
+
 def workspace_lines(
-    dashboard: Dashboard | None, runs: Sequence[RunLine], with_keys: Callable[[str], str]
+    dashboard: Dashboard | None,
+    runs: Sequence[RunLine],
+    others: Sequence[RunInProgress],
+    with_keys: Callable[[str], str],
 ) -> Iterator[StyledLine]:
     """Yield what the figures above the list have no room for: what broke, and what was edited.
 
-    If `runs` are of scripted models, also that their costs are simulated.
+    If `runs` are of scripted models, also that their costs are simulated. At the end are the runs
+    in progress of `others`.
     """
     yield heading("the workspace")
+    if runs or (dashboard and dashboard.problem):
+        yield from _state_lines(dashboard, runs, with_keys)
+    else:
+        yield from text_lines(with_keys(_NEVER))
+    yield from other_run_lines(others)
+
+
+def _state_lines(
+    dashboard: Dashboard | None, runs: Sequence[RunLine], with_keys: Callable[[str], str]
+) -> Iterator[StyledLine]:
     if dashboard and dashboard.problem:
         yield from text_lines(problem_text(dashboard.problem), "error")
         yield from text_lines(with_keys("{history.status} lists what is wrong."), "faint")

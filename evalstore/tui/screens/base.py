@@ -54,6 +54,10 @@ class RunControl(Protocol):
     def progress_text(self) -> str:
         """Return the progress in few characters; empty without a run."""
 
+    @property
+    def texts(self) -> Sequence[str]:
+        """Return what the run does in ever fewer words; empty without a run."""
+
     def show(self) -> None:
         """Show the progress on a screen of its own."""
 
@@ -301,10 +305,8 @@ class Page(MessageScreen):
         """Take the size of the terminal, and what was stored, while another page was above."""
         size = self.app.size
         before = self.classes
-        for cells, steps in (
-            (size.width, self.HORIZONTAL_BREAKPOINTS),
-            (size.height, self.VERTICAL_BREAKPOINTS),
-        ):
+        widths, heights = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
+        for cells, steps in ((size.width, widths), (size.height, heights)):
             fitting = max(step for step in steps if step[0] <= cells)
             for step in steps:
                 self.set_class(step == fitting, step[1], update=False)
@@ -354,10 +356,8 @@ class Page(MessageScreen):
     def report_bug(self, message: Worker.StateChanged) -> None:
         """Report a reading that ends in any other way as a bug, and stay alive."""
         if message.state is WorkerState.ERROR:
-            problem = message.worker.error
-            self.report_problem(
-                message.worker.group, EvalstoreError(f"a bug in evalstore: {problem!r}")
-            )
+            problem = EvalstoreError(f"a bug in evalstore: {message.worker.error!r}")
+            self.report_problem(message.worker.group, problem)
 
     def show_problem(self, problem: EvalstoreError) -> None:
         """Show a problem with its place and its hint; nothing is being read any more."""

@@ -192,8 +192,11 @@ class DashboardReader:
 
     def _draw(self) -> None:
         dashboard, runs, note = self.state, self._runs, self.note
+        own = self._page.browser.runs
         self._page.query_one("#dashboard", FittedView).fit(
-            lambda width, height: dashboard_lines(dashboard, runs, width, height, note=note)
+            lambda width, height: dashboard_lines(
+                dashboard, runs, width, height, note=note, running=own.texts
+            )
         )
         self._show_state()
 

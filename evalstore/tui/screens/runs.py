@@ -11,11 +11,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 
 from evalstore.display import plural
-from evalstore.operations.views.styled_text import (
-    StyledLine,
-    heading,
-    text_lines,
-)
 from evalstore.operations.views.verdict_order import verdict_counts
 from evalstore.tui.render.file_strips import file_lines
 from evalstore.tui.render.plot import verdict_strip
@@ -38,6 +33,7 @@ from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.choice import NO_EARLIER_RUN
 from evalstore.tui.screens.dashboard import DashboardReader
 from evalstore.tui.screens.file_reader import FileReader
+from evalstore.tui.screens.other_runs import OtherRuns
 from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.screens.run_differences import DifferenceReader
 from evalstore.tui.state.case_query import BROKE
@@ -52,6 +48,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import RunLine
     from evalstore.operations.views.file_verdicts import RunFiles
+    from evalstore.operations.views.styled_text import StyledLine
 
 _FIRST = 20
 """Runs that are compared with those before them at once, the others when they are drawn."""
@@ -59,10 +56,6 @@ _PARTIAL = "~"
 """The sign of a run of a selection."""
 _NO_RUNS = "there are no runs yet: {page.run} makes one"
 _ON_MARK = "the cursor is on the marked line: move it to another one, or mark that with {list.mark}"
-_NEVER = """\
-Nothing has been run yet.
-
-{page.run} asks and judges what the workspace has; so does 'evalstore run'."""
 
 _HELP = """\
 The state of the workspace above all runs, the newest first: the pass rate that stored answers give
@@ -82,6 +75,8 @@ candidates.
 Below, or at the right in a wide terminal, is what the run under the cursor did, what * means there,
 and a strip of its verdicts for each test file: first those with new failures, then those with most
 failures.
+A line below the title (▶) names each run that another program carries out, as far as 'evalstore
+status' knows it: who has begun it, when, and how many answers and judgements are stored so far.
 {history.broken} shows what broke in the run under the cursor; on the line of the workspace, what
 broke in the last ten runs and was not fixed since.
 
@@ -137,6 +132,7 @@ class RunsPage(ActionsPage):
         """Lay out the state of the workspace, the list, and what the highlighted run did."""
         yield self.title_line()
         yield self.problem_line()
+        yield OtherRuns(self.source.store.other_runs)
         yield self.dashboard.view()
         with Container(id="panels"):
             yield Grid(id="runs", marks=True)
@@ -222,6 +218,12 @@ class RunsPage(ActionsPage):
         if self.query_one("#runs", Grid).cursor:
             self._show_details(stay=True)
 
+    @on(OtherRuns.Changed)
+    def show_other_runs(self) -> None:
+        """Show how far other programs are in the details of the workspace, too."""
+        if not self.query_one("#runs", Grid).cursor:
+            self._show_details(stay=True)
+
     def refresh_ages(self) -> None:
         """Draw the list again: how long ago the runs were is worked out as it is drawn."""
         self.query_one("#runs", Grid).refresh()
@@ -263,7 +265,8 @@ class RunsPage(ActionsPage):
     def _describe_highlighted(self, width: int, height: int) -> list[StyledLine]:
         number = self.query_one("#runs", Grid).cursor - 1
         if not 0 <= number < len(self._runs):
-            lines, state = self._describe_workspace(), self.dashboard.state
+            state, others = self.dashboard.state, self.query_one(OtherRuns).runs
+            lines = [*workspace_lines(state, self._runs, others, self.with_keys)]
             files = state.files if state else None
         else:
             find = self._differences.find
@@ -277,12 +280,6 @@ class RunsPage(ActionsPage):
         run = self._runs[number].id
         differences = self._differences.find(run)
         return self.files.find(run, differences) if self._differences.is_known(run) else None
-
-    def _describe_workspace(self) -> list[StyledLine]:
-        state = self.dashboard.state
-        if self._runs or (state and state.problem):
-            return list(workspace_lines(state, self._runs, self.with_keys))
-        return [heading("the workspace"), *text_lines(self.with_keys(_NEVER))]
 
     @property
     def copy_text(self) -> tuple[str, str]:

@@ -28,6 +28,7 @@ from evalstore.tui.render.pending_lines import (
 )
 from evalstore.tui.render.reading import READING, reading_text
 from evalstore.tui.screens.actions import CaseActionsPage
+from evalstore.tui.screens.other_runs import OtherRuns
 from evalstore.tui.screens.panels import fit_list
 from evalstore.tui.screens.reading_news import news_to
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
@@ -64,9 +65,10 @@ class StatusPage(CaseActionsPage):
     WAY = "{history.status} on the runs, the cases or an answer"
     HELP = """\
 Each question that a run would ask and each judgement that it would make, with the reason and the
-price; or what is wrong with the files. A narrow table leaves out 'by', the evaluator, first, then
-'what' and 'why'; below it, or at its right in a wide terminal, are all of them, for the line under
-the cursor."""
+price; or what is wrong with the files. A line below the title (▶) names each run that another
+program carries out, and how far it is: what it has still to do is listed here, too. A narrow
+table leaves out 'by', the evaluator, first, then 'what' and 'why'; below it, or at its right in a
+wide terminal, are all of them, for the line under the cursor."""
     PANELS: ClassVar[Mapping[str, str]] = {"items": "Items", "details": "Details"}
     DEFAULT_CSS = """
     StatusPage {
@@ -88,6 +90,7 @@ the cursor."""
         """Lay out the list above what the highlighted line is about."""
         yield self.title_line()
         yield self.problem_line()
+        yield OtherRuns(self.source.store.other_runs)
         yield self.empty_state()
         with Container(id="panels"):
             yield Grid(id="items")

@@ -283,9 +283,10 @@ class WorkspaceSource(StoredTextSource):
         """Run it, unless it is more than was planned by now; the listener can stop it."""
         from evalstore.operations.views import interactive_run
 
-        return interactive_run.carry_out_request(
-            self.location, request, listener, planned, offline=self.offline
-        )
+        with self.store.running():
+            return interactive_run.carry_out_request(
+                self.location, request, listener, planned, offline=self.offline
+            )
 
     def flips(self, run: str) -> VerdictChanges | None:
         """Return how many verdicts broke or were fixed since the previous run, if there is one."""

@@ -57,6 +57,7 @@ class TextMatches:
         """`files` are those of the rows, each once."""
         self._rows, self._files = rows, files
         self._lacking_cache: dict[str, bytes] = {}
+        self._last_marks: tuple[Words, Sequence[int] | None] = (), None
         self._all = b"\1" * len(rows)
         self._found: dict[int, tuple[Set[str], bytes]] = {}
         """By the address of a set of sessions: the set, and which rows have one of them."""
@@ -117,11 +118,19 @@ class TextMatches:
         return known[1]
 
     def _lacking(self, words: Words) -> Sequence[int]:
-        """Return for each row which of the words its name lacks: a bit for each."""
-        marks: Sequence[int] = bytes(len(self._rows))
+        """Return for each row which of the words its name lacks: a bit for each.
+
+        The marks of the last words are kept: with very many rows, the screen does not wait for them
+        once a search has made them in its thread.
+        """
+        known, marks = self._last_marks
+        if known == words and marks is not None:
+            return marks
+        marks = bytes(len(self._rows))
         for place, word in enumerate(words):
             lacks = self._lacks(word)
             marks = [bits | bit << place for bits, bit in zip(marks, lacks, strict=True)]
+        self._last_marks = words, marks
         return marks
 
     def _lacks(self, word: str) -> bytes:

@@ -32,6 +32,10 @@ class FittedView(TextView):
         if size.width and size.height:
             self.show(self._make(self.text_width, size.height), stay=stay)
 
+    def refit(self) -> None:
+        """Make the lines again."""
+        self._fit()
+
     def on_resize(self, _event: events.Resize) -> None:
         """Make the lines again."""
         self._fit()

@@ -120,6 +120,35 @@ def test_rows_of_a_savepoint_are_those_of_its_transaction(pg_store: Store) -> No
     assert pg_store.find_new_questions(extent_of(pg_store), MANY) == set()
 
 
+def test_the_newest_differs_when_a_row_is_committed_late_and_not_when_it_is_written(
+    pg_store: Store,
+) -> None:
+    late, early, failing = Writer(pg_store), Writer(pg_store), Writer(pg_store)
+    empty = pg_store.find_newest()
+    late.add()
+    failing.add()
+    early.add()
+    assert pg_store.find_newest(empty) == empty
+    early.commit()
+    one = pg_store.find_newest(empty)
+    failing.roll_back()
+    assert pg_store.find_newest(one) == one != empty
+    late.commit()
+    both = pg_store.find_newest(one)
+    assert pg_store.find_newest(both) == both != one
+
+
+def test_the_newest_of_a_server_that_was_started_again_is_another_one(
+    own_server: PostgreSQLServer,
+) -> None:
+    with closing(Store.open(read_address(own_server.url()), create=True)) as store:
+        newest = store.find_newest()
+        assert store.find_newest(newest) == newest
+        own_server.stop()
+        own_server.start()
+        assert store.find_newest(newest) != newest
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_what_is_new_is_what_can_be_seen_and_could_not(pg_store: Store, seed: int) -> None:
     """Transactions that begin, write and end in any order; all extents are compared each time."""
