@@ -10,7 +10,7 @@ import pytest
 
 from evalstore import Workspace
 from evalstore.files import temporary_list
-from evalstore.html_report import case_rows, report
+from evalstore.html_report import report
 from evalstore.operations import regressions, rerolls
 from evalstore.store import case_files, row_results
 from evalstore.store.kept_results import KeptResults
@@ -78,7 +78,6 @@ def test_a_comparison_needs_little_memory_for_a_row(
         (row_results, "_MOST_KEPT", 20),
         (rerolls, "_TIMES_AT_ONCE", 20),
         (report, "_AT_ONCE", 20),
-        (case_rows, "_AT_ONCE", 20),
     ):
         monkeypatch.setattr(module, name, number)
     monkeypatch.setattr(case_files._groups, "__defaults__", (4,))
