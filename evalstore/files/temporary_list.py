@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from typing import IO
 
-_IN_MEMORY = 8 << 20
+_IN_MEMORY = 1 << 20
 """The compressed bytes that stay in memory."""
 _AT_ONCE = 1_000
 """The most values that are compressed together."""

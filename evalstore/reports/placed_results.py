@@ -141,13 +141,15 @@ class PlacedResults(NumberedSequence[Result]):
         return any(column[number] in places for column in self.places)
 
 
-def digest_places(results: Iterable[Result]) -> set[int]:
-    """Return the digests of the places of these results."""
-    return {
-        hash((result.file, result.model, getattr(result, row), getattr(result, prompt)))
-        for result in results
-        for row, prompt in PLACES
-    }
+def digests_of(result: Result) -> tuple[int, ...]:
+    """Return the digests of the places of a result."""
+    file, row, key, prompt_number, prompt, model = result[:6]
+    return (
+        hash((file, model, key, prompt)),
+        hash((file, model, row, prompt)),
+        hash((file, model, key, prompt_number)),
+        hash((file, model, row, prompt_number)),
+    )
 
 
 def unpack_result(values: Sequence[Any]) -> Result:
