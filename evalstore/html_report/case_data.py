@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import clip, safe, short
 from evalstore.html_report.case_rows import TableRow
-from evalstore.html_report.case_table import CHANGES, CaseTable
+from evalstore.html_report.case_table import CaseTable
+from evalstore.html_report.changed_pairs import ChangedPairs
 from evalstore.html_report.texts import TextTable
 from evalstore.operations.attempts import attempts_text
 from evalstore.operations.growing_results import cell_of
@@ -26,13 +27,11 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
     from evalstore.operations.diff_result import Diff
-    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.measured_results import Calls
     from evalstore.operations.reuse_savings import ReuseSavings
     from evalstore.operations.views.case_answers import AnswerReader, ResultView
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
-    from evalstore.reports.comparison import Pair
     from evalstore.results import Result
     from evalstore.values import Case, FileRef
 
@@ -71,7 +70,7 @@ class CaseData:
         self._name_prompts, self._explain = cache(name_prompts), explain
         self._count = count
         self._explained = 0
-        self._pairs = _changed_pairs(diff)
+        self._pairs = ChangedPairs(diff)
         self._diff = diff
         self._undiffed = 0
         self._before: Mapping[str, str] = {}
@@ -102,10 +101,10 @@ class CaseData:
 
     def _read_previous(self, cases: Sequence[Sequence[ResultView]]) -> None:
         """Read the earlier answers of the cases of a block together, as far as they are shown."""
-        entries = [self._pairs.get(cell_of(view.result)) for views in cases for view in views]
-        pairs = [entry[1] for entry in entries if entry]
-        ids = [self._diff.shown_sessions(pair)[0] for pair in pairs] if self._diff else []
-        self._before = self._reader.answers([id for id in ids if id])
+        pairs = self._pairs.read(view.result for views in cases for view in views)
+        has_room = self._undiffed < _MOST_DIFFS
+        shown = [self._diff.shown_sessions(pair)[0] for pair in pairs if has_room and self._diff]
+        self._before = self._reader.answers([id for id in shown if id])
 
     def _case(self, views: Sequence[ResultView], texts: TextTable) -> Json:
         result, case = views[0].result, views[0].case
@@ -137,7 +136,7 @@ class CaseData:
             {
                 self._number("models", view.result.model): (
                     view.result.word or "answered",
-                    self._change_of(view.result),
+                    self._pairs.change(view.result),
                     "" if view.result.verdict == "pass" else _snippet(view),
                 )
                 for view in views
@@ -150,10 +149,6 @@ class CaseData:
             numbers[name] = len(numbers)
             getattr(self.table, kind).append(name)
         return numbers[name]
-
-    def _change_of(self, result: Result) -> str:
-        entry = self._pairs.get(cell_of(result))
-        return entry[0] if entry else ""
 
     def _conversation(self, test: str, prompt: str | None, texts: TextTable) -> Json:
         turns = []
@@ -189,7 +184,7 @@ class CaseData:
         for vote in view.judgements:
             self._savings.add(vote.id, vote.started, vote.cost)
         attempts = attempts_text(attempt.verdict for attempt in view.attempts)
-        if attempts and self._change_of(result):
+        if attempts and self._pairs.change(result):
             self.table.attempts[cell_of(result)] = attempts
         verdicts = {id: attempt.verdict for attempt in view.attempts for id in attempt.sessions}
         document = {
@@ -219,7 +214,7 @@ class CaseData:
 
         A line is its indent and pairs of a text and the name of its colour.
         """
-        is_due = result.word in FAILING or self._change_of(result) in ("broke", "fixed")
+        is_due = result.word in FAILING or self._pairs.change(result) in ("broke", "fixed")
         if not is_due:
             return None
         if self._explained >= MOST_EXPLAINED:
@@ -238,10 +233,10 @@ class CaseData:
 
         None without a change.
         """
-        entry = self._pairs.get(cell_of(view.result))
-        if entry is None or self._diff is None or entry[1].was is None:
+        pair = self._pairs.pair(view.result)
+        if pair is None or self._diff is None or pair.was is None:
             return None
-        pair, was = entry[1], entry[1].was
+        was = pair.was
         document: dict[str, Json] = {
             "word": was.word or "answered",
             **({"run": short(self._diff.earlier[was])} if was in self._diff.earlier else {}),
@@ -289,18 +284,6 @@ def _whole_cases(
         waiting = whole[end:]
     if waiting:
         yield waiting
-
-
-def _changed_pairs(diff: Diff | None) -> dict[CellKey, tuple[str, Pair]]:
-    """Return the pairs that changed and the kind of the change, by the cell of the new result."""
-    if diff is None:
-        return {}
-    return {
-        cell_of(pair.now): (change, pair)
-        for change in CHANGES
-        for pair in getattr(diff.comparison, change)
-        if pair.now
-    }
 
 
 def _snippet(view: ResultView) -> str:

@@ -291,8 +291,6 @@ class _Prompts:
 
     def is_of_cell(self, earlier: Result, result: Result) -> bool:
         """Return whether an earlier result, found by its number of the prompt, is of the cell."""
-        if earlier.prompt == result.prompt:
-            return True
         return is_of_cell(earlier.prompt, result.prompt, self._of(result))
 
     def _of(self, result: Result) -> tuple[str | None, ...]:
