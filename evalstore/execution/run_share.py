@@ -62,6 +62,8 @@ class ShareWriter:
         self.reserved_elsewhere = 0.0
         """What calls in flight of other runners may cost, when it was last read."""
         self.spent_elsewhere = 0.0
+        self.reserving: frozenset[str] = frozenset()
+        """The other runners with such calls."""
 
     async def reserve(self, usd: float) -> bool:
         """Reserve more for calls; returns False, and reserves nothing, if it is above the limit."""
@@ -112,6 +114,7 @@ class ShareWriter:
         own = (self._run.id, self._runner, self.reserved, self.spent, self._describe())
         state = await run_in_thread(partial(self._store.write_share, *own, more=more))
         self.reserved_elsewhere, self.spent_elsewhere = state.reserved, state.spent
+        self.reserving = state.reserving
         self.is_open = state.is_open
         if state.is_open:
             self._noted = state.noted
