@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from evalstore.operations.compared_side import OTHER
-from evalstore.operations.older_cases import FiledCases, OlderCases
+from evalstore.operations.mixed_cases import CaseVersions, FiledCases
 from evalstore.reports.cell_places import is_of_cell
 from evalstore.reports.placed_results import PLACES, PlacedResults, digests_of
 from evalstore.results import Result
@@ -118,7 +118,7 @@ class _Filler:
         """Files of which the older side has no results -> the node of their results elsewhere."""
         self._sources: dict[str, RunSources | None] = {}
         self._find_sources = SourcesReader(store).find
-        self._older: dict[str, OlderCases] = {}
+        self._older: dict[str, CaseVersions] = {}
         """The cases of the results that are filled into files with results of their own."""
 
     def fill(self, missing: Sequence[int], past: Run, entries: Mapping[str, str]) -> array[int]:
@@ -148,7 +148,7 @@ class _Filler:
             if path not in own_results:
                 self._take_whole(path, past, entries)
             elif (case := judged.cases_of[number]) != _NONE:
-                self._older.setdefault(path, OlderCases()).add(judged.cases, case)
+                self._older.setdefault(path, CaseVersions()).add(judged.cases, case)
         self._ids.append(past.id)
         if filled:
             self._filled.append((judged.results, filled))

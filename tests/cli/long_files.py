@@ -11,7 +11,7 @@ from evalstore.operations import (
     comparable_results,
     diff_pairs,
     filled_side,
-    older_cases,
+    mixed_cases,
     plan_status,
     run_plans,
     same_answers,
@@ -76,6 +76,6 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (same_answers, "_AT_ONCE", 3),
         (comparable_results, "_AT_ONCE", 5),
         (filled_side, "_AT_ONCE", 7),
-        (older_cases, "_AT_ONCE", 7),
+        (mixed_cases, "_AT_ONCE", 7),
     ):
         monkeypatch.setattr(module, name, number)

@@ -49,7 +49,7 @@ class FiledCases:
         return Case._make(tuple(each) if isinstance(each, list) else each for each in values)
 
 
-class OlderCases:
+class CaseVersions:
     """Versions of cases, which are found by their keys, else by the labels of their rows."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class OlderCases:
 class _MixedCases(Sequence[Case]):
     """The cases of a file, and for some of them the older versions at these places."""
 
-    def __init__(self, own: Sequence[Case], older: OlderCases, places: array[int]) -> None:
+    def __init__(self, own: Sequence[Case], older: CaseVersions, places: array[int]) -> None:
         self._own, self._older, self._places = own, older, places
 
     def __len__(self) -> int:

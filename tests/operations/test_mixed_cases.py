@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from evalstore.files import temporary_list
-from evalstore.operations import older_cases
-from evalstore.operations.older_cases import FiledCases, OlderCases
+from evalstore.operations import mixed_cases
+from evalstore.operations.mixed_cases import CaseVersions, FiledCases
 from evalstore.values import Case, CaseFile
 
 
@@ -38,10 +38,10 @@ def test_older_versions_take_the_places_of_cases_with_their_keys_or_else_their_r
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(temporary_list, "_AT_ONCE", 3)
-    monkeypatch.setattr(older_cases, "_AT_ONCE", 4)
+    monkeypatch.setattr(mixed_cases, "_AT_ONCE", 4)
     random = Random(seed)
     file = CaseFile([_case(random, number) for number in range(15)], attempts=2, id="a")
-    older, versions = OlderCases(), list[Case]()
+    older, versions = CaseVersions(), list[Case]()
     for _ in range(2):  # two earlier runs, of which some cases are filled in
         kept = FiledCases()
         drawn = [
@@ -66,7 +66,7 @@ def test_older_versions_take_the_places_of_cases_with_their_keys_or_else_their_r
 
 def test_a_file_whose_cases_are_the_older_versions_stays_as_it_is() -> None:
     cases = [_case(Random(1), number)._replace(key=f"key {number}") for number in range(5)]
-    older, kept = OlderCases(), FiledCases()
+    older, kept = CaseVersions(), FiledCases()
     for number, case in enumerate(cases):
         kept.append(case)
         older.add(kept, number)
