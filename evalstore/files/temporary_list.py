@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from typing import IO
 
-_IN_MEMORY = 8 << 20
+_IN_MEMORY = 1 << 20
 """The compressed bytes that stay in memory."""
 _AT_ONCE = 1_000
 """The most values that are compressed together."""
@@ -35,13 +35,16 @@ class TemporaryList(Collection[Any]):
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         """`values` are read once, and few of them are in memory meanwhile."""
-        self._count = 0
+        self._filed = 0
+        """How many values are in the file."""
         self._file = cast("IO[bytes]", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115
         self._starts: list[int] = [0]
         """Where the bytes of each batch start, and where the last one ends."""
         self._firsts: list[int] = []
         """The number of the first value of each batch."""
-        self._lock = threading.Lock()
+        self._last: list[Any] = []
+        """The values after those in the file."""
+        self._lock = threading.RLock()
         self._read: tuple[int, list[Any]] = -1, []
         """The batch that was read last by number of a value."""
         weakref.finalize(self, self._file.close)
@@ -49,21 +52,36 @@ class TemporaryList(Collection[Any]):
         while batch := list(islice(left, _AT_ONCE)):
             self.extend(batch)
 
+    def append(self, value: Any) -> None:
+        """Add a value; until there are enough of them for a batch they stay as they are."""
+        self._last.append(value)
+        if len(self._last) >= _AT_ONCE:
+            self._file_last()
+
     def extend(self, values: Sequence[Any]) -> None:
         """Add values; a tuple becomes a list."""
+        if self._last:
+            self._file_last()
         for start in range(0, len(values), _AT_ONCE):
-            some = values[start : start + _AT_ONCE]
-            data = zlib.compress(json.dumps(some).encode("ascii"), level=1)
             with self._lock:
-                self._file.seek(self._starts[-1])
-                self._file.write(data)
-            self._starts.append(self._starts[-1] + len(data))
-            self._firsts.append(self._count)
-            self._count += len(some)
+                self._add_batch(values[start : start + _AT_ONCE])
+
+    def _file_last(self) -> None:
+        with self._lock:
+            self._add_batch(self._last)
+            self._last = []
+
+    def _add_batch(self, values: Sequence[Any]) -> None:
+        data = zlib.compress(json.dumps(values).encode("ascii"), level=1)
+        self._file.seek(self._starts[-1])
+        self._file.write(data)
+        self._starts.append(self._starts[-1] + len(data))
+        self._firsts.append(self._filed)
+        self._filed += len(values)
 
     @property
     def batches(self) -> int:
-        """Return how many batches the values are in."""
+        """Return how many batches the values in the file are in."""
         return len(self._firsts)
 
     def read(self, batches: Iterable[int]) -> Iterator[Any]:
@@ -72,34 +90,51 @@ class TemporaryList(Collection[Any]):
             yield from self._load(number)
 
     def __len__(self) -> int:
-        return self._count
+        with self._lock:
+            return self._filed + len(self._last)
 
     def __iter__(self) -> Iterator[Any]:
         return self.iterate()
 
     def iterate(self, start: int = 0) -> Iterator[Any]:
         """Yield the values from a number on."""
-        number = self._batch_of(start)
-        while number < self.batches:  # some may be added meanwhile
-            values = self._load(number)
-            yield from values[max(0, start - self._firsts[number]) :]
-            number += 1
+        number = start
+        while values := self._read_from(number):  # some may be added meanwhile
+            yield from values
+            number += len(values)
+
+    def _read_from(self, number: int) -> Sequence[Any]:
+        """Return the values from a number on up to the end of its batch; empty at the end."""
+        with self._lock:
+            if number >= self._filed:
+                return self._last[number - self._filed :]
+            batch = self._batch_of(number)
+            return self._load(batch)[number - self._firsts[batch] :]
 
     def __contains__(self, value: object) -> bool:
         return any(own == value for own in self)
 
     def __getitem__(self, number: int) -> Any:
-        if not 0 <= number < self._count:
+        if number < 0:
             raise IndexError(number)
-        batch = self._batch_of(number)
-        read, values = self._read
-        if read != batch:
-            values = self._load(batch)
-            self._read = batch, values
-        return values[number - self._firsts[batch]]
+        with self._lock:
+            if number >= self._filed:
+                return self._last[number - self._filed]
+            batch = self._batch_of(number)
+            read, values = self._read
+            if read != batch:
+                values = self._load(batch)
+                self._read = batch, values
+            return values[number - self._firsts[batch]]
+
+    def read_some(self, numbers: Iterable[int]) -> list[Any]:
+        """Return the values with these numbers, in this order; each batch is read once."""
+        listed = list(numbers)
+        found = {number: self[number] for number in sorted({*listed})}
+        return [found[number] for number in listed]
 
     def _batch_of(self, number: int) -> int:
-        return max(0, bisect_right(self._firsts, number) - 1)
+        return bisect_right(self._firsts, number) - 1
 
     def _load(self, number: int) -> list[Any]:
         start, end = self._starts[number : number + 2]

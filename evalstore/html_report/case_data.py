@@ -27,13 +27,11 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
     from evalstore.operations.diff_result import Diff
-    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.measured_results import Calls
     from evalstore.operations.reuse_savings import ReuseSavings
     from evalstore.operations.views.case_answers import AnswerReader, ResultView
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
-    from evalstore.reports.comparison import Pair
     from evalstore.results import Result
     from evalstore.values import Case, FileRef
 
@@ -72,9 +70,7 @@ class CaseData:
         self._name_prompts, self._explain = cache(name_prompts), explain
         self._count = count
         self._explained = 0
-        self._changed = ChangedPairs(diff)
-        self._pairs: Mapping[CellKey, Pair] = {}
-        """The pairs of the results of a block that changed."""
+        self._pairs = ChangedPairs(diff)
         self._diff = diff
         self._undiffed = 0
         self._before: Mapping[str, str] = {}
@@ -104,13 +100,11 @@ class CaseData:
         }
 
     def _read_previous(self, cases: Sequence[Sequence[ResultView]]) -> None:
-        """Read the pairs of a block, and their earlier answers together, as far as shown."""
-        results = [view.result for views in cases for view in views]
-        pairs = ((cell_of(result), self._changed.find(result)) for result in results)
-        self._pairs = {cell: pair for cell, pair in pairs if pair}
-        shown = (self._diff.shown_sessions(pair) for pair in self._pairs.values() if self._diff)
-        ids = [was for was, _ in shown]
-        self._before = self._reader.answers([id for id in ids if id])
+        """Read the earlier answers of the cases of a block together, as far as they are shown."""
+        pairs = self._pairs.read(view.result for views in cases for view in views)
+        has_room = self._undiffed < _MOST_DIFFS
+        shown = [self._diff.shown_sessions(pair)[0] for pair in pairs if has_room and self._diff]
+        self._before = self._reader.answers([id for id in shown if id])
 
     def _case(self, views: Sequence[ResultView], texts: TextTable) -> Json:
         result, case = views[0].result, views[0].case
@@ -142,7 +136,7 @@ class CaseData:
             {
                 self._number("models", view.result.model): (
                     view.result.word or "answered",
-                    self._changed.change_of(view.result),
+                    self._pairs.change(view.result),
                     "" if view.result.verdict == "pass" else _snippet(view),
                 )
                 for view in views
@@ -190,7 +184,7 @@ class CaseData:
         for vote in view.judgements:
             self._savings.add(vote.id, vote.started, vote.cost)
         attempts = attempts_text(attempt.verdict for attempt in view.attempts)
-        if attempts and self._changed.change_of(result):
+        if attempts and self._pairs.change(result):
             self.table.attempts[cell_of(result)] = attempts
         verdicts = {id: attempt.verdict for attempt in view.attempts for id in attempt.sessions}
         document = {
@@ -220,7 +214,7 @@ class CaseData:
 
         A line is its indent and pairs of a text and the name of its colour.
         """
-        is_due = result.word in FAILING or self._changed.change_of(result) in ("broke", "fixed")
+        is_due = result.word in FAILING or self._pairs.change(result) in ("broke", "fixed")
         if not is_due:
             return None
         if self._explained >= MOST_EXPLAINED:
@@ -239,7 +233,7 @@ class CaseData:
 
         None without a change.
         """
-        pair = self._pairs.get(cell_of(view.result))
+        pair = self._pairs.pair(view.result)
         if pair is None or self._diff is None or pair.was is None:
             return None
         was = pair.was

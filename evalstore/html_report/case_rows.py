@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from evalstore.values import Json
 
-_AT_ONCE = 500
-"""Rows that are written to the file together."""
-
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
@@ -57,9 +54,7 @@ class CaseRows:
         """How many results have each verdict."""
         self.addresses: dict[str, Json] = {}
         """What stands in an address for the rows that are shown with escapes, by their number."""
-        self._filed = TemporaryList()
-        self._waiting: list[list[Any]] = []
-        """The last ones, which are not in the file yet."""
+        self._rows = TemporaryList()
         self._urgencies = array("b")
         self._cases = array("Q")
         """The digest of the case of each row."""
@@ -78,23 +73,14 @@ class CaseRows:
         self._cases.append(digest_of_value(row.case))
         self.places.append(digest_of_value((*row.case, row.prompt_number)))
         cells = [[model, *cell] for model, cell in row.cells.items()]
-        self._waiting.append([row.file, row.row, row.prompt_number, row.prompt, [*row.tags], cells])
-        if len(self._waiting) >= _AT_ONCE:
-            self._filed.extend(self._waiting)
-            self._waiting.clear()
+        self._rows.append([row.file, row.row, row.prompt_number, row.prompt, [*row.tags], cells])
 
     def __iter__(self) -> Iterator[TableRow]:
-        yield from map(_unpack, self._filed)
-        yield from map(_unpack, self._waiting)
+        return map(_unpack, self._rows)
 
     def read(self, numbers: Sequence[int]) -> list[TableRow]:
         """Return the rows with these numbers, in this order; each part of the file is read once."""
-        found = {number: self._read_one(number) for number in sorted({*numbers})}
-        return [found[number] for number in numbers]
-
-    def _read_one(self, number: int) -> TableRow:
-        filed = len(self._filed)
-        return _unpack(self._filed[number] if number < filed else self._waiting[number - filed])
+        return [*map(_unpack, self._rows.read_some(numbers))]
 
     def count_cases(self) -> int:
         """Return how many cases the rows are, however many system prompts these have."""

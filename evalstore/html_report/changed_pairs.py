@@ -1,53 +1,68 @@
-"""Finds how a result of the page changed, and the pair that it is in, without keeping the pairs."""
+"""Finds the changed pairs of a comparison by their newer results, reading those of some at a time.
+
+Of each pair some bytes are in memory.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
 from typing import TYPE_CHECKING
 
 from evalstore.html_report.case_table import CHANGES
 from evalstore.operations.growing_results import cell_of
-from evalstore.workspace.digest_set import DigestMap, digest_of_value
+from evalstore.reports.placed_results import digest_of_cell
+from evalstore.workspace.digest_set import DigestMap
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evalstore.operations.diff_result import Diff
+    from evalstore.operations.growing_results import CellKey
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
 
+_DIGESTS = 1 << 64
+"""How many digests a `DigestMap` can tell apart."""
+
 
 class ChangedPairs:
-    """The pairs of a comparison that changed, by the cell of the newer result.
-
-    Of each a few bytes are in memory; those in files are read quickly in their order.
-    """
+    """The pairs that changed, and the kind of each change, by the cell of the newer result."""
 
     def __init__(self, diff: Diff | None) -> None:
-        """Without a comparison nothing has changed."""
-        self._groups = [getattr(diff.comparison, change) for change in CHANGES] if diff else []
-        self._starts: list[int] = []
-        """The number of the first pair of each group."""
         self._numbers = DigestMap()
-        number = 0
-        for group in self._groups:
-            self._starts.append(number)
-            for pair in group:
-                if pair.now:
-                    self._numbers.put(digest_of_value(cell_of(pair.now)), number)
-                number += 1
+        """The number of each pair."""
+        self._changes = bytearray()
+        """The number of the change of each pair among `CHANGES`,"""
+        self._was, self._now = array("l"), array("l")
+        """and those of its results."""
+        self._read: dict[CellKey, Pair] = {}
+        if diff is None:
+            return
+        self._sides = diff.comparison.sides
+        for change, name in enumerate(CHANGES):
+            for old, new in getattr(diff.comparison, name).numbers():
+                digest = self._sides.now.cell_digest(new) % _DIGESTS
+                self._numbers.put(digest, len(self._changes))
+                self._changes.append(change)
+                self._was.append(old)
+                self._now.append(new)
 
-    def change_of(self, result: Result) -> str:
-        """Return how a result changed; empty if it did not."""
-        number = self._numbers.get(digest_of_value(cell_of(result)))
-        return "" if number is None else CHANGES[self._group_of(number)]
+    def change(self, result: Result) -> str:
+        """Return the kind of the change of a result; empty if it has not changed."""
+        number = self._find(result)
+        return "" if number is None else CHANGES[self._changes[number]]
 
-    def find(self, result: Result) -> Pair | None:
-        """Return the pair of a result that changed; None for others."""
-        number = self._numbers.get(digest_of_value(cell_of(result)))
-        if number is None:
-            return None
-        group = self._group_of(number)
-        pair: Pair = self._groups[group][number - self._starts[group]]
-        return pair
+    def read(self, results: Iterable[Result]) -> list[Pair]:
+        """Read the pairs of these results for `pair`, and return those that changed."""
+        found = [number for result in results if (number := self._find(result)) is not None]
+        numbers = [(self._was[number], self._now[number]) for number in found]
+        pairs = self._sides.read(numbers) if numbers else []
+        self._read = {cell_of(pair.now): pair for pair in pairs if pair.now}
+        return pairs
 
-    def _group_of(self, number: int) -> int:
-        return bisect_right(self._starts, number) - 1
+    def pair(self, result: Result) -> Pair | None:
+        """Return the pair of one of the results that were read last; None if it is unchanged."""
+        return self._read.get(cell_of(result))
+
+    def _find(self, result: Result) -> int | None:
+        return self._numbers.get(digest_of_cell(result) % _DIGESTS) if self._changes else None

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from evalstore.runs import RunSources
     from evalstore.values import CaseFile
 
+OTHER = "\0"
+"""Suffix for a file that is gone while another file has its path; no real path contains it.
+
+After a node, the file whose older cases stand in it follows.
+"""
+
 
 @dataclass
 class Side:
@@ -38,7 +44,7 @@ class Side:
     """Candidates of the settings that lack what all of the cases need."""
     named: frozenset[str] = frozenset()
     """Candidates of a run that only `-m` named."""
-    earlier: dict[Result, str] = field(default_factory=dict)
+    earlier: Mapping[Result, str] = field(default_factory=dict)
     """Results of earlier runs that are filled in -> the id of the run."""
     equal: SettledParts = field(default_factory=SettledParts)
     """The parts that are equal on both sides; their results are left out."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
 from evalstore.operations.comparable_results import comparable
-from evalstore.operations.compared_side import Side
+from evalstore.operations.compared_side import OTHER, Side
 from evalstore.operations.earlier_results import EarlierRuns, RunFilter, every_run
-from evalstore.operations.growing_results import cell_of
+from evalstore.operations.filled_side import fill_older_side
 from evalstore.operations.participant_edits import find_named_candidates
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
@@ -21,28 +21,27 @@ from evalstore.planning.options import SelectionOptions, describe_selection, is_
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.renames import known_ids, same_leaf
 from evalstore.planning.settled_parts import SettledParts
-from evalstore.reports.case_edits import with_cases
-from evalstore.reports.comparison import ResultIndex, pair_results
+from evalstore.reports.comparison import pair_results
 from evalstore.reports.file_pairs import pair_alike, pair_files
-from evalstore.reports.placed_results import PlacedResults, digest_places
+from evalstore.reports.placed_results import PlacedResults
 from evalstore.results import Result
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.path_trees import read_tree
-from evalstore.store.results import iterate_cases, iterate_entries
+from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import resolve_run
 from evalstore.store.run_sources import SourcesReader
-from evalstore.values import RECORDED, Case, CaseFile
+from evalstore.values import RECORDED, CaseFile
 from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
-    from evalstore.operations.growing_results import CellKey
+    from evalstore.operations.earlier_results import EarlierEntries
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.planning.selection import Selection
     from evalstore.reports.pair_groups import Pairing
-    from evalstore.runs import Run, RunSources
+    from evalstore.runs import Run
     from evalstore.store import Store
 
 
@@ -146,7 +145,7 @@ def follow_renames(store: Store, folder: str, was: Side, now: Side) -> Side:
     pairs |= pair_files(old, new, ids_was, ids_now, same, alike)
     if all(old == new for new, old in pairs.items()):
         return was
-    names = {path: f"{path}{_OTHER}" if path in now.nodes else path for path in was.nodes}
+    names = {path: f"{path}{OTHER}" if path in now.nodes else path for path in was.nodes}
     names |= {old: new for new, old in pairs.items()}
     return replace(
         was,
@@ -175,26 +174,19 @@ def _history_between(store: Store, folder: str, was: Side, now: Side) -> PathHis
     return history
 
 
-_OTHER = "\0"
-"""Suffix for a file that is gone while another file has its path; no real path contains it.
-
-After a node, the file whose older cases stand in it follows.
-"""
-
-
 def case_files(*sides: Side) -> dict[str, CaseFile]:
     """Return the cases of the test files of these sides, by path."""
     return {
         path: side.files[node]
         for side in sides
         for path, node in side.nodes.items()
-        if not path.endswith(_OTHER)
+        if not path.endswith(OTHER)
     }
 
 
 def real_path(file: str) -> str:
     """Return the path that a file of a side has had, also where another file has it now."""
-    return file.removesuffix(_OTHER)
+    return file.removesuffix(OTHER)
 
 
 # --- cases that a run of a selection left out
@@ -225,116 +217,15 @@ def compare_sides(
 def _fill_older_side(
     store: Store, folder: str, was: Side, now: Side, selection: Selection, counts: RunFilter
 ) -> Side:
-    """Return the older side with the verdicts that it lacks, from the runs before it.
-
-    A run lacks those of cases that its selection left out, and of pending ones. Only judged
-    results of cases that the newer side has are filled in.
-    """
+    """Return the older side with the verdicts that it lacks, from the runs before it."""
     if was.name == WORKSPACE or not (was.selection or any(was.results.missing)):
         return was
-    pending, judged = (was.results.places_where(missing=missing) for missing in (True, False))
-    missing = now.results.read(
-        [
-            number
-            for number in range(len(now.results))
-            if selection.covers_file(now.results.file_name(number))
-            and not now.results.has_place(number, judged)
-            and (was.selection or now.results.has_place(number, pending))
-        ]
-    )
-    filled: dict[Result, str] = {}
-    leaves: dict[str, str] = {}
-    sources: dict[str, RunSources | None] = {}
-    find_sources = SourcesReader(store).find
-    older: dict[str, dict[str, Case]] = {}
-    """The cases of the results that are filled into files with results of their own."""
-    whole = {result.file for result in missing} - was.results.file_names.keys()
-    prompts = _Prompts(now)
-    runs = EarlierRuns(store, _history_between(store, folder, was, now), counts)
-    paths = {result.file for result in missing}
-    for past, entries in runs.before(store.load_run(was.name), paths, limit=store.count_runs()):
-        if not missing:
-            break
-        own = store.load_leaves(entries.values())
-        same = {path for path, leaf in entries.items() if own[leaf]["cases"] == was.nodes.get(path)}
-        """Files whose cases are those that the older side has."""
-        wanted = digest_places(missing)
-        cases: dict[CellKey, Case] = {}
-        before = ResultIndex(_judged(iterate_entries(store, entries), wanted, same, cases))
-        left = []
-        for result in missing:
-            earlier = before.find(result, prompts.of(result))
-            if earlier is None:
-                left.append(result)
-                continue
-            filled[earlier] = past.id
-            if result.file in whole:
-                leaves.setdefault(result.file, entries[result.file])
-                sources.setdefault(result.file, find_sources(past))
-            elif result.file not in same:
-                case = cases[cell_of(earlier)]
-                older.setdefault(result.file, {}).setdefault(case.key, case)
-        missing = left
-        paths &= {result.file for result in missing}
-    roots = store.load_leaves(leaves.values())
-    nodes = {path: roots[leaf]["cases"] for path, leaf in leaves.items()}
-    files = store.load_case_files(nodes.values())
-    for path in older.keys() & was.nodes.keys():
-        file = was.files[was.nodes[path]]
-        mixed = with_cases(file, older[path].values())
-        if any(old != case for old, case in zip(file.cases, mixed.cases, strict=True)):
-            nodes[path] = f"{was.nodes[path]}{_OTHER}{path}"
-            files[nodes[path]] = mixed
-            sources[path] = None
-    known = digest_places(filled)
-    results = (
-        result
-        for number, result in enumerate(was.results)
-        if not (was.results.missing[number] and was.results.has_place(number, known))
-    )
-    return replace(
-        was,
-        results=PlacedResults(chain(results, filled)),
-        nodes=was.nodes | nodes,
-        files=was.files | files,
-        earlier=filled,
-        earlier_sources={
-            path: of_run for path, of_run in sources.items() if nodes[path] != was.nodes.get(path)
-        },
-    )
 
+    def before(paths: set[str]) -> Iterator[EarlierEntries]:
+        runs = EarlierRuns(store, _history_between(store, folder, was, now), counts)
+        return runs.before(store.load_run(was.name), paths, limit=store.count_runs())
 
-def _judged(
-    batches: Iterable[list[tuple[Result, Case]]],
-    wanted: Collection[int],
-    same: Collection[str],
-    cases: dict[CellKey, Case],
-) -> Iterator[Result]:
-    """Yield the results with a verdict at one of these places, by their digests.
-
-    Their cases are put into `cases`, but for those of files that are the `same`.
-    """
-    for result, case in chain.from_iterable(batches):
-        if result.is_missing or digest_places([result]).isdisjoint(wanted):
-            continue
-        if result.file not in same:
-            cases[cell_of(result)] = case
-        yield result
-
-
-class _Prompts:
-    """The system prompts of the cases of a side; each file is read once."""
-
-    def __init__(self, side: Side) -> None:
-        self._side = side
-        self._known: dict[str, dict[str, tuple[str | None, ...]]] = {}
-
-    def of(self, result: Result) -> tuple[str | None, ...]:
-        """Return all system prompts of the case of a result."""
-        if result.file not in self._known:
-            cases = self._side.files[self._side.nodes[result.file]].cases
-            self._known[result.file] = {case.key: case.prompts for case in cases}
-        return self._known[result.file].get(result.key, (result.prompt,))
+    return fill_older_side(store, was, now, selection.covers_file, before)
 
 
 def require_candidate(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.files.filed_sequence import FiledSequence
@@ -15,9 +14,6 @@ from evalstore.workspace.digest_set import DigestMap, digest_of_value
 if TYPE_CHECKING:
     from evalstore.results import Result
 
-_MOST_KEPT = 2_000
-"""The most results of a list that stay in memory."""
-_AT_ONCE = 1_000
 CellKey = tuple[str, str, int, str]
 """The file, the row, the number of the system prompt, and the candidate of a result."""
 
@@ -33,28 +29,22 @@ class GrowingResults(FiledSequence["Result"]):
     def __init__(self) -> None:
         self.cells = array("Q")
         """A digest of the cell of each."""
-        self._last: list[Result] = []
-        """All, or those that were added after the ones in the file."""
-        self._filed = TemporaryList()
+        self._results = TemporaryList()
 
     def append(self, result: Result) -> None:
         """Add a result."""
         self.cells.append(digest_of_value(cell_of(result)))
-        self._last.append(result)
-        if len(self._last) >= (_AT_ONCE if len(self._filed) else _MOST_KEPT):
-            self._filed.extend(self._last)
-            self._last.clear()
+        self._results.append(result)
 
     def __len__(self) -> int:
         return len(self.cells)
 
     def __iter__(self) -> Iterator[Result]:
-        return chain(map(unpack_result, self._filed), self._last)
+        return map(unpack_result, self._results)
 
     def read_one(self, number: int) -> Result:
         """Return the result with a number."""
-        start = len(self._filed)
-        return unpack_result(self._filed[number]) if number < start else self._last[number - start]
+        return unpack_result(self._results[number])
 
 
 class CellMarks:

@@ -78,17 +78,6 @@ class PairedCases:
         return self._by_key.get(key, self._by_row.get(row))
 
 
-def with_cases(file: CaseFile, others: Iterable[Case]) -> CaseFile:
-    """Return a file with these versions of some of its cases in place of its own."""
-    listed = list(others)
-    by_key = {case.key: case for case in listed}
-    by_row = {case.row: case for case in listed}
-    return replace(
-        file,
-        cases=[by_key.get(case.key) or by_row.get(case.row) or case for case in file.cases],
-    )
-
-
 def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator[Difference]:
     """Yield the differences between two versions of a case; `was` is None for a new case."""
     if was is None:

@@ -26,6 +26,9 @@ Rows are paired by their values, else by their label; system prompts by their co
 they were edited, by their number.
 """
 
+_CELL = 3
+"""The number of the place that names a cell within its run."""
+
 
 class PlacedResults(NumberedSequence[Result]):
     """Results in their order, which are named by their numbers."""
@@ -111,6 +114,12 @@ class PlacedResults(NumberedSequence[Result]):
         """Return the test file of the result with a number."""
         return self._names[self.files[number]]
 
+    def cell_digest(self, number: int) -> int:
+        """Return the digest of the cell of the result with a number, as `digest_of_cell` does."""
+        if self._rename is None:
+            return self.places[_CELL][number]
+        return digest_of_cell(self.read_one(number))
+
     def verdict(self, number: int) -> Verdict | None:
         """Return the verdict of the result with a number."""
         return _VERDICTS[self._verdicts[number]]
@@ -141,13 +150,20 @@ class PlacedResults(NumberedSequence[Result]):
         return any(column[number] in places for column in self.places)
 
 
-def digest_places(results: Iterable[Result]) -> set[int]:
-    """Return the digests of the places of these results."""
-    return {
-        hash((result.file, result.model, getattr(result, row), getattr(result, prompt)))
-        for result in results
-        for row, prompt in PLACES
-    }
+def digests_of(result: Result) -> tuple[int, ...]:
+    """Return the digests of the places of a result."""
+    file, row, key, prompt_number, prompt, model = result[:6]
+    return (
+        hash((file, model, key, prompt)),
+        hash((file, model, row, prompt)),
+        hash((file, model, key, prompt_number)),
+        hash((file, model, row, prompt_number)),
+    )
+
+
+def digest_of_cell(result: Result) -> int:
+    """Return the digest of the cell of a result: its file, row, system prompt and candidate."""
+    return digests_of(result)[_CELL]
 
 
 def unpack_result(values: Sequence[Any]) -> Result:

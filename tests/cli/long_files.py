@@ -10,6 +10,8 @@ from evalstore.files import filed_mapping, filed_sequence, temporary_list
 from evalstore.operations import (
     comparable_results,
     diff_pairs,
+    filled_side,
+    mixed_cases,
     plan_status,
     run_plans,
     same_answers,
@@ -73,5 +75,7 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (diff_pairs, "_AT_ONCE", 7),
         (same_answers, "_AT_ONCE", 3),
         (comparable_results, "_AT_ONCE", 5),
+        (filled_side, "_AT_ONCE", 7),
+        (mixed_cases, "_AT_ONCE", 7),
     ):
         monkeypatch.setattr(module, name, number)

@@ -16,7 +16,7 @@ from evalstore import hashing
 from evalstore.errors import OK
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.files import filed_sequence, temporary_list
-from evalstore.operations import earlier_index, growing_results, verdict_changes
+from evalstore.operations import earlier_index, verdict_changes
 from evalstore.operations import run_plans as runs
 from evalstore.operations.run_totals import RunTotals
 from evalstore.operations.verdict_changes import find_verdict_changes
@@ -269,10 +269,9 @@ def test_the_comparison_of_a_run_needs_little_memory_for_a_row(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(filed_sequence, "_FEW", 20)
-    monkeypatch.setattr(growing_results, "_MOST_KEPT", 20)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     of_files = (filed_sequence, temporary_list, tree_nodes)
-    for module in (earlier_index, growing_results, verdict_changes, *of_files):
+    for module in (earlier_index, verdict_changes, *of_files):
         monkeypatch.setattr(module, "_AT_ONCE", 20)
     peaks: list[int] = []
     for number, count in enumerate((200, 200, 1_000)):

@@ -54,6 +54,29 @@ def test_values_are_read_by_number_and_from_a_number_on(monkeypatch: pytest.Monk
             values[number]
 
 
+def test_values_that_are_added_one_by_one_are_read_with_those_added_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(temporary_list, "_AT_ONCE", 3)
+    values = TemporaryList()
+    for number in range(8):
+        values.append(number)
+    assert (len(values), values.batches) == (8, 2)
+    reading = iter(values)
+    assert [next(reading) for _ in range(7)] == [*range(7)]
+    values.extend([8, 9])
+    values.append(10)
+    assert [*reading] == [7, 8, 9, 10]
+    assert [*values] == [values[number] for number in range(11)] == [*range(11)]
+    assert values.read_some([10, 2, 8, 2]) == [10, 2, 8, 2]
+    for number in (-1, 11):
+        with pytest.raises(IndexError):
+            values[number]
+    assert [*values.iterate(9)] == [9, 10]
+    assert 10 in values
+    assert 11 not in values
+
+
 def test_several_threads_read_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(temporary_list, "_AT_ONCE", 5)
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)

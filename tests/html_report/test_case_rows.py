@@ -8,7 +8,6 @@ from random import Random
 import pytest
 
 from evalstore.files import temporary_list
-from evalstore.html_report import case_rows
 from evalstore.html_report.case_rows import CasePlaces, CaseRows, TableRow
 from evalstore.html_report.case_table import CHANGES
 from evalstore.values import URGENCY
@@ -40,7 +39,6 @@ def _choose(rows: list[TableRow], most: int) -> list[TableRow]:
 def test_rows_in_a_file_are_those_that_were_added(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(case_rows, "_AT_ONCE", 7)
     monkeypatch.setattr(temporary_list, "_AT_ONCE", 3)
     random = Random(seed)
     expected = [_row(random, number) for number in range(random.randrange(90))]

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from evalstore.operations import growing_results
+from evalstore.files import temporary_list
 from evalstore.operations.growing_results import CellMarks, GrowingResults, cell_of
 from evalstore.results import Result
 
@@ -32,12 +32,11 @@ def make(number: int) -> Result:
 RESULTS = [make(number) for number in range(20)]
 
 
-@pytest.mark.parametrize("kept", [4, 1_000])
+@pytest.mark.parametrize("at_once", [3, 1_000])
 def test_results_in_a_file_are_those_that_were_added(
-    monkeypatch: pytest.MonkeyPatch, kept: int
+    monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(growing_results, "_MOST_KEPT", kept)
-    monkeypatch.setattr(growing_results, "_AT_ONCE", 3)
+    monkeypatch.setattr(temporary_list, "_AT_ONCE", at_once)
     listed = GrowingResults()
     for number, result in enumerate(RESULTS):
         assert (len(listed), [*listed]) == (number, RESULTS[:number])
