@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from evalstore.errors import StoreError
     from evalstore.store import Store
     from evalstore.store.shared_runs import SharedRun
 
@@ -27,9 +28,27 @@ class RunInProgress(NamedTuple):
     """Whether other programs can take part in it."""
 
 
-def find_runs_in_progress(store: Store) -> tuple[RunInProgress, ...]:
-    """Return the runs in progress, newest first."""
-    return tuple(_describe(store, run) for run in store.find_shared_runs())
+class RunsInProgress(NamedTuple):
+    """The runs in progress of a store."""
+
+    runs: tuple[RunInProgress, ...]
+    """Newest first."""
+    warnings: tuple[str, ...]
+    """About those that cannot be read."""
+
+
+def find_runs_in_progress(store: Store) -> RunsInProgress:
+    """Return the runs in progress that can be read, and warnings about the others."""
+    found = store.find_shared_runs()
+    return RunsInProgress(
+        tuple(_describe(store, run) for run in found if not run.error),
+        tuple(describe_unreadable(run.error) for run in found if run.error),
+    )
+
+
+def describe_unreadable(error: StoreError) -> str:
+    """Return the warning about a run in progress that is left out."""
+    return f"{error}; {error.hint}"
 
 
 def _describe(store: Store, run: SharedRun) -> RunInProgress:
