@@ -257,10 +257,7 @@ class Leases:
         return self._store.write(write)
 
     def _count_sharers(self, connection: Connection) -> dict[str, int]:
-        query = (
-            f"SELECT {_COLUMNS}, accounts FROM runners "
-            "LEFT JOIN runner_accounts ON runner_accounts.id = runners.id"
-        )
+        query = f"SELECT {_COLUMNS}, accounts FROM runners LEFT JOIN runner_accounts USING (id)"
         rows = connection.execute(query).fetchall()
         holders = dict(_as_holder(row[:-1]) for row in rows)
         alive = self._remove_dead(connection, list(holders), holders)

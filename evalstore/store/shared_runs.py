@@ -175,7 +175,7 @@ class SharedRunQueries(Database):
 
         `more` is reserved, too, unless it would exceed the limit of the run, or the `own_limit` by
         which the runner knows it. After the run has been recorded, nothing is noted. Raises
-        `StoreError` if there is a limit, and amounts of others are such as nobody can spend.
+        `StoreError` if there is a limit, and others have noted what cannot be an amount.
         """
 
         def write(connection: Connection) -> ShareState:
@@ -320,7 +320,7 @@ def _describe_share(
 
 
 def _lower(stored: float | None, own: float | None) -> float | None:
-    """Return the lower of two limits; one that is no amount allows nothing."""
+    """Return the lower of two limits; one that cannot be an amount allows nothing."""
     limits = [limit for limit in (stored, own) if limit is not None]
     return min((limit if is_amount(limit) else 0.0 for limit in limits), default=None)
 

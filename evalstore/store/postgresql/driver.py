@@ -46,6 +46,7 @@ from evalstore.store.postgresql.creation import (
     runs_code,
 )
 from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
+from evalstore.store.postgresql.foreign_code import find_foreign_code
 from evalstore.store.postgresql.outage import Outage
 
 if TYPE_CHECKING:
@@ -103,23 +104,24 @@ class PostgreSQLDriver:
         driver = cls(address, patience)
         try:
             with driver.reading() as connection:
-                version = find_version(connection, address)
+                code = find_foreign_code(connection, address)
+                version = find_version(connection, address, code)
                 if version is None and not create:
                     raise StoreMissingError(
                         f"there is no store at '{address}'", hint="run 'evalstore init' first"
                     )
                 if version is None:
                     create_store(connection, address)
-                    version = find_version(connection, address)
+                    version = find_version(connection, address, code)
                 elif version != migrations.HEAD:
                     migrations.refuse_newer(version, driver.name)
                     if not may_migrate:
                         migrations.refuse_older(version, driver.name)
-                    unsafe = find_unexpected(connection, address)
+                    unsafe = [*code, *find_unexpected(connection, address)]
                     refuse_foreign(driver.name, [extra for extra in unsafe if runs_code(extra)])
                     migrate(address)
                     version = migrations.HEAD
-                driver.foreign = find_unexpected(connection, address)
+                driver.foreign = [*code, *find_unexpected(connection, address)]
                 if not inspect:
                     blocking = [extra for extra in driver.foreign if extra.blocks_reading]
                     refuse_foreign(driver.name, blocking)
