@@ -257,8 +257,20 @@ class PostgreSQLDriver:
             if isinstance(error, psycopg.ProgrammingError):
                 self._refuse_migrated()
             waited = self._outage.patience if self.seconds_away > self._outage.patience else 0.0
-            was_open = self._version is not None
-            raise explain_database_error(error, self.name, waited, was_open=was_open) from error
+            raise explain_database_error(
+                error,
+                self.name,
+                waited,
+                was_open=self._version is not None,
+                is_standby=self._is_standby(error),
+            ) from error
+
+    def _is_standby(self, error: Exception) -> bool:
+        """Return whether an error that nothing can be written comes from a standby."""
+        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            with suppress(psycopg.Error), self._connection() as connection:
+                return connection.count("SELECT pg_is_in_recovery()::int") > 0
+        return False
 
     @property
     def seconds_away(self) -> float:
