@@ -36,6 +36,9 @@ _FIRST_SEARCH = (60, 300)
 """the first search, which indexes all texts,"""
 _SEARCH = (2, 300)
 """and further ones."""
+_ALL_TEXTS = 130
+"""The most MiB of a search that finds the answers of all rows, of which there are at most"""
+_MOST_FOUND = 100_000
 _ANY = (None, None)
 _CHOSEN = 1.3
 """The most that the plan of chosen rows takes, compared with that of all of them."""
@@ -128,6 +131,12 @@ def _measure(setting: Setting, server: PostgreSQLServer | None) -> Iterator[Figu
     search = ("grep", "Paris 5000 atlas")  # one answer of those that fail
     yield from measure("grep, the first one", *search, most=_FIRST_SEARCH)
     yield from measure("grep", *search, most=_SEARCH)
+    if count <= _MOST_FOUND and server is None:
+        cost = run([sys.executable, "-m", "benches.found_texts", str(root), "question"])
+        print(f"  search that finds all answers: {_words(cost)}", file=sys.stderr, flush=True)
+        name = f"{title}: search that finds all answers"
+        yield figure("million", name, cost.cpu, "s")
+        yield figure("million", f"{name}: memory", cost.memory / KIB**2, "MiB", most=_ALL_TEXTS)
     if server is not None:
         yield from browse_million(setting, root, title, url)
     rows.make_rows(root, count, changed=1, edition=1)

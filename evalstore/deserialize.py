@@ -97,7 +97,8 @@ def _restore_part(part: Json) -> Part:
 
 _NO_USAGE = Usage()
 _NO_PROMPT = (None,)
-_MODELS = ("models",)
+MODELS = ("models",)
+"""Who judges a case that does not say so."""
 Shared = Callable[[Iterable[Any]], tuple[Any, ...]]
 """Creates tuples; equal ones are the same object."""
 
@@ -124,7 +125,7 @@ def restore_case(case: Json, shared: Shared) -> Case:
         shared(case["tags"]) if "tags" in case else (),
         shared(case["prompts"]) if "prompts" in case else _NO_PROMPT,
         shared(case["needs"]) if "needs" in case else (),
-        shared(case["judgedBy"]) if "judgedBy" in case else _MODELS,
+        shared(case["judgedBy"]) if "judgedBy" in case else MODELS,
         find("temperature"),
         find("seed"),
         find("limit"),

@@ -27,6 +27,8 @@ _PASSWORDS = re.compile(
     r"""|(pas{1,2}w(?:or)?d\s*=\s*|scram_\w+_key=|client_secret=)([^\s&'"]+)""",
     re.IGNORECASE,
 )
+_MOST_SCHEMAS = 5
+"""The most schemas that a hint names."""
 _LONGEST_EXCERPT = 1_000
 """Characters of a line of source that is shown."""
 
@@ -97,7 +99,29 @@ class NewerError(StoreError):
 
 
 class StoreMissingError(StoreError):
-    """A database has no tables of a store."""
+    """A database has no tables of a store in the schema of an address."""
+
+    def __init__(self, address: str, schemas: Sequence[str], *, may_make: bool) -> None:
+        """`schemas` have stores in this database; `may_make` is whether a hint names `init`."""
+        self.others = stores_text(schemas)
+        hint = self.others or "this database has no store that this user can see"
+        if may_make:
+            new = "'evalstore init' makes a new one"
+            hint = f"{hint}; {new}" if self.others else "run 'evalstore init' first"
+        super().__init__(f"there is no store at '{address}'", hint=hint)
+
+
+def stores_text(schemas: Sequence[str]) -> str:
+    """Return in which schemas of a database there are stores; empty if in none."""
+    if not schemas:
+        return ""
+    listed = ", ".join(f"'{name}'" for name in schemas[:_MOST_SCHEMAS])
+    more = f" and {len(schemas) - _MOST_SCHEMAS:,} more" * (len(schemas) > _MOST_SCHEMAS)
+    which = "the schema" if len(schemas) == 1 else "the schemas"
+    return (
+        f"this database has a store in {which} {listed}{more}: '?schema=NAME' at the end of the "
+        "address names one"
+    )
 
 
 class StoreLockedError(StoreError):

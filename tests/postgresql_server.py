@@ -83,6 +83,14 @@ class PostgreSQLServer:
         name = schema or f"store_{next(self._schemas)}"
         return f"postgresql://{self.user}@/postgres?host={quote(self.host)}&schema={name}"
 
+    def drop_schema(self, name: str) -> None:
+        """Remove a store that a test has made, with all that is in it."""
+        import psycopg
+        from psycopg import sql
+
+        with psycopg.connect(f"host={self.host} user={self.user} dbname=postgres") as admin:
+            admin.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
+
     @contextmanager
     def needing_password(self, user: str, password: str) -> Iterator[str]:
         """Let a new user in who has to give this password; returns the address of a new store."""

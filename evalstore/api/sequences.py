@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from evalstore.files.filed_sequence import keep_values
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE = 100
 """Rows whose answers are in memory together: one may have megabytes."""
+_PACK_HIT = attrgetter("kind", "id", "file", "row", "models", "sessions", "context", "matches")
 
 
 def keep_results(results: Iterable[Result]) -> Sequence[Result]:
@@ -24,7 +25,7 @@ def keep_results(results: Iterable[Result]) -> Sequence[Result]:
 
 def keep_hits(hits: Iterable[SearchHit]) -> Sequence[SearchHit]:
     """Return the matches of a search as a sequence."""
-    return keep_values(hits, astuple, _unpack_hit)
+    return keep_values(hits, _PACK_HIT, _unpack_hit)
 
 
 def keep_rows(rows: Iterable[dict[str, Json]]) -> Sequence[dict[str, Json]]:

@@ -21,7 +21,7 @@ _BYTES_PER_TOKEN = 8
 """Bytes of a token in files other than images."""
 _ROUNDING = 1e-9
 """USD; allows for the rounding errors of floats."""
-_OUTPUT_GUESS = 300
+OUTPUT_GUESS = 300
 """The assumed tokens of an answer without a limit, until there is a longer one."""
 
 
@@ -80,13 +80,18 @@ class Budget:
             self._settled = None
 
 
+def count_text(text: str) -> int:
+    """Return about how many tokens a text has, erring on the high side."""
+    return len(text) // _CHARACTERS_PER_TOKEN + 1
+
+
 def count_input(request: Request) -> int:
     """Return about how many tokens a request has, erring on the high side."""
     tokens = 0
     for message in request.messages:
         for part in message.parts:
             if not isinstance(part, FilePart):
-                tokens += len(part.text) // _CHARACTERS_PER_TOKEN + 1
+                tokens += count_text(part.text)
             elif part.media_type.startswith("image/"):
                 tokens += _IMAGE_TOKENS
             else:
@@ -100,5 +105,5 @@ def estimate_call_cost(price: Price | None, request: Request, longest: int) -> f
     """Return the most that a call may cost in USD; `longest` is the most output tokens so far."""
     if price is None:
         return 0.0
-    output = request.max_output_tokens or max(_OUTPUT_GUESS, longest)
+    output = request.max_output_tokens or max(OUTPUT_GUESS, longest)
     return price.cost(Usage(count_input(request), output)).usd

@@ -24,10 +24,10 @@ from evalstore.execution.content_cache import ContentCache
 from evalstore.execution.evaluators import EvaluatorCaller
 from evalstore.execution.event_loop_fairness import BurstLimit
 from evalstore.execution.execution_counts import ExecutionCounts
-from evalstore.execution.longest_outputs import find_longest_outputs
 from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
 from evalstore.execution.others_progress import OthersProgress
 from evalstore.execution.outage_news import OutageNews
+from evalstore.execution.output_sizes import find_output_sizes
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.execution.python_checks import Allows, CodeChecks
 from evalstore.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
@@ -132,20 +132,20 @@ class Executor:
     def _make_caller(
         self, limits: Limits, environment: RunEnvironment, leases: JobLeases, models: RunEndpoints
     ) -> ModelCaller:
-        """Return what makes the calls; with a limit on the cost, it knows how long answers are."""
+        """Return what makes the calls; with a limit, it knows how long answers are."""
         budget = self._make_budget()
+        caller = ModelCaller(limits, environment, leases.is_ours, budget)
         is_limited = budget is not None or limits.max_cost is not None
-        longest = (
-            find_longest_outputs(self._store, models.candidates, models.judges)
-            if is_limited
-            else {}
-        )
-        return ModelCaller(limits, environment, leases.is_ours, budget, longest)
+        accounts = (caller.rate_limiter(end.account) for end in models.all())
+        if is_limited or any(account.tokens_per_minute < math.inf for account in accounts):
+            caller.note_outputs(find_output_sizes(self._store, models.candidates, models.judges))
+        return caller
 
     def _make_budget(self) -> SharedBudget | None:
         """Return the budget of all runners together; None without a limit, or other runners."""
         if self._share and self._shared and self._shared.cost_limit is not None:
-            return SharedBudget(self._share, self._shared.cost_limit)
+            limit = self._shared.cost_limit
+            return SharedBudget(self._share, limit, self.sharing.stopped.are_all)
         return None
 
     async def __aenter__(self) -> Self:

@@ -8,9 +8,11 @@ questions are not lost.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ from evalstore.execution.budget import (
     count_input,
     estimate_call_cost,
 )
+from evalstore.execution.call_sizes import CallSizes
 from evalstore.execution.rate_limiter import DEFAULT_ACCOUNT, Account, RateLimiter
 from evalstore.execution.retry_policy import CircuitBreaker, ModelKey, RetryPolicy
 from evalstore.providers.base import Provider, ProviderError
@@ -33,10 +36,13 @@ from evalstore.values import ModelVersion, Reply, Request
 
 if TYPE_CHECKING:
     from evalstore.planning.pricing import Price
+    from evalstore.store.costs import OutputTokens
     from evalstore.workspace.model_files import Model
 
 _OVERLOADED = (429, 503, 529)
 """Statuses of an overloaded server."""
+_LONGEST_WAIT = 2.0
+"""Seconds after which a call that waits looks whether its turn comes sooner by now."""
 STOPPED, HALTED, OVER_BUDGET = "stopped", "halted", "budget"
 """Kinds of calls that were not made, because calls to the model are stopped or the run ends."""
 
@@ -119,6 +125,14 @@ class CallFailed(Exception):  # noqa: N818 - it is handled, never shown
         self.attempts = attempts
 
 
+@dataclass(slots=True)
+class _Turn:
+    """The turn of one call of an account."""
+
+    used: int = 0
+    """The tokens of the call, sent and answered; 0 if it was not made."""
+
+
 class ModelCaller:
     """Makes the calls of one execution."""
 
@@ -128,12 +142,10 @@ class ModelCaller:
         environment: RunEnvironment,
         is_ours: Callable[[], Awaitable[bool]] = _always,
         budget: CallBudget | None = None,
-        longest: Mapping[ModelKey, int] | None = None,
     ) -> None:
         """`is_ours` is called before each try and returns whether this run still has the lease.
 
-        `budget` is that of several runners; without one, `limits.max_cost` is the limit. `longest`
-        are the most output tokens of the stored answers of each model.
+        `budget` is that of several runners; without one, `limits.max_cost` is the limit.
         """
         self._limits = limits
         self._environment = environment
@@ -142,10 +154,16 @@ class ModelCaller:
         self._limiters: dict[str, RateLimiter] = {}
         self._retry_policy = RetryPolicy(limits.retries, environment.jitter)
         self._circuit_breaker = CircuitBreaker(limits.timeout, environment.warn)
-        self._longest_output = dict(longest or {})
+        self._sizes = CallSizes()
+        self._longest_output: dict[ModelKey, int] = {}
         """Model -> the most output tokens of an answer so far."""
         self._warned_of_budget = False
         self._halted = asyncio.Event()
+
+    def note_outputs(self, outputs: Mapping[ModelKey, OutputTokens]) -> None:
+        """Note the output tokens of the stored answers of each model, before the first call."""
+        self._sizes.begin({model: tokens.mean for model, tokens in outputs.items()})
+        self._longest_output |= {model: tokens.most for model, tokens in outputs.items()}
 
     def is_halted(self) -> bool:
         """Return whether no more calls are to be started."""
@@ -173,51 +191,63 @@ class ModelCaller:
         """
         model = endpoint.key
         limiter = self.rate_limiter(endpoint.account)
-        tokens = count_input(request)
         attempts = 0
         remaining = self._limits.timeout
         while True:
-            await self._wait_for_turn(model, limiter, tokens, attempts)
-            reserved = estimate_call_cost(
-                endpoint.price, request, self._longest_output.get(model, 0)
-            )
-            await self._reserve_cost(reserved, attempts)
-            if not await self._is_ours():
-                self.budget.settle(reserved, 0.0)
-                raise LeaseLostError
-            attempts += 1
-            # The time of the call and its retries counts, not the wait for the account's turn.
-            began, full = self._environment.monotonic(), not limiter.has_room
-            try:
-                reply = await self._call_once(endpoint, request, remaining, reserved)
-            except ProviderError as error:
-                self._adapt_to_failure(model, limiter, error)
-                delay = self._retry_policy.delay(error, attempts)
-                remaining -= self._environment.monotonic() - began + delay
-                if not self._retry_policy.allows(error, attempts, remaining):
-                    self._circuit_breaker.count_failure(model, error)
-                    raise CallFailed(error, attempts) from error
-                await self._pause(delay)
-                if self.is_halted():
-                    raise CallFailed(error, attempts) from error
-                continue
-            self._circuit_breaker.count_success(model)
-            limiter.succeeded(full=full)
-            limiter.correct(_tokens(reply) - tokens)
-            if reply.wait:
-                limiter.pause(self._environment.monotonic(), min(reply.wait, self._limits.timeout))
-            return reply
+            async with self._turn(model, limiter, request, attempts) as turn:
+                reserved = await self._reserve_cost(endpoint, request, attempts)
+                if not await self._is_ours():
+                    self.budget.settle(reserved, 0.0)
+                    raise LeaseLostError
+                attempts += 1
+                turn.used = count_input(request)
+                # The time of the call and its retries counts, not the wait for the turn.
+                began, full = self._environment.monotonic(), not limiter.has_room
+                try:
+                    reply = await self._call_once(endpoint, request, remaining, reserved)
+                    turn.used = self._sizes.note(model, request, reply, limiter.tokens_per_minute)
+                except ProviderError as failure:
+                    error = failure
+                else:
+                    self._circuit_breaker.count_success(model)
+                    limiter.succeeded(full=full)
+                    if reply.wait:
+                        now = self._environment.monotonic()
+                        limiter.pause(now, min(reply.wait, self._limits.timeout))
+                    return reply
+            self._adapt_to_failure(model, limiter, error)
+            delay = self._retry_policy.delay(error, attempts)
+            remaining -= self._environment.monotonic() - began + delay
+            if not self._retry_policy.allows(error, attempts, remaining):
+                self._circuit_breaker.count_failure(model, error)
+                raise CallFailed(error, attempts) from error
+            await self._pause(delay)
+            if self.is_halted():
+                raise CallFailed(error, attempts) from error
 
-    async def _wait_for_turn(
-        self, model: ModelKey, limiter: RateLimiter, tokens: int, attempts: int
-    ) -> None:
-        """Wait until the account may be called; raises `CallFailed` when it must not be."""
+    @asynccontextmanager
+    async def _turn(
+        self, model: ModelKey, limiter: RateLimiter, request: Request, attempts: int
+    ) -> AsyncIterator[_Turn]:
+        """Wait until the account may be called; raises `CallFailed` when it must not be.
+
+        In the end, what was reserved of the tokens a minute is corrected to what was used.
+        """
         self._require_callable(model, attempts)
+        if limiter.tokens_per_minute < math.inf:
+            await self._sizes.wait_until_known(model)
+        turn, reserved = _Turn(), self._sizes.estimate(model, request)
         monotonic = self._environment.monotonic
-        slot = limiter.reserve(monotonic(), tokens)
-        while (wait := limiter.start_of(slot, now := monotonic()) - now) > 0:
-            await self._pause(wait)
+        try:
             self._require_callable(model, attempts)
+            slot = limiter.reserve(monotonic(), reserved)
+            while (wait := limiter.start_of(slot, now := monotonic()) - now) > 0:
+                await self._pause(min(wait, _LONGEST_WAIT))
+                self._require_callable(model, attempts)
+            yield turn
+        finally:
+            limiter.correct(reserved, turn.used)
+            self._sizes.end(model)
 
     def _require_callable(self, model: ModelKey, attempts: int) -> None:
         """Raise `CallFailed` when the run is halted or calls to the model are stopped."""
@@ -226,8 +256,13 @@ class ModelCaller:
         if why := self._circuit_breaker.reason(model):
             raise CallFailed(ProviderError(STOPPED, why), attempts)
 
-    async def _reserve_cost(self, reserved: float, attempts: int) -> None:
-        """Reserve what the next try may cost; raises `CallFailed` when it must not be made."""
+    async def _reserve_cost(self, endpoint: Endpoint, request: Request, attempts: int) -> float:
+        """Reserve what the next try may cost, in USD, and return it.
+
+        Raises `CallFailed` when it must not be made.
+        """
+        longest = self._longest_output.get(endpoint.key, 0)
+        reserved = estimate_call_cost(endpoint.price, request, longest)
         try:
             await self.budget.reserve(reserved)
         except OverBudgetError:
@@ -241,6 +276,7 @@ class ModelCaller:
         if self.is_halted():
             self.budget.settle(reserved, 0.0)
             raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
+        return reserved
 
     async def _call_once(
         self, endpoint: Endpoint, request: Request, timeout: float, reserved: float

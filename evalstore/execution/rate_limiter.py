@@ -7,6 +7,7 @@ refuses a call as too many, and then grows by one in each round.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -63,6 +64,8 @@ class RateLimiter:
         self._cooling_until = self._paused_until = float("-inf")
         self._requests = _Window(requests_per_minute) if requests_per_minute else None
         self._tokens = _Window(tokens_per_minute) if tokens_per_minute else None
+        self.tokens_per_minute = tokens_per_minute or math.inf
+        """The limit of all programs together."""
         self._shared_at, self._sharers = 0.0, 1
         self.is_share_current: Callable[[], bool] = lambda: True
         """Returns whether it is known how many programs share the account; else no call starts."""
@@ -111,7 +114,7 @@ class RateLimiter:
                 window.stop(now, self._paused_until)
 
     def reserve(self, now: float, tokens: int) -> Slot:
-        """Reserve a call with this many tokens; `start_of` returns when it may start."""
+        """Reserve a call with about this many tokens; `start_of` returns when it may start."""
         return Slot(
             self._requests.reserve(now, 1) if self._requests else None,
             self._tokens.reserve(now, tokens) if self._tokens else None,
@@ -162,10 +165,13 @@ class RateLimiter:
         for window in self._windows:
             window.stop(self._shared_at, now + seconds)
 
-    def correct(self, tokens: int) -> None:
-        """Correct the reservation of a call by the tokens that it used more, or less."""
+    def correct(self, reserved: int, used: int) -> None:
+        """Correct the tokens that were reserved for a call to those that it has used.
+
+        The calls that wait start later, or sooner, too.
+        """
         if self._tokens:
-            self._tokens.correct(tokens)
+            self._tokens.correct(reserved, used)
 
     @property
     def paused_until(self) -> float:
@@ -178,10 +184,12 @@ class _Window:
 
     Each call has a position: how many calls or tokens are before it. The rate tells when it is
     due, also when the rate changes while the call waits. At most one second of unused rate can be
-    used later.
+    used later. No call counts for more than the limit of a minute, so that a count that is not
+    plausible delays the others by a minute at most.
     """
 
     def __init__(self, per_minute: float) -> None:
+        self._most = per_minute
         self._whole_rate = self.rate = per_minute / _MINUTE
         self._since, self._begun = 0.0, 0.0
         """A time, and the position that is due then."""
@@ -189,7 +197,7 @@ class _Window:
 
     def reserve(self, now: float, amount: float) -> float:
         position = max(self._position_at(max(now, self._since) - 1.0), self._next_free)
-        self._next_free = position + amount
+        self._next_free = position + min(amount, self._most)
         return position
 
     def time_of(self, position: float) -> float:
@@ -207,9 +215,8 @@ class _Window:
     def begin_late(self, now: float, part: float) -> None:
         self._next_free = max(self._next_free, self._position_at(now)) + part
 
-    def correct(self, amount: float) -> None:
-        # An implausible count delays calls by a minute at most.
-        self._next_free += min(amount, _MINUTE * self.rate)
+    def correct(self, reserved: float, used: float) -> None:
+        self._begun -= min(used, self._most) - min(reserved, self._most)
 
     def _position_at(self, now: float) -> float:
         return self._begun + (now - self._since) * self.rate

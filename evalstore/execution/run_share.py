@@ -61,6 +61,8 @@ class ShareWriter:
         self.reserved_elsewhere = 0.0
         """What calls in flight of other runners may cost, when it was last read."""
         self.spent_elsewhere = 0.0
+        self.reserving: frozenset[str] = frozenset()
+        """The other runners with such calls."""
 
     async def reserve(self, usd: float) -> bool:
         """Reserve more for calls; returns False, and reserves nothing, if it is above the limit."""
@@ -114,6 +116,7 @@ class ShareWriter:
             partial(self._store.write_share, *own, more=more, own_limit=limit)
         )
         self.reserved_elsewhere, self.spent_elsewhere = state.reserved, state.spent
+        self.reserving = state.reserving
         self.is_open = state.is_open
         if state.is_open:
             self._noted = state.noted

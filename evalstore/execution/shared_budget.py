@@ -1,12 +1,14 @@
 """Limits the cost of a run that several runners carry out, on several machines.
 
 What a call may cost is reserved in the store before it is made. Calls that wait at the same time
-are reserved together. What a dead runner had reserved counts as spent, as its calls may be paid.
+are reserved together. What a dead runner had reserved counts as spent, as its calls may be paid;
+what one has reserved whose process is stopped for long is not waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,11 +23,16 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until it is checked again what the calls of other runners have left."""
 
 
+AreStopped = Callable[[Collection[str]], Awaitable[bool]]
+"""Returns whether the processes of all these runners are stopped for long."""
+
+
 class SharedBudget:
     """The limit of a shared run, in USD; used as `Budget`."""
 
-    def __init__(self, share: ShareWriter, limit: float) -> None:
+    def __init__(self, share: ShareWriter, limit: float, are_stopped: AreStopped) -> None:
         self._share = share
+        self._are_stopped = are_stopped
         self._limit = limit
         self._waiting: list[tuple[float, asyncio.Future[bool]]] = []
         """What calls may cost, with what is set when they may be made, or must not."""
@@ -41,7 +48,8 @@ class SharedBudget:
     @property
     def remaining(self) -> float:
         """Return what this runner knows to be left, in USD."""
-        return max(self._limit - self._share.spent - self._share.spent_elsewhere, 0.0)
+        elsewhere = self._share.spent_elsewhere + self._share.reserved_elsewhere
+        return max(self._limit - self._share.spent - elsewhere, 0.0)
 
     async def reserve(self, usd: float) -> None:
         """Reserve the cost of a call; raises `OverBudgetError` if it does not fit."""
@@ -82,13 +90,18 @@ class SharedBudget:
         for call in batch:
             delay = _FIRST_LOOK
             while not call[1].done() and not await self._try([call]):
-                if not self._calls_in_flight and not self._share.reserved_elsewhere:
+                if not self._calls_in_flight and not await self._may_be_settled():
                     _answer(call[1], granted=False)
                     break
                 self._settled.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._settled.wait(), delay)
                 delay = min(1.5 * delay, _LONGEST_LOOK)
+
+    async def _may_be_settled(self) -> bool:
+        """Return whether another runner may give back some of what it has reserved."""
+        reserving = self._share.reserving
+        return bool(reserving) and not await self._are_stopped(reserving)
 
     async def _try(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> bool:
         waiting = [(usd, granted) for usd, granted in batch if not granted.done()]

@@ -17,6 +17,7 @@ from evalstore import hashing
 from evalstore.deserialize import versions_in
 from evalstore.execution.runner_presence import RunnerPresence
 from evalstore.execution.short_transaction import run_in_thread, run_short_transaction
+from evalstore.execution.stopped_runners import StoppedRunners
 from evalstore.planning.carried_votes import is_known, keys_of
 from evalstore.planning.cells import limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
@@ -127,7 +128,7 @@ class WorkSharing:
         self.runner = self._leases.runner.id
         self.is_expected = is_expected
         self._warned_of_sharing = is_expected
-        self._warned_of_stopped = False
+        self.stopped = StoppedRunners(self._leases, environment.warn)
         self.presence = RunnerPresence(self._leases, environment)
         self.repeats_failures = True
         """Whether this run tries what has failed for others; not if they carry out one run."""
@@ -185,7 +186,7 @@ class WorkSharing:
                 partial(self._claim, by_key), is_remote=self._store.is_remote
             )
         self._state.deferred |= {key: by_key[key] for key in claimed.deferred}
-        self._warn_of_stopped()
+        self.stopped.warn_of(self._leases.stopped.values())
         counted = self._state.plan.sessions
         for question, sessions in claimed.sessions.items():
             counted[question] = [*counted.get(question, ()), *sessions]
@@ -313,7 +314,7 @@ class WorkSharing:
                 partial(self._leases.claim, keys), is_remote=self._store.is_remote
             )
             held = {*keys} - granted - self._leases.stopped.keys()
-        self._warn_of_stopped()
+        self.stopped.warn_of(self._leases.stopped.values())
         return ClaimedSubjects(granted, held)
 
     async def until_others_may_be_done(self) -> None:
@@ -337,15 +338,6 @@ class WorkSharing:
         items = list(self._state.deferred.values())
         self._state.deferred.clear()
         return items
-
-    def _warn_of_stopped(self) -> None:
-        processes = sorted({holder.pid for holder in self._leases.stopped.values()})
-        if processes and not self._warned_of_stopped:
-            self._warned_of_stopped = True
-            self._warn(
-                f"another run on this store is stopped (process {processes[0]}): its part stays "
-                f"pending; continue it with 'kill -CONT {processes[0]}', or end it, and run again"
-            )
 
     def end_reclaiming(self) -> None:
         """Note that all deferred items were queued, or deferred again."""

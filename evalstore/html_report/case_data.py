@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import clip, safe, short
 from evalstore.html_report.case_rows import TableRow
-from evalstore.html_report.case_table import CHANGES, CaseTable
+from evalstore.html_report.case_table import CaseTable
+from evalstore.html_report.changed_pairs import ChangedPairs
 from evalstore.html_report.texts import TextTable
 from evalstore.operations.attempts import attempts_text
 from evalstore.operations.growing_results import cell_of
@@ -71,7 +72,9 @@ class CaseData:
         self._name_prompts, self._explain = cache(name_prompts), explain
         self._count = count
         self._explained = 0
-        self._pairs = _changed_pairs(diff)
+        self._changed = ChangedPairs(diff)
+        self._pairs: Mapping[CellKey, Pair] = {}
+        """The pairs of the results of a block that changed."""
         self._diff = diff
         self._undiffed = 0
         self._before: Mapping[str, str] = {}
@@ -101,10 +104,12 @@ class CaseData:
         }
 
     def _read_previous(self, cases: Sequence[Sequence[ResultView]]) -> None:
-        """Read the earlier answers of the cases of a block together, as far as they are shown."""
-        entries = [self._pairs.get(cell_of(view.result)) for views in cases for view in views]
-        pairs = [entry[1] for entry in entries if entry]
-        ids = [self._diff.shown_sessions(pair)[0] for pair in pairs] if self._diff else []
+        """Read the pairs of a block, and their earlier answers together, as far as shown."""
+        results = [view.result for views in cases for view in views]
+        pairs = ((cell_of(result), self._changed.find(result)) for result in results)
+        self._pairs = {cell: pair for cell, pair in pairs if pair}
+        shown = (self._diff.shown_sessions(pair) for pair in self._pairs.values() if self._diff)
+        ids = [was for was, _ in shown]
         self._before = self._reader.answers([id for id in ids if id])
 
     def _case(self, views: Sequence[ResultView], texts: TextTable) -> Json:
@@ -137,7 +142,7 @@ class CaseData:
             {
                 self._number("models", view.result.model): (
                     view.result.word or "answered",
-                    self._change_of(view.result),
+                    self._changed.change_of(view.result),
                     "" if view.result.verdict == "pass" else _snippet(view),
                 )
                 for view in views
@@ -150,10 +155,6 @@ class CaseData:
             numbers[name] = len(numbers)
             getattr(self.table, kind).append(name)
         return numbers[name]
-
-    def _change_of(self, result: Result) -> str:
-        entry = self._pairs.get(cell_of(result))
-        return entry[0] if entry else ""
 
     def _conversation(self, test: str, prompt: str | None, texts: TextTable) -> Json:
         turns = []
@@ -189,7 +190,7 @@ class CaseData:
         for vote in view.judgements:
             self._savings.add(vote.id, vote.started, vote.cost)
         attempts = attempts_text(attempt.verdict for attempt in view.attempts)
-        if attempts and self._change_of(result):
+        if attempts and self._changed.change_of(result):
             self.table.attempts[cell_of(result)] = attempts
         verdicts = {id: attempt.verdict for attempt in view.attempts for id in attempt.sessions}
         document = {
@@ -219,7 +220,7 @@ class CaseData:
 
         A line is its indent and pairs of a text and the name of its colour.
         """
-        is_due = result.word in FAILING or self._change_of(result) in ("broke", "fixed")
+        is_due = result.word in FAILING or self._changed.change_of(result) in ("broke", "fixed")
         if not is_due:
             return None
         if self._explained >= MOST_EXPLAINED:
@@ -238,10 +239,10 @@ class CaseData:
 
         None without a change.
         """
-        entry = self._pairs.get(cell_of(view.result))
-        if entry is None or self._diff is None or entry[1].was is None:
+        pair = self._pairs.get(cell_of(view.result))
+        if pair is None or self._diff is None or pair.was is None:
             return None
-        pair, was = entry[1], entry[1].was
+        was = pair.was
         document: dict[str, Json] = {
             "word": was.word or "answered",
             **({"run": short(self._diff.earlier[was])} if was in self._diff.earlier else {}),
@@ -289,18 +290,6 @@ def _whole_cases(
         waiting = whole[end:]
     if waiting:
         yield waiting
-
-
-def _changed_pairs(diff: Diff | None) -> dict[CellKey, tuple[str, Pair]]:
-    """Return the pairs that changed and the kind of the change, by the cell of the new result."""
-    if diff is None:
-        return {}
-    return {
-        cell_of(pair.now): (change, pair)
-        for change in CHANGES
-        for pair in getattr(diff.comparison, change)
-        if pair.now
-    }
 
 
 def _snippet(view: ResultView) -> str:

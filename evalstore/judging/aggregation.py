@@ -87,6 +87,16 @@ def judge_session(
     the verdict to the models (`wants_models`). Models that are always asked cannot overrule
     failed checks. `checks` is the id of the evaluator of the checks.
     """
+    judged = judge_so_far(votes, judged_by, checks, rule)
+    if judged is None:
+        raise ValueError("there are no votes to combine")
+    return judged
+
+
+def judge_so_far(
+    votes: Sequence[Vote], judged_by: Collection[str], checks: str, rule: str = "majority"
+) -> JudgedSession | None:
+    """Return what `judge_session` does, or None while nobody has voted who decides."""
     cast = [(vote, vote.verdict, vote.score) for vote in votes if vote.verdict != "none"]
     if by_people := [(word, score) for vote, word, score in cast if vote.human]:
         return combine_votes(by_people)
@@ -94,7 +104,7 @@ def judge_session(
     by_models = [(word, score) for vote, word, score in cast if vote.evaluator != checks]
     if by_checks and not _leaves_open(judged_by, by_checks[0][0]):
         return JudgedSession(*by_checks[0])
-    return combine_votes(by_models, rule)
+    return combine_votes(by_models, rule) if by_models else None
 
 
 def wants_models(judged_by: Collection[str], checked: Word) -> bool:

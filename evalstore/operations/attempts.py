@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from evalstore.judging.aggregation import judge_session
+from evalstore.judging.aggregation import judge_so_far
 from evalstore.planning.plan import CHECKS
 from evalstore.results import Result, Vote
 
@@ -72,22 +72,23 @@ def find_votes(store: Store, results: Sequence[Result]) -> dict[str, CastVote]:
 
 
 def read_attempts(store: Store, cells: Sequence[CellToJudge]) -> Attempts:
-    """Return the attempts of these results, as far as they have several."""
+    """Return the attempts of these results, as far as they have several.
+
+    A result is left out while those who decide are to vote on one of them.
+    """
     several = [cell for cell in cells if has_attempts(cell.result)]
     cast = find_votes(store, [cell.result for cell in several])
     attempts: dict[tuple[str, ...], tuple[Attempt, ...]] = {}
     for result, judged_by, rule in several:
         votes = [cast[id] for id in result.evaluations if id in cast]
         by_sessions = group_votes((sessions, vote) for vote, sessions in votes)
-        if len(by_sessions) > 1:
-            attempts[result.evaluations] = tuple(
-                Attempt(
-                    sessions,
-                    judge_session(listed, judged_by, CHECKS, rule).verdict,
-                    tuple(vote.id for vote in listed),
-                )
-                for sessions, listed in by_sessions.items()
-            )
+        made = tuple(
+            Attempt(sessions, judged.verdict, tuple(vote.id for vote in listed))
+            for sessions, listed in by_sessions.items()
+            if (judged := judge_so_far(listed, judged_by, CHECKS, rule))
+        )
+        if 1 < len(made) == len(by_sessions):
+            attempts[result.evaluations] = made
     return attempts
 
 
@@ -120,9 +121,12 @@ def group_votes(votes: Iterable[tuple[Subject, Vote]]) -> dict[Subject, list[Vot
     return by_subject
 
 
-def judge_votes(case: Case, votes: Sequence[Vote], rule: str) -> JudgedSession:
-    """Return the verdict and the score of the votes on an attempt; `rule` combines several."""
-    return judge_session(votes, case.judged_by, CHECKS, rule)
+def judge_votes(case: Case, votes: Sequence[Vote], rule: str) -> JudgedSession | None:
+    """Return the verdict and the score of the votes on an attempt; `rule` combines several.
+
+    None while nobody has voted who decides.
+    """
+    return judge_so_far(votes, case.judged_by, CHECKS, rule)
 
 
 def attempts_text(verdicts: Iterable[str]) -> str:

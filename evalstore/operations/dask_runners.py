@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalstore.display import plural
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.join import join_run
 from evalstore.operations.progress import ProgressListener
@@ -30,6 +33,10 @@ _CONNECT_SECONDS = 10
 _PASSWORD_HINT = "each worker needs PGPASSWORD or ~/.pgpass"
 _STORE = "EVALSTORE_STORE"
 """The variable of a worker that may have the address with its secrets."""
+_OF_ALL = "all"
+"""The topic of dask's scheduler that tells which workers come and go."""
+_KILLED = "KilledWorker"
+"""The error of a task that several workers were lost with."""
 _SAID = "the password of the store is not sent through dask"
 
 
@@ -56,6 +63,9 @@ class DaskRunners:
         self._cluster: Any = None
         self._client: Any = None
         self._tasks: list[Any] = []
+        self._workers = LiveWorkers()
+        self.remark = ""
+        """What the end of the run says when all workers were lost; else empty."""
 
     def start(self, run: str, known: Collection[str]) -> None:
         """Submit the tasks; raises `EvalstoreError` when the scheduler cannot be reached.
@@ -68,7 +78,9 @@ class DaskRunners:
         try:
             self._connect()
             self._client.subscribe_topic(_topic(run), self._show_event)
+            self._client.subscribe_topic(_OF_ALL, self._watch_workers)
             workers = [*self._client.scheduler_info(n_workers=-1)["workers"]]
+            self._workers.add(workers)
             count = self._count or len(workers) or 1
             for number in range(count):
                 # Tasks beyond the workers that there are wait for those that come later.
@@ -103,9 +115,11 @@ class DaskRunners:
         """Cancel the tasks; those at work end when they next look at the run, which is over."""
         with self._lock:
             self._is_over = True
+            self.remark = self._workers.remark
         with suppress(Exception):  # the scheduler may be gone, and the run is recorded
             if self._client:
                 if self._tasks:
+                    self._client.unsubscribe_topic(_OF_ALL)  # else its end is told to itself
                     self._client.cancel(self._tasks, force=True)
                 self._client.close(timeout=_CONNECT_SECONDS)
         with suppress(Exception):
@@ -121,15 +135,16 @@ class DaskRunners:
         address: Any = self._scheduler
         try:
             if self._scheduler == LOCAL:
-                self._cluster = LocalCluster(
-                    n_workers=self._count or len(os.sched_getaffinity(0)),
-                    threads_per_worker=1,
-                    # Any free port: a usual one may be in use, of which dask warns.
-                    scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-                    silence_logs=logging.CRITICAL,
-                    # The processes of this machine get the secrets as those of `processes` do.
-                    env={_STORE: self._store.with_secrets()},
-                )
+                with _without_interrupts():
+                    self._cluster = LocalCluster(
+                        n_workers=self._count or len(os.sched_getaffinity(0)),
+                        threads_per_worker=1,
+                        # Any free port: a usual one may be in use, of which dask warns.
+                        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                        silence_logs=logging.CRITICAL,
+                        # The processes of this machine get the secrets as those of `processes` do.
+                        env={_STORE: self._store.with_secrets()},
+                    )
                 address = self._cluster
             self._client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         except Exception as error:
@@ -149,6 +164,8 @@ class DaskRunners:
                     self._show(f"hint: {problem['hint']}")
         elif task.status == "error":
             error = task.exception()
+            if type(error).__name__ == _KILLED:
+                return  # the loss of each of its workers was told
             self._show(f"a worker could not take part: {_first_line(error)}")
             if isinstance(error, ImportError):
                 self._show("hint: install the same version of evalstore on all workers")
@@ -156,12 +173,79 @@ class DaskRunners:
     def _show_event(self, event: tuple[float, Any]) -> None:
         self._show(str(event[1]))
 
+    def _watch_workers(self, event: tuple[float, Any]) -> None:
+        """Show that a worker is gone which took part."""
+        happened = event[1]
+        if happened["action"] == "add-worker":
+            self._workers.add([happened["worker"]])
+        elif happened["action"] == "remove-worker":
+            own = {task.key for task in self._tasks}
+            text = self._workers.remove(
+                happened["worker"],
+                took_part=not own.isdisjoint(happened["processing-tasks"]),
+                is_expected=happened["expected"],
+            )
+            if text:
+                self._show(text)
+
     def _show(self, text: str) -> None:
         with self._lock:
             if self._is_over or text in self._said:
                 return
             self._said.add(text)
         self._note(text)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let the threads and processes that are started in the block get no SIGINT of a terminal.
+
+    Ctrl-C is for this program, which ends them; each of them would print a traceback.
+    """
+    resource_tracker.ensure_running()  # else it is started in the block, and unblocks the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class LiveWorkers:
+    """The workers that a scheduler has, as its events tell; they may come before the list."""
+
+    def __init__(self) -> None:
+        self._live: set[str] = set()
+        self._gone: set[str] = set()
+        self._lost = 0
+        """How many of those that are gone took part in the run."""
+
+    def add(self, addresses: Iterable[str]) -> None:
+        """Add workers, unless they are known to be gone."""
+        self._live |= {*addresses} - self._gone
+
+    def remove(self, address: str, *, took_part: bool, is_expected: bool) -> str:
+        """Remove a worker; returns what the user is told, which is nothing if it took no part."""
+        self._live.discard(address)
+        self._gone.add(address)
+        if not took_part:
+            return ""
+        self._lost += 1
+        end = "has left" if is_expected else "was lost"
+        if not self._live:
+            return (
+                f"the last worker of dask {end} ({address}): this program does the rest, with "
+                "workers that come later"
+            )
+        left = plural(len(self._live), "worker")
+        verb = "is" if len(self._live) == 1 else "are"
+        return f"a worker of dask {end} ({address}): {left} {verb} left and the others do its work"
+
+    @property
+    def remark(self) -> str:
+        """Return that all workers were lost; empty while there are some, or if none was lost."""
+        if self._live or not self._lost:
+            return ""
+        return f"all workers of dask were lost ({self._lost:,}): this program did the rest"
 
 
 def take_part(address: str, run: str, keys_folder: str | None) -> dict[str, str] | None:

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Literal
 
 from evalstore import __version__
 from evalstore.clock import today
-from evalstore.errors import INCOMPLETE, OK, STORE_UNUSABLE, USAGE, EvalstoreError, WorkspaceError
+from evalstore.errors import (
+    INCOMPLETE,
+    OK,
+    STORE_UNUSABLE,
+    USAGE,
+    EvalstoreError,
+    WorkspaceError,
+    stores_text,
+)
 from evalstore.execution.endpoints import ProviderPool
 from evalstore.operations.check import find_unknown_prices
 from evalstore.operations.doctor_ping import Checkup, PingTarget, examine_all
@@ -218,7 +226,8 @@ def describe_store(state: StoreState, name: str, *, is_database: bool = False) -
     if state.size is None:
         if state.writable:
             if is_database:
-                hint = "'evalstore init' creates it"
+                others = stores_text(state.others)
+                hint = "'evalstore init' creates it" + f"; {others}" * bool(others)
                 return DoctorFinding("store", "warn", f"{name} is not there yet", hint)
             return DoctorFinding("store", "ok", f"{name} is not there yet: a run makes it")
         hint = f"its owner can {_CREATE}" if is_database else "check the permissions of the folder"

@@ -7,6 +7,7 @@ PostgreSQL has it in its own tables: whoever searches first adds what is new, fo
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -19,10 +20,10 @@ from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.text_places import (
     ListedText,
-    PlacedTexts,
     TextPlace,
     find_places,
     list_documents,
+    place_documents,
 )
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
@@ -45,9 +46,8 @@ In = Literal["answers", "feedback", "tests"]
 """The kinds of text that can be searched."""
 T = TypeVar("T")
 _FILE = "search.db"
+_BLANK = re.compile(r"\s")
 _AT_ONCE = 500
-_PLACED_AT_ONCE = 50_000
-"""Texts whose places are found together, which takes about a kilobyte for each."""
 _KEPT_PLACES = 10_000
 _AROUND = 60
 """Characters of context on each side."""
@@ -283,14 +283,8 @@ def iterate_hits(
         index = open_index(location, store)
         try:
             index.update(store, report)
-            placed = PlacedTexts()
             documents = index.find_documents(words, kinds)
-            for start in range(0, len(documents), _PLACED_AT_ONCE):
-                listed = list_documents(index, documents[start : start + _PLACED_AT_ONCE])
-                texts = find_places(store, listed, store.find_recent_runs()) or []
-                if by_name:
-                    texts = [hit for hit in texts if hit[2].file and by_name(hit[2].name)]
-                placed.add(texts)
+            placed = place_documents(store, index, documents, by_name)
         finally:
             index.close()
         in_order, is_any = iter(placed), False
@@ -356,7 +350,7 @@ def _hits(
 
 def _context(text: str, words: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return the text around the first match, on one line, and the matches in it."""
-    text = "".join(" " if character.isspace() else character for character in text)
+    text = _BLANK.sub(" ", text)
     places = find_word_places(text, words)
     first = places[0][0] if places else 0
     begin = max(0, first - _AROUND)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from evalstore.files.access import LARGEST_TEXT
 from evalstore.files.atomic_write import write_whole
 from evalstore.importers.source_files import reading_from
 from evalstore.operations.next_commands import first_commands
+from evalstore.planning.ignored_variables import warn_before_opening
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.store import Store
-from evalstore.store.location import DatabaseAddress, is_url, read_address
+from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.workspace.settings import FILE
 
@@ -95,35 +97,43 @@ def init(
     store: str | None = None,
     allow_outside: bool = False,
     start: Path | None = None,
+    warn: Callable[[str], None] = lambda _message: None,
 ) -> InitReport:
     """Create a workspace and its store; existing files are never overwritten.
 
-    The settings are written last: an `init` that was interrupted can be repeated. `start` is the
-    folder in which the next commands are typed (default: the workspace).
+    A database is the first to be tried, so that nothing is left behind where that fails. The
+    settings are written last: an `init` that was interrupted can be repeated. `start` is the folder
+    in which the next commands are typed (default: the workspace), and `warn` is told of variables
+    in its `.env` that have no effect.
     """
     report = InitReport(directory)
     address = read_address(store) if store and is_url(store) else None
-    if directory.exists() and not directory.is_dir():
-        raise EvalstoreError(f"'{directory}' is not a folder")
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EvalstoreError(f"'{directory}' cannot be made: {error.strerror}") from error
-    if adopt_from is not None:
-        with reading_from([adopt_from, directory], allow_outside=allow_outside):
-            _adopt(report, adopt_from, address)
-    elif example:
-        _write_all(report, _read_example(), address)
-    elif (directory / FILE).exists():
-        report.kept.append(FILE)
-    elif bare:
-        _write_all(report, {FILE: BARE.encode()}, address)
-    else:
-        _write_all(report, {name: text.encode() for name, text in STARTER.items()}, address)
+    location = Location(directory, store=store, allow_outside=allow_outside)
+    with _made(directory):
+        if adopt_from is not None:
+            with reading_from([adopt_from, directory], allow_outside=allow_outside):
+                files = _adopt(report, adopt_from, address)
+        elif example:
+            files = _read_example()
+        elif (directory / FILE).exists():
+            files = {}
+            report.kept.append(FILE)
+        elif bare:
+            files = {FILE: BARE.encode()}
+        else:
+            files = {name: text.encode() for name, text in STARTER.items()}
+        if FILE in files and not (directory / FILE).exists():
+            place: StoreLocation | None = address
+        else:
+            place = locate_store(open_workspace(location), location)
+        if isinstance(place, DatabaseAddress):
+            warn_before_opening(directory, warn, is_database=True)
+            Store.open(place, create=True).close()
     if address:  # the user has named it on the command line
         AllowedPaths().add(os.path.realpath(directory), [str(address)])
+    if files:
+        _write_all(report, files, address)
     _ignore(report)
-    location = Location(directory, store=store, allow_outside=allow_outside)
     workspace = open_workspace(location)
     if address and not _names(workspace.settings.store, address):
         report.notes.append(
@@ -136,6 +146,25 @@ def init(
     Store.open(place, create=True).close()
     report.next = first_commands(workspace, start or directory, needs_test=not example)
     return report
+
+
+@contextmanager
+def _made(directory: Path) -> Iterator[None]:
+    """Make a folder, and remove it again if an `EvalstoreError` is raised in the block."""
+    if directory.exists() and not directory.is_dir():
+        raise EvalstoreError(f"'{directory}' is not a folder")
+    made = [each for each in (directory, *directory.parents) if not each.exists()]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EvalstoreError(f"'{directory}' cannot be made: {error.strerror}") from error
+    try:
+        yield
+    except EvalstoreError:
+        with suppress(OSError):  # something else is in it by now
+            for each in made:
+                each.rmdir()
+        raise
 
 
 def _names(store: str, address: DatabaseAddress) -> bool:
@@ -167,10 +196,16 @@ def _write_all(
 ) -> None:
     """Write the missing files, the settings last; list them in the order of `files`."""
     files = {**files, FILE: _with_address(files[FILE], address)}
-    written = {
-        name: _write(report.root, name, files[name])
-        for name in sorted(files, key=lambda name: name == FILE)
-    }
+    written: dict[str, bool] = {}
+    for name in sorted(files, key=lambda name: name == FILE):
+        try:
+            written[name] = _write(report.root, name, files[name])
+        except EvalstoreError as error:
+            if not any(written.values()):
+                raise
+            listed = ", ".join(name for name, is_new in written.items() if is_new)
+            hint = f"'evalstore init' again writes what is missing; it has written {listed}"
+            raise EvalstoreError(str(error), hint=hint) from error
     report.written += [name for name in files if written[name]]
     report.kept += [name for name in files if not written[name]]
 
@@ -187,7 +222,8 @@ def _write(root: Path, name: str, data: bytes, *, exclusive: bool = True) -> boo
     return True
 
 
-def _adopt(report: InitReport, source: Path, address: DatabaseAddress | None) -> None:
+def _adopt(report: InitReport, source: Path, address: DatabaseAddress | None) -> dict[str, bytes]:
+    """Return the settings of an ai-tester project; raises `EvalstoreError` if there are others."""
     from evalstore.importers.ai_tester.project import adopt
 
     settings = report.root / FILE
@@ -197,8 +233,8 @@ def _adopt(report: InitReport, source: Path, address: DatabaseAddress | None) ->
         raise EvalstoreError(
             f"'{settings}' exists already", hint="remove it first, or choose another folder"
         )
-    _write_all(report, {FILE: text.encode()}, address)
     report.notes += notes
+    return {FILE: text.encode()}
 
 
 def _ignore(report: InitReport) -> None:

@@ -16,6 +16,7 @@ from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.runs import Run
 from evalstore.store import Store
 from evalstore.store.location import StoreLocation, is_url, read_address
+from evalstore.store.revisions import find_recorded
 
 if TYPE_CHECKING:
     from evalstore.execution.execution_counts import ExecutionCounts
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 NEWEST = "@"
 """Names the newest run in progress."""
-_RECOGNIZED = 8
-"""The digits of a name that is looked for among the runs that are over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def _find(store: Store, name: str) -> SharedRun | Run:
         if left := [run for run in runs if not run.error]:
             hint = f"'--join {left[0].id[:8]}' continues one that its programs have left"
         raise RevisionError(f"no run is in progress in the store '{store.path}'", hint=hint)
-    if recorded := _find_recorded(store, name):
+    if recorded := find_recorded(store, name):
         return recorded
     at_work, left_behind = (
         ", ".join(run.id[:8] for run in runs if run.is_silent == is_left and not run.error)
@@ -117,15 +116,6 @@ def _find(store: Store, name: str) -> SharedRun | Run:
         f"no run in progress is called '{name}' in the store '{store.path}'",
         hint="; ".join(hints) or "'evalstore run' begins one",
     )
-
-
-def _find_recorded(store: Store, name: str) -> Run | None:
-    """Return the record of a run that was in progress under this name."""
-    for run in store.find_recent_runs():
-        known = min(len(name), len(run.nonce))  # a run of somewhere else may have none
-        if known >= _RECOGNIZED and name[:known] == run.nonce[:known]:
-            return run
-    return None
 
 
 def _explain_recorded(name: str, run: Run) -> str:

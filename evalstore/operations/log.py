@@ -21,7 +21,7 @@ from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.renames import name_in_newest_run
 from evalstore.store.path_trees import find_entry, read_tree
-from evalstore.store.revisions import resolve_run
+from evalstore.store.revisions import RunInProgressError, resolve_run
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.table_columns import RUNS
 from evalstore.values import Json, order_counts
@@ -149,17 +149,19 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
             newest = next(store.find_recent_runs(limit=1), None)
             files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
             problem = no_run_has(workspace, name, files)
-            if _names_run(store, name):
-                problem = EvalstoreError(str(problem), hint=f"'evalstore show {name}' shows a run")
-            raise problem
+            raise _explain_run(store, name, problem)
         return Log(entries[:limit], len(entries), name, row)
 
 
-def _names_run(store: Store, name: str) -> bool:
-    """Return whether a revision has this name."""
-    with suppress(EvalstoreError):
-        return bool(resolve_run(store, name))
-    return False
+def _explain_run(store: Store, name: str, problem: EvalstoreError) -> EvalstoreError:
+    """Return the error for a name that no run has as a file, but which may be that of a run."""
+    try:
+        resolve_run(store, name)
+    except RunInProgressError as error:
+        return error
+    except EvalstoreError:
+        return problem
+    return EvalstoreError(str(problem), hint=f"'evalstore show {name}' shows a run")
 
 
 def _find_outcomes(

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.judging.aggregation import combine_votes
-from evalstore.operations.attempts import group_votes, judge_votes
+from evalstore.judging.aggregation import combine_votes, judge_so_far
+from evalstore.operations.attempts import group_votes
+from evalstore.planning.plan import CHECKS
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.reports.group_totals import CallFacts, MeasuredResult, Spending
 from evalstore.results import Result
 from evalstore.values import RECORDED, Case, Verdict
 
 if TYPE_CHECKING:
+    from evalstore.judging.aggregation import JudgedSession
     from evalstore.operations.stats_filter import Filter
     from evalstore.store import Store
-    from evalstore.store.costs import JudgingCost, Spent
+    from evalstore.store.costs import JudgingCost, Spent, StoredJudgement
 
 _AT_ONCE = 4_000
 """Results whose answers and judgements are looked up together."""
@@ -59,12 +61,11 @@ class ResultMeter:
         judgements = {id: CallFacts(hash(id), *facts) for id, facts in costs.items()}
         for result, case in batch:
             verdict = result.verdict
-            attempts: list[tuple[Verdict, float | None]] = []
+            attempts: list[JudgedSession] = []
             expected = _count_attempts(result, case)
             if keep.is_about_votes or expected > 1:
                 votes = [judged[id] for id in result.evaluations if id in judgements]
-                by_attempt = group_votes((each.subject, each.vote) for each in votes)
-                attempts = [judge_votes(case, cast, rule) for cast in by_attempt.values()]
+                attempts = _judge_attempts(votes, case.judged_by, rule)
             if keep.is_about_votes:
                 is_whole = len(attempts) == expected
                 verdict = combine_votes(attempts, rule).verdict if is_whole else None
@@ -78,6 +79,29 @@ class ResultMeter:
                 ),
                 case,
             )
+
+    def measure_attempts(
+        self, results: Iterable[tuple[int, Collection[str], Sequence[str]]]
+    ) -> tuple[list[Sequence[Verdict]], dict[str, Spending]]:
+        """Return the verdicts on the attempts of each result, and the spending of its judgements.
+
+        The verdicts are those of `MeasuredResult`, and the spending is that of `find_spending`. A
+        result is given by the number of its attempts, who judges it, and its judgements.
+        """
+        listed = list(results)
+        judged = self._store.find_judgements(id for *_, ids in listed for id in ids)
+        attempts: list[Sequence[Verdict]] = []
+        for expected, judged_by, ids in listed:
+            verdicts: list[Verdict] = []
+            if expected > 1:
+                votes = [judged[id] for id in ids if id in judged]
+                verdicts = [word for word, _ in _judge_attempts(votes, judged_by, self._rule)]
+            attempts.append(verdicts if len(verdicts) == expected else ())
+        return attempts, {
+            id: (self._prices.cost_of_vote(each), None)
+            for id, each in judged.items()
+            if self._keep.evaluator(each.vote.evaluator)
+        }
 
     def find_spending(
         self, sessions: Iterable[str], evaluations: Iterable[str], calls: Calls
@@ -94,6 +118,15 @@ class ResultMeter:
             if keep.evaluator(cost.evaluator)
         }
         return answers, judgements
+
+
+def _judge_attempts(
+    judgements: Iterable[StoredJudgement], judged_by: Collection[str], rule: str
+) -> list[JudgedSession]:
+    """Return the verdicts on attempts, apart from those on which those who decide are to vote."""
+    by_attempt = group_votes((each.subject, each.vote) for each in judgements)
+    judged = (judge_so_far(votes, judged_by, CHECKS, rule) for votes in by_attempt.values())
+    return [each for each in judged if each is not None]
 
 
 def _count_attempts(result: Result, case: Case) -> int:
@@ -146,6 +179,11 @@ class CostReader:
     def cost_of_judgement(self, cost: JudgingCost) -> float | None:
         """Return the cost of a judgement in the currency; None if it is unknown."""
         return self._cost(cost.usd, cost.started, self.model_of(cost.evaluator))
+
+    def cost_of_vote(self, judgement: StoredJudgement) -> float | None:
+        """Return the same cost of a judgement that was read as a vote."""
+        vote = judgement.vote
+        return self._cost(judgement.usd, vote.started, self.model_of(vote.evaluator))
 
     def model_of(self, evaluator: str) -> str | None:
         """Return the model version of an evaluator; None for checks and people."""

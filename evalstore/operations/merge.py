@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.files.normal_path import normal_path
 from evalstore.operations.push import count_kinds
-from evalstore.planning.open_project import open_store
+from evalstore.planning.ignored_variables import warn_before_opening
+from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.merge import merge_records
 from evalstore.sharing.progress import CopyListener
-from evalstore.store.location import StoreLocation, is_url, read_address
+from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.store.unchanged import open_unchanged
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ def merge(
     name = str(other)
     place = read_address(name) if is_url(name) else normal_path(location.directory, name)
     name = str(place) if is_url(name) else name
+    if isinstance(place, DatabaseAddress):
+        root = open_workspace(location).root
+        warn_before_opening(root, location.warn, is_database=True)
     with open_store(location, create=not dry_run) as store:
         if _is_same(place, store.path):
             raise EvalstoreError(

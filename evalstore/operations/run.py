@@ -12,6 +12,7 @@ from evalstore.errors import OK, StoreError
 from evalstore.git import read_user_name
 from evalstore.operations.abandoned_runs import record_abandoned
 from evalstore.operations.baseline import Baseline, find_baseline
+from evalstore.operations.cost_limit import find_short_limit
 from evalstore.operations.equal_parts import find_unchanged_parts, known_parts
 from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.ignored_variables import warn_of_ignored_variables
@@ -20,7 +21,7 @@ from evalstore.operations.plan_status import describe_scope
 from evalstore.operations.regressions import find_regressions
 from evalstore.operations.remote_answers import find_unread_remotes, unread_text
 from evalstore.operations.run_plans import Plans
-from evalstore.operations.run_preview import get_leave, keep_to
+from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_record import (
     FinishedRun,
     carry_out,
@@ -70,7 +71,10 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
     """
     warn_of_ignored_variables(location)
     with _open_scope(location, selection, options) as (project, scope):
-        return describe_scope(project, scope, selection, FiledItems)[0]
+        survey = PlanTotals()
+        status, _ = describe_scope(project, scope, selection, FiledItems, survey.add)
+        status.short_limit = find_short_limit(project, options, status, survey.models)
+        return status
 
 
 def offer_run(
@@ -188,7 +192,7 @@ def run(
         )
         shared = None
         if (project.store.is_remote or launcher) and not survey.is_empty:
-            shared = share_run(project, origin, options, launcher)
+            shared = share_run(project, origin, options, survey, launcher)
 
         def plan_again() -> tuple[Plans, RunTotals]:
             whole = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
@@ -210,6 +214,8 @@ def run(
         given = {} if shared else outcome.script_entries
         note_scripts(project, selection, {id: given.get(id) for id, _ in outcome.spending})
         report = _make_report(location, project, scope, finished, recorded)
+        if launcher and launcher.remark:
+            report.warnings.append(launcher.remark)
         _compare(project, report, recorded, options, baseline)
         decide(project, report, options)
         return report

@@ -51,6 +51,8 @@ class RunnerProcesses:
         self._started: list[subprocess.Popen[str]] = []
         self._readers: list[threading.Thread] = []
         self._is_over = False
+        self._lost = 0
+        """How many have died while the run was in progress."""
         self._lock = threading.Lock()
 
     def start(self, run: str, known: Collection[str]) -> None:
@@ -88,6 +90,13 @@ class RunnerProcesses:
         for reader in self._readers:
             reader.join(1.0)
 
+    @property
+    def remark(self) -> str:
+        """Return that all processes were lost; empty if they were not."""
+        if self._lost < len(self._started):
+            return ""
+        return f"all processes of the run were lost ({self._lost:,}): this program did the rest"
+
     def _command(self, run: str) -> list[str]:
         location = self._location
         outside = ["--allow-outside"] if location.allow_outside else []
@@ -117,6 +126,8 @@ class RunnerProcesses:
                 self._show(line.rstrip("\n"))
         code = process.wait()
         if code < 0 and -code not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self._lock:
+                self._lost += not self._is_over
             self._show(
                 f"process {process.pid} was ended by signal {-code}: the other runners do its work"
             )

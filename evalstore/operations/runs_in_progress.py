@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.errors import RevisionError
+
 if TYPE_CHECKING:
     from evalstore.errors import StoreError
     from evalstore.store import Store
@@ -26,6 +28,10 @@ class RunInProgress(NamedTuple):
     """Judgements so far."""
     joinable: bool
     """Whether other programs can take part in it."""
+    to_ask: int | None = None
+    """How many answers were missing when it began; None if that is not described."""
+    to_judge: int | None = None
+    """The same of judgements, at most."""
 
 
 class RunsInProgress(NamedTuple):
@@ -51,6 +57,21 @@ def describe_unreadable(error: StoreError) -> str:
     return f"{error}; {error.hint}"
 
 
+def load_run_in_progress(store: Store, id: str) -> tuple[RunInProgress, SharedRun]:
+    """Return a run in progress by its full id; raises `RevisionError` if it is over by now.
+
+    Raises `StoreError` if it cannot be read.
+    """
+    for run in store.find_shared_runs():
+        if run.id == id:
+            if run.error:
+                raise run.error
+            return _describe(store, run), run
+    raise RevisionError(
+        f"run {id[:8]} has just ended", hint="'evalstore show' shows the newest run"
+    )
+
+
 def _describe(store: Store, run: SharedRun) -> RunInProgress:
     shares = store.find_shares(run.id)
     at_work = [share for share in shares if share.is_registered and not share.counts.get("ended")]
@@ -62,4 +83,11 @@ def _describe(store: Store, run: SharedRun) -> RunInProgress:
         asked=sum(share.counts.get("asked", 0) for share in shares),
         judged=sum(share.counts.get("judged", 0) for share in shares),
         joinable=not run.description.get("problem"),
+        to_ask=_planned(run, "ask"),
+        to_judge=_planned(run, "judge"),
     )
+
+
+def _planned(run: SharedRun, kind: str) -> int | None:
+    count: int | None = run.description.get("planned", {}).get(kind)
+    return count

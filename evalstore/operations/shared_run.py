@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evalstore.execution.shared_work import RunnerLauncher
+    from evalstore.operations.run_preview import PlanTotals
     from evalstore.planning.options import RunOptions
     from evalstore.planning.project import Project
     from evalstore.runs import RunCommit
@@ -57,6 +58,7 @@ def share_run(
     project: Project,
     origin: RunOrigin,
     options: RunOptions,
+    survey: PlanTotals,
     launcher: RunnerLauncher | None = None,
 ) -> SharedWork:
     """Describe a run in the store, so that other programs can join it.
@@ -66,7 +68,12 @@ def share_run(
     """
     limit = most_cost(project, options)
     shared = SharedWork(secrets.token_hex(16), True, limit, launcher=launcher)
-    description: Json = {"format": FORMAT, "version": __version__}
+    description: Json = {
+        "format": FORMAT,
+        "version": __version__,
+        "author": origin.author,
+        "planned": {"ask": survey.asks, "judge": survey.judgements},
+    }
     try:
         description |= _describe(project, origin, options)
         _require_shareable(description, shared.id)
@@ -103,7 +110,6 @@ def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[
         "selection": origin.selection,
         "message": origin.message,
         "git": list(origin.git) if origin.git else None,
-        "author": origin.author,
         "sources": origin.sources,
         "options": {name: getattr(options, name) for name in _OPTIONS},
     }

@@ -17,6 +17,7 @@ from evalstore.operations.log import MOST_COMPARED
 from evalstore.operations.model_names import name_models
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.rendering import references_of
+from evalstore.operations.runs_in_progress import RunInProgress, load_run_in_progress
 from evalstore.operations.shown_cases import ShownCases, cases_related
 from evalstore.operations.shown_results import ShownResults, result_to_json
 from evalstore.operations.simulated_costs import is_by_script
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
+
+
+IN_PROGRESS = "run in progress"
+"""The kind of a run that programs carry out at this moment, and that is not stored yet."""
 
 
 @dataclass
@@ -68,6 +73,8 @@ class ShownItem:
     several: Set[tuple[str, str]] | None = None
     """The cases of results, by file and row, that have some with several system prompts; None if
     it is to be seen from the related results, as these are all."""
+    in_progress: RunInProgress | None = None
+    """How far it is, if it is a run in progress."""
     cases: ShownCases | None = None
     """Those of a long test file, which are in files, and neither in its content nor related."""
 
@@ -111,6 +118,8 @@ def show_item(
     """
     if kind == "question":
         return _show_question(location, store, id)
+    if kind == IN_PROGRESS:
+        return _show_in_progress(store, id)
     stored = store.load_any(kind, id)
     if kind == "failure":
         return _show_failure(location, store, id, stored.content)
@@ -130,6 +139,13 @@ def show_item(
     if kind == "run":
         _mark_changes(location, store, restore_run(id, stored.content), item)
     return item
+
+
+def _show_in_progress(store: Store, id: str) -> ShownItem:
+    progress, shared = load_run_in_progress(store, id)
+    content = {name: value for name, value in to_json(progress).items() if name != "run"}
+    described = {name: shared.description.get(name) for name in ("message", "selection")}
+    return ShownItem(IN_PROGRESS, id, {**content, **described}, in_progress=progress)
 
 
 def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -> None:

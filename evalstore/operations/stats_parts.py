@@ -6,19 +6,15 @@ from array import array
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evalstore.operations.measured_results import ResultMeter, select_results
 from evalstore.operations.part_sums import (
     CACHE,
     By,
     Key,
     PartSums,
-    plain_grouping,
     read_sums,
-    without_file,
 )
 from evalstore.operations.part_table import PartTable, ResultPlaces
 from evalstore.operations.verdict_changes import file_batches
-from evalstore.reports.group_totals import GroupTotals
 from evalstore.store.case_files import long_parts_of
 from evalstore.store.cell_columns import CellColumns, iterate_columns
 from evalstore.store.path_trees import read_tree
@@ -26,9 +22,9 @@ from evalstore.store.results import iterate_entries
 from evalstore.workspace.digest_set import count_distinct, digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
-    from evalstore.operations.stats_filter import Filter
+    from evalstore.operations.measured_results import ResultMeter
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
@@ -41,11 +37,7 @@ class SumCollector(Protocol):
 
     project: Project
     run: Run
-    keep: Filter
     meter: ResultMeter
-
-    def keys(self, by: By, result: Result, case: Case) -> Sequence[Key]:
-        """Return the groups of a result by a grouping."""
 
     @property
     def needed(self) -> Set[By]:
@@ -93,16 +85,14 @@ def collect_parts(collector: SumCollector) -> bool:
         collector.collect([batch])
         seen.update(digest_of(id) for result, _ in batch for id in result.sessions)
     found = [(path, node) for path, nodes in long.items() for node in nodes]
-    missing: dict[str, tuple[str, list[By]]] = {}
-    for path, node in found:
+    missing: dict[str, list[By]] = {}
+    for _, node in found:
         known = cache.parts.get(node)
         lacking = [by for by in collector.needed if known is None or not known.has(by)]
         if lacking:
-            missing.setdefault(node, (path, lacking))
+            missing[node] = lacking
     for node, cells in iterate_columns(store, list(missing)):
-        path, lacking = missing[node]
-        sums = _add_up_cells(collector, cells, lacking)
-        cache.put(node, sums or _add_up_results(collector, path, node, lacking))
+        cache.put(node, _add_up_cells(collector, cells, missing[node]))
     cache.write({node for _, node in found})
     digests = [array("Q", seen), *(cache.parts[node].sessions for _, node in found)]
     if count_distinct(chain.from_iterable(digests)) != sum(map(len, digests)):
@@ -113,11 +103,9 @@ def collect_parts(collector: SumCollector) -> bool:
     return True
 
 
-def _add_up_cells(collector: SumCollector, cells: CellColumns, needed: list[By]) -> PartSums | None:
-    """Return the sums of a part from its cells as they are stored; None if there are attempts."""
-    store = collector.project.store
-    if cells.has_attempts:
-        return None
+def _add_up_cells(collector: SumCollector, cells: CellColumns, needed: list[By]) -> PartSums:
+    """Return the sums of a part from its cells as they are stored."""
+    store, meter = collector.project.store, collector.meter
     places = ResultPlaces(needed)
     facts = zip(cells.models, cells.prompts, cells.tags, strict=True)
     table = PartTable(
@@ -128,30 +116,9 @@ def _add_up_cells(collector: SumCollector, cells: CellColumns, needed: list[By])
         cells.evaluations,
     )
     answers, judgements = map(chain.from_iterable, (cells.sessions, cells.evaluations))
-    return table.add_up(places, *collector.meter.find_spending(answers, judgements, store))
-
-
-def _add_up_results(collector: SumCollector, path: str, node: str, needed: list[By]) -> PartSums:
-    """Return the same as `_add_up_cells` from the results one by one, also with attempts."""
-    sessions: set[int] = set()
-    groups: dict[By, dict[Key, GroupTotals]] = {plain_grouping(by): {} for by in needed}
-    store = collector.project.store
-    for batch in select_results(_results_of(store, path, node), collector.keep):
-        for measured, case in collector.meter.measure(batch, store):
-            row = measured.result.file, measured.result.row
-            sessions.update(map(digest_of, measured.result.sessions))
-            for by, totals in groups.items():
-                for key in collector.keys(by, measured.result, case):
-                    totals.setdefault(key, GroupTotals()).add(measured, row)
-    return PartSums(
-        array("Q", sessions),
-        {
-            by: {without_file(by, key): each.sums() for key, each in totals.items()}
-            for by, totals in groups.items()
-        },
+    if max(cells.attempts, default=1) == 1:
+        return table.add_up(places, *meter.find_spending(answers, judgements, store))
+    table.attempts, spent = meter.measure_attempts(
+        zip(cells.attempts, cells.judged_by, cells.evaluations, strict=True)
     )
-
-
-def _results_of(store: Store, path: str, node: str) -> Iterator[list[tuple[Result, Case]]]:
-    entries: Mapping[str, str] = {path: node}
-    return iterate_entries(store, entries)
+    return table.add_up(places, meter.find_spending(answers, (), store)[0], spent)

@@ -130,6 +130,20 @@ class RemoteJudgements(NamedTuple):
     """USD that making them would cost; None when a price is not known."""
 
 
+class CostLimit(NamedTuple):
+    """A limit on the cost that is less than what a plan is likely to cost, or cannot be kept."""
+
+    usd: float
+    name: str
+    """What sets it: `--max-cost`, or the setting `maxCost`."""
+    answers: int | None
+    """About how many of the answers it lasts for; None when it cannot be kept."""
+    judgements: int | None
+    """The same of the judgements by models."""
+    unpriced: tuple[str, ...] = ()
+    """The models whose price is not known, so that a run with the limit does not begin."""
+
+
 def _items_to_json(items: Sequence[PlanItem]) -> Json:
     """Return a list of items; an iterator if they are in a file."""
     return to_json(items) if isinstance(items, list) else map(to_json, items)
@@ -143,7 +157,7 @@ class Status:
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
         *("cost", "last_run", "changes", "edits", "broke", "fixed"),
         *("items", "used_again", "remotes", "remote_judgements", "unread_remotes"),
-        "in_progress",
+        *("in_progress", "short_limit"),
     )
     items: Sequence[PlanItem] = field(metadata={"json_as": _items_to_json})
     """The items of the plan; may be missing when only the numbers were requested. Of very many
@@ -222,6 +236,10 @@ class Status:
         default=(), metadata={"json_name": "inProgress", "json_optional": True}
     )
     """The runs that programs carry out at this moment; they may do the same."""
+    short_limit: CostLimit | None = field(
+        default=None, metadata={"json_name": "shortLimit", "json_optional": True}
+    )
+    """In a dry run, a limit on the cost that the plan is likely to reach."""
     used_again: tuple[OtherReason, ...] = field(
         default=(), metadata={"json_name": "usedAgain", "json_optional": True}
     )

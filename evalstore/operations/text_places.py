@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Protocol
 
-from evalstore.files.temporary_list import SortedValues
+from evalstore.files.temporary_list import SortedValues, TemporaryList
+from evalstore.operations.text_keys import TextKeys
 from evalstore.store.path_trees import read_tree
 from evalstore.store.result_finder import ResultFinder
 from evalstore.store.results import iterate_entries
@@ -18,6 +21,12 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.store.search_index import SearchIndex
     from evalstore.values import Case
+
+
+_AT_ONCE = 5_000
+"""Texts that are in memory together while very many are placed."""
+_OF_CASES = frozenset[Kind](("tests", "instructions"))
+"""The kinds of text that results have by their cases."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,67 +70,182 @@ def find_places(
 ) -> list[ListedText] | None:
     """Find the places of texts in the newest runs that have them, sorted by place.
 
-    Results that a newer run has, too, are not read again, and of those that have none of the texts
-    hardly anything is. None once `go_on` returns False.
+    None once `go_on` returns False.
     """
-    missing = {place for _, _, place in listed if not place.is_final}
-    waiting: dict[str | None, list[TextPlace]] = {}
-    of_results, of_cases = set[str](), set[str]()
-    for kind, id, place in listed:
-        if place in missing:
-            for named in {id, *place.sessions}:
-                waiting.setdefault(named, []).append(place)
-            (of_cases if kind in ("tests", "instructions") else of_results).add(id)
-            of_results.update(place.sessions)
-    finder = ResultFinder(store, of_results, of_cases, go_on)
+    missing = [text for text in listed if not text[2].is_final]
+    keys = TextKeys()
+    for number, (_, id, place) in enumerate(missing):
+        keys.add(number, {id, *place.sessions})
+    places = _ListedPlaces([place for _, _, place in missing])
+    if not _search(store, keys, {kind for kind, _, _ in missing}, places, runs, go_on):
+        return None
+    places.finish()
+    return sorted(listed, key=_sort_key)
+
+
+def place_documents(
+    store: Store,
+    index: SearchIndex,
+    documents: Sequence[tuple[Kind, str]],
+    by_name: Callable[[str], bool] | None = None,
+) -> PlacedTexts:
+    """Find the places of very many texts, as `find_places` does.
+
+    Each result is read once, and few of the texts are in memory. With `by_name`, only those are
+    returned whose `file::row` it accepts.
+    """
+    keys, kinds = TextKeys(), set[Kind]()
+    for first in range(0, len(documents), _AT_ONCE):
+        listed = list_documents(index, documents[first : first + _AT_ONCE])
+        kinds.update(kind for kind, _, _ in listed)
+        for number, (_, id, place) in enumerate(listed, first):
+            keys.add(number, {id, *place.sessions})
+    places = _FiledPlaces(len(documents))
+    _search(store, keys, kinds, places, store.find_recent_runs())
+    placed = PlacedTexts()
+    left = iter(places)
+    while batch := list(islice(left, _AT_ONCE)):
+        listed = list_documents(index, [documents[number] for number, *_ in batch])
+        for (_, _, place), case in zip(listed, batch, strict=True):
+            _, place.file, place.row, place.models = case
+        placed.add(each for each in listed if not by_name or _is_named(each[2], by_name))
+    return placed
+
+
+def _is_named(place: TextPlace, by_name: Callable[[str], bool]) -> bool:
+    return place.file is not None and by_name(place.name)
+
+
+# --- results that have texts
+
+
+class _Places(Protocol):
+    """Notes the results that have texts."""
+
+    left: int
+    """How many texts no result has yet."""
+
+    def add(self, run: str, result: Result, case: Case, numbers: Iterable[int]) -> None:
+        """Note a result of a run for those of these texts that no newer run has.
+
+        The results of a run are added together.
+        """
+
+
+def _search(
+    store: Store,
+    keys: TextKeys,
+    kinds: Collection[Kind],
+    places: _Places,
+    runs: Iterable[Run],
+    go_on: Callable[[], bool] = lambda: True,
+) -> bool:
+    """Note the results that have texts of these kinds; returns False once `go_on` does.
+
+    Results that a newer run has, too, are not read again, and of those that have none of the texts
+    hardly anything is.
+    """
+    finder = ResultFinder(store, keys, keys if _OF_CASES.intersection(kinds) else None, go_on)
     searched: set[tuple[str, str]] = set()
-    unplaced = set(missing)
-    for run in runs if unplaced else ():
+    for run in runs if places.left else ():
         entries = dict(read_tree(run.results, store.load_nodes).items() - searched)
         searched |= entries.items()
         parts = finder.find(entries)
         if parts is None:
-            return None
-        matches: dict[TextPlace, _Matches] = {}
+            return False
         for batch in iterate_entries(store, *parts):
             if not go_on():
-                return None
+                return False
             for result, case in batch:
-                for key in (result.test, result.evaluation, *result.sessions, *result.evaluations):
-                    for place in waiting.get(key, ()):
-                        if place in unplaced:
-                            if place not in matches:
-                                matches[place] = _Matches(result, case)
-                            matches[place].add(result)
-        for place, found in matches.items():
-            place.file, place.row, place.models = found.file, found.row, found.models
-            place.prompts = found.prompts if len(found.prompts) < found.of_case else ()
-            place.run = run.id
-        unplaced -= matches.keys()
-        if not unplaced:
+                named = (result.test, result.evaluation, *result.sessions, *result.evaluations)
+                numbers = {number for id in named if id for number in keys.find(id)}
+                if numbers:
+                    places.add(run.id, result, case, numbers)
+        if not places.left:
             break
-    for place in missing:
-        place.is_final = True
-    return sorted(listed, key=_sort_key)
+    return True
 
 
-class _Matches:
-    """The results of a run that have a text; of each only what its place needs."""
+class _ListedPlaces:
+    """Notes the places of texts in these."""
 
-    __slots__ = ("file", "models", "of_case", "prompts", "row")
+    def __init__(self, places: Sequence[TextPlace]) -> None:
+        self.left = len(places)
+        self._places = places
+        self._of_case: dict[int, int] = {}
+        """How many system prompts the cases of these places have."""
 
-    def __init__(self, first: Result, case: Case) -> None:
-        self.file, self.row = first.file, first.row
-        self.models: tuple[str, ...] = ()
-        self.prompts: tuple[str | None, ...] = ()
-        self.of_case = len(case.prompts)
-        """How many system prompts the case has."""
+    def add(self, run: str, result: Result, case: Case, numbers: Iterable[int]) -> None:
+        """Note a result of a run for those of these texts that no newer run has."""
+        for number in numbers:
+            place = self._places[number]
+            if place.run is None:
+                place.run, place.file, place.row = run, result.file, result.row
+                self._of_case[number] = len(case.prompts)
+                self.left -= 1
+            if place.run == run:
+                if result.model not in place.models:
+                    place.models += (result.model,)
+                if result.prompt not in place.prompts:
+                    place.prompts += (result.prompt,)
 
-    def add(self, result: Result) -> None:
-        if result.model not in self.models:
-            self.models += (result.model,)
-        if result.prompt not in self.prompts:
-            self.prompts += (result.prompt,)
+    def finish(self) -> None:
+        """Set what is known when all recent runs have been looked at."""
+        for number, place in enumerate(self._places):
+            place.is_final = True
+            if len(place.prompts) >= self._of_case.get(number, 0):
+                place.prompts = ()
+
+
+class _FiledPlaces:
+    """Notes the places of very many texts in a temporary file, and six bytes of each in memory."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+        self._run, self._run_number = "", 0
+        self._runs = array("H", bytes(2 * count))
+        """The number of the run of each place; 0 if no result has the text."""
+        self._all_models: list[tuple[str, ...]] = []
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._models = array("I", bytes(4 * count))
+        """The number of the candidates of each place."""
+        self._filed = TemporaryList()
+        self._unfiled: list[tuple[int, str, str]] = []
+
+    def add(self, run: str, result: Result, _case: Case, numbers: Iterable[int]) -> None:
+        """Note a result of a run for those of these texts that no newer run has."""
+        if run != self._run:
+            self._run, self._run_number = run, self._run_number + 1
+        for number in numbers:
+            if not self._runs[number]:
+                self._runs[number] = self._run_number
+                self._models[number] = self._number((result.model,))
+                self._unfiled.append((number, result.file, result.row))
+                self.left -= 1
+            elif self._runs[number] == self._run_number:
+                models = self._all_models[self._models[number]]
+                if result.model not in models:
+                    self._models[number] = self._number((*models, result.model))
+        if len(self._unfiled) >= _AT_ONCE:
+            self._filed.extend(self._unfiled)
+            self._unfiled.clear()
+
+    def _number(self, models: tuple[str, ...]) -> int:
+        number = self._numbers.setdefault(models, len(self._numbers))
+        if number == len(self._all_models):
+            self._all_models.append(models)
+        return number
+
+    def __iter__(self) -> Iterator[tuple[int, str | None, str, tuple[str, ...]]]:
+        """Yield the numbers of the texts, each with its file, its row and its candidates."""
+        for number, file, row in chain(self._filed, self._unfiled):
+            yield number, file, row, self._all_models[self._models[number]]
+        for number, run in enumerate(self._runs):
+            if not run:
+                yield number, None, "", ()
+
+
+# --- in order
 
 
 def _sort_key(text: ListedText) -> tuple[bool, str, str, int, tuple[str, ...], str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import StoreError
 from evalstore.files.normal_path import normal_path
+from evalstore.planning.ignored_variables import warn_before_opening
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.folder import WorkspaceFolder
@@ -86,8 +87,10 @@ def _open(
 ) -> Store:
     path = locate_store(workspace, location)
     require_store(path, location)
+    is_database = isinstance(path, DatabaseAddress)
+    warn_before_opening(workspace.root, location.warn, is_database=is_database)
     may_create = create or not location.store
-    if isinstance(path, DatabaseAddress) and not location.store:
+    if is_database and not location.store:
         # A misspelt address must not begin an empty store, in which all is asked and paid again.
         may_create = False
     store = Store.open(path, create=may_create, inspect=inspect)

@@ -270,12 +270,30 @@ def plan_cells(
         tried = scope.retry_only
         failed_work.drop_untried(plan, tried.questions, tried.judgements)
     _leave_out_shared(plan)
-    project.code.note_waiting(cells, plan.waiting)
-    project.code.note_models(plan.waiting_models)
+    _note_untrusted(project, plan)
     if scope.judge_only:
         plan.asks = []
         plan.judgements = [judgement for judgement in plan.judgements if judgement.sessions]
     return plan
+
+
+def _note_untrusted(project: Project, plan: Plan) -> None:
+    """Note all files that must be trusted before the plan can be complete, each once.
+
+    Waiting answers are judged later: what would run then is named together with what answers.
+    """
+    questions = {ask.question_id for ask in plan.waiting_asks}
+    later = [cell for cell in plan.cells if questions and not questions.isdisjoint(cell.questions)]
+    evaluations = {cell.case.evaluation or "" for cell in later} & plan.blocked
+    judges = {
+        judge.trust_needed
+        for cell in later
+        if "models" in cell.case.judged_by
+        for judge in cell.judges
+        if judge.trust_needed
+    }
+    project.code.note_waiting(plan.cells, plan.waiting | evaluations)
+    project.code.note_models(plan.waiting_models | judges)
 
 
 def _leave_out_shared(plan: Plan) -> None:

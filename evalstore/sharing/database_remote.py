@@ -43,9 +43,10 @@ def open_database(address: DatabaseAddress, *, create: bool = False) -> Iterator
     try:
         store = Store.open(address, create=create, may_migrate=False)
     except StoreMissingError as error:
+        push = "'evalstore push' makes them"
         raise RemoteError(
             f"'{address}' is not a remote of evalstore: there are no tables",
-            hint="'evalstore push' makes them",
+            hint=f"{push}; {error.others}" if error.others else push,
         ) from error
     with closing(store):
         yield store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.deserialize import share_tuples
+from evalstore.deserialize import MODELS, share_tuples
 from evalstore.store.case_chunks import has_parts
 from evalstore.store.contents import damaged
 from evalstore.store.results import lacks_answers, verdict_of
@@ -34,8 +34,10 @@ class CellColumns:
     verdicts: list[Verdict | None] = field(default_factory=list)
     sessions: list[Sequence[str]] = field(default_factory=list)
     evaluations: list[Sequence[str]] = field(default_factory=list)
-    has_attempts: bool = False
-    """Whether some case is held and judged several times."""
+    judged_by: list[Sequence[str]] = field(default_factory=list)
+    """Who judges the cases: `Case.judged_by`."""
+    attempts: list[int] = field(default_factory=list)
+    """How many answers to each conversation of the cases are required."""
     is_complete: bool = True
     """Whether no answer or judgement is missing."""
 
@@ -52,10 +54,11 @@ class CellColumns:
         self.verdicts += map(verdict_of, cells)
         self.sessions += [cell.get("sessions", ()) for cell in cells]
         self.evaluations += [cell.get("evaluations", ()) for cell in cells]
+        self.judged_by += [share(case.get("judgedBy", MODELS)) for case in of_each]
         for cell, case in zip(cells, of_each, strict=True):
             self.prompts.append(_prompt_of(cell, case))
-            if "wanted" in cell and cell["wanted"] >= 2 * max(1, len(case["tests"])):
-                self.has_attempts = True
+            wanted = cell.get("wanted", 1)
+            self.attempts.append(max(1, wanted // max(1, len(case["tests"]))) if wanted > 1 else 1)
             if cell.get("verdict") is None and _is_missing(cell, case):
                 self.is_complete = False
 

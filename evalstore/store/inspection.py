@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from evalstore.store.migrations import HEAD, KNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evalstore.store.location import DatabaseAddress
 
 
@@ -22,6 +24,8 @@ class StoreState:
     writable: bool = False
     damage: str | None = None
     """The reason why it cannot be read; None if it can."""
+    others: Sequence[str] = ()
+    """Where there is no store, the schemas of the database that have one."""
 
     @property
     def is_newer(self) -> bool:
@@ -40,6 +44,7 @@ def inspect_database(address: DatabaseAddress) -> StoreState:
 
     driver = PostgreSQLDriver(address, patience=0.0)
     try:
-        return StoreState(*driver.inspect())
+        size, version, writable, others = driver.inspect()
+        return StoreState(size, version, writable, others=others)
     finally:
         driver.close()

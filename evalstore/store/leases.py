@@ -12,17 +12,16 @@ from __future__ import annotations
 import json
 import math
 import os
-import platform
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_any_digits, as_bytes
+from evalstore.store.local_processes import is_stopped, machine_id, start_time
 from evalstore.store.run_documents import read_accounts
 from evalstore.store.table_columns import LEASES, RUNNER_ACCOUNTS, RUNNERS
 from evalstore.store.taken_work import free_work, settle_dead_share
@@ -55,7 +54,7 @@ class LeaseHolder(NamedTuple):
 def this_program() -> LeaseHolder:
     """Return this process as a new runner."""
     pid = os.getpid()
-    return LeaseHolder(secrets.token_hex(16), _machine_id(), pid, _start_time(pid), 0)
+    return LeaseHolder(secrets.token_hex(16), machine_id(), pid, start_time(pid), 0)
 
 
 class _SeenBeat(NamedTuple):
@@ -154,10 +153,16 @@ class Leases:
 
     def are_awaited(self, connection: Connection, runners: set[str]) -> bool:
         """Return whether one of these runners goes on, or was found dead just now."""
+        return len(self._find_stopped(runners, connection)) < len(runners)
+
+    def find_stopped(self, runners: Collection[str]) -> list[LeaseHolder]:
+        """Return those of these runners whose process has been stopped for `HUNG_SECONDS`."""
+        return self._store.write(partial(self._find_stopped, set(runners)))
+
+    def _find_stopped(self, runners: set[str], connection: Connection) -> list[LeaseHolder]:
         self._note_contact()
         alive = self.remove_dead(connection, runners)
-        stopped = [holder for holder in alive.values() if self._silence(holder) >= HUNG_SECONDS]
-        return len(stopped) < len(runners)
+        return [holder for holder in alive.values() if self._silence(holder) >= HUNG_SECONDS]
 
     def find_alive(self, runners: Collection[str]) -> dict[str, float]:
         """Return those of these runners that are not known to be dead, without this one.
@@ -203,9 +208,9 @@ class Leases:
         silence = self._silence(runner)
         if runner.place != self.runner.place:
             return silence < SILENT_SECONDS
-        if _start_time(runner.pid) != runner.born:
+        if start_time(runner.pid) != runner.born:
             return False
-        return silence < HUNG_SECONDS or _is_stopped(runner.pid)
+        return silence < HUNG_SECONDS or is_stopped(runner.pid)
 
     def _silence(self, runner: LeaseHolder) -> float:
         """Return for how many seconds the beat of a runner has not changed."""
@@ -290,11 +295,6 @@ class Leases:
             self._joined = False
 
 
-def has_process(place: str, pid: int, born: str) -> bool | None:
-    """Return whether the process of a runner is there; None for one of another machine."""
-    return _start_time(pid) == born if place == _machine_id() else None
-
-
 def _as_holder(row: Sequence[Any]) -> tuple[str, LeaseHolder]:
     """Return a runner with its id."""
     id = as_any_digits(row[0])
@@ -351,48 +351,3 @@ def remove_runner(connection: Connection, runner: str) -> None:
     release_items(connection, runner)
     for table in (RUNNER_ACCOUNTS, RUNNERS):
         connection.execute(f"DELETE FROM {table.name} WHERE id = ?", (as_bytes(runner),))
-
-
-def _machine_id() -> str:
-    """Return an id of the machine, its boot, and the namespace of process ids."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    space = Path("/proc/self/ns/pid")
-    try:
-        return f"{platform.node()} {boot.read_text().strip()} {os.readlink(space)}"  # noqa: PTH115
-    except OSError:
-        return platform.node()
-
-
-def _start_time(pid: int) -> str:
-    """Return when a process began; empty if there is none, `?` if it cannot be determined."""
-    try:
-        state, *rest = _stat(pid)
-        return "" if state in "ZX" else rest[18]  # a zombie process is dead, too
-    except FileNotFoundError:
-        if Path("/proc/self/stat").exists():
-            return ""
-    except (OSError, IndexError):
-        return "?"
-    if os.name != "posix":
-        return "?"  # there, os.kill would end the process, so only its beat counts
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return ""
-    except OSError:
-        return "?"
-    return "?"
-
-
-def _is_stopped(pid: int) -> bool:
-    """Return whether a process is stopped by a signal or a debugger; False when it is unknown."""
-    try:
-        return _stat(pid)[0] in "Tt"
-    except (OSError, IndexError):
-        return False
-
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields of `/proc/PID/stat` from the state on."""
-    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    return stat.rpartition(")")[2].split()

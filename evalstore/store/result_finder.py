@@ -6,9 +6,9 @@ Ids are looked for in the canonical JSON of the nodes, and only nodes that have 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from evalstore.store.contents import decode_content
 
@@ -32,14 +32,21 @@ class FoundResults(NamedTuple):
     """The nodes below them that have none."""
 
 
+class Ids(Protocol):
+    """The ids that are looked for."""
+
+    def isdisjoint(self, ids: Iterable[str], /) -> bool:
+        """Return whether none of these is among them."""
+
+
 class ResultFinder:
-    """Finds results by ids; each node is searched once, in whichever runs it is."""
+    """Finds results by ids; each node is found once, in whichever runs it is."""
 
     def __init__(
         self,
         store: Store,
-        of_results: Collection[str],
-        of_cases: Collection[str],
+        of_results: Ids,
+        of_cases: Ids | None,
         go_on: Callable[[], bool] = lambda: True,
     ) -> None:
         """Look for sessions and judgements, and for versions of tests and evaluations.
@@ -47,16 +54,19 @@ class ResultFinder:
         The search ends once `go_on` returns False.
         """
         self._store = store
-        self._of_results = frozenset(of_results)
-        self._of_cases = frozenset(of_cases)
+        self._of_results = of_results
+        self._of_cases = of_cases
         self._go_on = go_on
         self._below: dict[str, Sequence[str]] = {}
         """The nodes below a node that is above others."""
         self._has_some: dict[str, bool] = {}
-        """Whether other nodes have some of the ids, or may have."""
+        """Whether other nodes have some of the ids, or may have, and were not found yet."""
 
     def find(self, entries: Mapping[str, str]) -> FoundResults | None:
-        """Return where the results are, among files of a result tree; None once it is to end."""
+        """Return where the results are, among files of a result tree; None once it is to end.
+
+        Nodes that were returned before have none any more.
+        """
         level: Iterable[str] = entries.values()
         known = self._below, self._has_some
         while level := [id for id in dict.fromkeys(level) if not any(id in seen for seen in known)]:
@@ -65,6 +75,7 @@ class ResultFinder:
             level = [part for id in level for part in self._below.get(id, ())]
         without: set[str] = set()
         kept = {path: id for path, id in entries.items() if self._sort_out(id, without)}
+        self._has_some.update(dict.fromkeys(self._has_some, False))
         return FoundResults(kept, without)
 
     def _search(self, nodes: Sequence[str]) -> bool:
@@ -76,11 +87,11 @@ class ResultFinder:
                 self._below[id] = [part for part in parts if part]
                 continue
             self._has_some[id] = not self._of_results.isdisjoint(_IDS(text))
-            if self._of_cases and not self._has_some[id]:
+            if self._of_cases is not None and not self._has_some[id]:
                 found = _CASES(text)
                 by_cases.setdefault(found[1] if found else "", []).append(id)
         for cases, text in self._texts(by_cases.keys() - {""}):
-            if not self._of_cases.isdisjoint(_IDS(text)):
+            if self._of_cases is not None and not self._of_cases.isdisjoint(_IDS(text)):
                 self._has_some.update(dict.fromkeys(by_cases[cases], True))
         return self._go_on()
 

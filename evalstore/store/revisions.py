@@ -12,6 +12,8 @@ from evalstore.store.ids import as_bytes
 from evalstore.store.store import Store
 
 MIN_PREFIX = 4
+_WHOLE_ENOUGH = 8
+"""The digits of the id of a run in progress that is looked for among the recorded runs."""
 WORK = "@work"
 """The revision for the workspace as it is now, which is not a run."""
 _LATEST = re.compile(r"@(?:~([0-9]{1,9}))?\Z")
@@ -19,6 +21,18 @@ _EARLIER = re.compile(r"(.+)~([0-9]{0,9})\Z")
 """Matches a revision and how many runs before it are meant; as in git, one without a number."""
 _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
 _OF_REMOTE = re.compile(r"([^/:]+)/((?:@|[0-9a-fA-F]{4,32})(?:~[0-9]{0,9})?)\Z")
+
+
+class RunInProgressError(RevisionError):
+    """A revision names a run that programs carry out at this moment; it is not recorded yet."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f"run {short(id)} is in progress: it has no results before it is recorded",
+            hint=f"'evalstore show {short(id)}' and 'evalstore status' say how far it is, and "
+            f"'evalstore run --join {short(id)}' takes part",
+        )
+        self.id = id
 
 
 def _range_hint(count: int) -> str:
@@ -100,13 +114,41 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
         questions = store.find_questions(prefix)
         matches = [("question", id) for id in questions]
     if not matches:
-        raise RevisionError(
-            f"nothing in the store starts with '{text}'", hint="'evalstore log' lists the runs"
-        )
+        raise _explain_missing(store, prefix, text)
     if len(matches) > 1:
         listed = ", ".join(f"{id[:12]} ({kind})" for kind, id in matches[:8])
         raise RevisionError(f"'{text}' is ambiguous", hint=f"it could be {listed}")
     return matches[0]
+
+
+def _explain_missing(store: Store, prefix: str, text: str) -> RevisionError:
+    """Return the error for a text that is the beginning of no id of something stored."""
+    running = [run.id for run in store.find_shared_runs() if run.id.startswith(prefix)]
+    if len(running) == 1:
+        return RunInProgressError(running[0])
+    if running:
+        listed = ", ".join(id[:12] for id in running[:8])
+        return RevisionError(
+            f"{len(running)} runs in progress start with '{text}'", hint=f"they are {listed}"
+        )
+    if recorded := find_recorded(store, prefix):
+        return RevisionError(
+            f"run {short(prefix)} is over: it is recorded as {short(recorded.id)}, "
+            f"{recorded.status}",
+            hint=f"use '{short(recorded.id)}'",
+        )
+    return RevisionError(
+        f"nothing in the store starts with '{text}'", hint="'evalstore log' lists the runs"
+    )
+
+
+def find_recorded(store: Store, name: str) -> Run | None:
+    """Return the record of a run that was in progress under the id that starts with `name`."""
+    for run in store.find_recent_runs():
+        known = min(len(name), len(run.nonce))  # a run of somewhere else may have none
+        if known >= _WHOLE_ENOUGH and name[:known] == run.nonce[:known]:
+            return run
+    return None
 
 
 def resolve_remote_run(ids: Sequence[str], remote: str, text: str) -> str:

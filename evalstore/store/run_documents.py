@@ -92,7 +92,7 @@ def read_description(text: Any) -> Json:
     found = _read_object(text, "its description", 2 * LARGEST)
     if found.get("format") != FORMAT or found["format"].__class__ is not int:
         raise UnreadableError("the format of its description is not known")
-    always = ("version",) if found.get("problem") else tuple(_DESCRIPTION)[:-3]
+    always = ("version",) if found.get("problem") else tuple(_DESCRIPTION)[:-4]
     for name in always:
         if name not in found:
             raise UnreadableError(f"its description has no field '{name}'")
@@ -174,6 +174,11 @@ def _is_commit(value: Any) -> bool:
     return _is_text(commit) and (dirty is None or _is_flag(dirty))
 
 
+def _is_planned(value: Any) -> bool:
+    counts = [value.get("ask", 0), value.get("judge", 0)] if isinstance(value, dict) else [None]
+    return all(map(_is_count, counts))
+
+
 def _is_files(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_text, value.values()))
 
@@ -225,9 +230,10 @@ _DESCRIPTION: dict[str, tuple[Holds, str]] = {
     ),
     "author": (_or_none(_is_text), _NO_TEXT),
     "sources": (_or_none(_is_id), "is not an id"),
+    "planned": (_is_planned, "does not say how much was planned"),
     "problem": (_is_text, _NO_TEXT),
 }
-"""The fields with what must hold of them; a description may lack the last three."""
+"""The fields with what must hold of them; a description may lack the last four."""
 
 
 # --- what a runner has done

@@ -50,6 +50,8 @@ _LARGEST_BATCH = 16_000_000
 """Characters in one transaction, where texts are long."""
 _CACHE, _LARGE_CACHE = 16 * 1024, 64 * 1024
 """KiB of the index in memory, for the same reason."""
+_SEARCH_CACHE = 4 * 1024
+"""KiB of it once nothing is added any more."""
 _SCHEMA = """
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, kind INTEGER
@@ -122,7 +124,7 @@ class SearchFile(SearchQueries):
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA wal_autocheckpoint = 32000")
-                connection.execute(f"PRAGMA cache_size = -{_CACHE}")
+                connection.execute(f"PRAGMA cache_size = -{_SEARCH_CACHE}")
             connection.execute("BEGIN IMMEDIATE")
             with connection:
                 _make(connection)
@@ -147,10 +149,9 @@ class SearchFile(SearchQueries):
             ends = _last_rows(store)
             reached = {kind: self._reached(store, kind) for kind in KINDS}
             total = sum(max(ends[kind] - reached[kind], 0) for kind in KINDS)
-            done, size = 0, _BATCH
-            if total > _MANY:
-                size = _LARGE_BATCH
-                self._connection.execute(f"PRAGMA cache_size = -{_LARGE_CACHE}")
+            is_large = total > _MANY
+            done, size = 0, _LARGE_BATCH if is_large else _BATCH
+            self._keep_pages(_LARGE_CACHE if is_large else _CACHE)
             for kind in KINDS:
                 while reached[kind] < ends[kind]:
                     if not report(done, total):
@@ -162,7 +163,11 @@ class SearchFile(SearchQueries):
                     last, _ = rows[-1]
                     done += min(last, ends[kind]) - reached[kind]
                     reached[kind] = last
+            self._keep_pages(_SEARCH_CACHE)
             return report(done, total) if total else True
+
+    def _keep_pages(self, size: int) -> None:
+        self._connection.execute(f"PRAGMA cache_size = -{size}")
 
     def _reached(self, store: Store, kind: Kind) -> int:
         """Return the number of the last row of a table that was read; 0 if it is another one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 _APART = re.compile(
@@ -106,17 +107,8 @@ def find_word_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """Return the places of words in a text: sorted starts and ends, without overlaps."""
     folded, origins = _folded(text)
     spans: list[tuple[int, int]] = []
-    real = [word for word in words if any(map(_is_of_word, word))]
-    for number, word in enumerate(real, 1):
-        parts = re.findall(r"\w+|[^\w\s]", _APART.sub(r" \1 ", _folded(word)[0]))
-        parts = [re.escape(part) for part in parts if any(map(_is_of_word, part))]
-        if not parts:
-            continue
-        pattern = r"[\W_]*".join(parts)
-        alone = not _APART.match(word)
-        start = r"(?<![^\W_])" if alone else ""
-        end = "" if number == len(real) or _APART.match(word[-1]) else r"(?![^\W_])"
-        for match in re.finditer(start + pattern + end, folded):
+    for pattern in _patterns_of(tuple(words)):
+        for match in pattern.finditer(folded):
             if match.end() > match.start():
                 spans.append((origins[match.start()], origins[match.end() - 1] + 1))
     kept: list[tuple[int, int]] = []
@@ -124,6 +116,23 @@ def find_word_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
         if not kept or begin >= kept[-1][1]:
             kept.append((begin, stop))
     return kept
+
+
+@lru_cache(maxsize=8)
+def _patterns_of(words: Sequence[str]) -> list[re.Pattern[str]]:
+    """Return the patterns that find words in folded texts."""
+    real = [word for word in words if any(map(_is_of_word, word))]
+    patterns: list[re.Pattern[str]] = []
+    for number, word in enumerate(real, 1):
+        parts = re.findall(r"\w+|[^\w\s]", _APART.sub(r" \1 ", _folded(word)[0]))
+        parts = [re.escape(part) for part in parts if any(map(_is_of_word, part))]
+        if not parts:
+            continue
+        alone = not _APART.match(word)
+        start = r"(?<![^\W_])" if alone else ""
+        end = "" if number == len(real) or _APART.match(word[-1]) else r"(?![^\W_])"
+        patterns.append(re.compile(start + r"[\W_]*".join(parts) + end))
+    return patterns
 
 
 def _folded(text: str) -> tuple[str, Sequence[int]]:

@@ -12,7 +12,8 @@ from evalstore.errors import StoreError
 from evalstore.runs import Run, describe_run
 from evalstore.store.database import Database, ensure
 from evalstore.store.ids import as_any_digits, as_bytes
-from evalstore.store.leases import has_process, remove_runner
+from evalstore.store.leases import remove_runner
+from evalstore.store.local_processes import has_process
 from evalstore.store.run_documents import (
     LEFT,
     NOTED,
@@ -112,6 +113,8 @@ class ShareState(NamedTuple):
     """What the others have spent, in USD."""
     noted: int = 0
     """The time of the database, in microseconds since 1970."""
+    reserving: frozenset[str] = frozenset()
+    """The other runners that have calls in flight that may cost something."""
 
 
 class SharedRunQueries(Database):
@@ -189,7 +192,7 @@ class SharedRunQueries(Database):
                 return ShareState(is_open=False, is_within=False, reserved=0.0, spent=0.0)
             limit, now = _lower(rows[0][0], own_limit), rows[0][1]
             text = json.dumps({**counts, NOTED: now}, ensure_ascii=False)
-            others_reserved, others_spent = 0.0, 0.0
+            others_reserved, others_spent, reserving = 0.0, 0.0, set()
             for id, was_reserved, was_spent in connection.execute(
                 "SELECT id, reserved, spent FROM run_shares WHERE run = ?", (as_bytes(run),)
             ).fetchall():
@@ -198,6 +201,8 @@ class SharedRunQueries(Database):
                         _refuse_wrong(run, was_reserved, was_spent)
                     others_reserved += was_reserved
                     others_spent += was_spent
+                    if was_reserved:
+                        reserving.add(as_any_digits(id))
             total = others_reserved + others_spent + reserved + spent + more
             is_within = limit is None or total <= limit + _ROUNDING
             # What others have counted as spent when they considered this runner dead may be due.
@@ -208,7 +213,8 @@ class SharedRunQueries(Database):
                 "spent = excluded.spent, counts = excluded.counts",
                 (as_bytes(runner), as_bytes(run), kept, spent, text),
             )
-            return ShareState(True, is_within, others_reserved, others_spent, now)
+            others = others_reserved, others_spent, now, frozenset(reserving)
+            return ShareState(True, is_within, *others)
 
         return self.write(write)
 

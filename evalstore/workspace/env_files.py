@@ -12,8 +12,12 @@ import stat
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NAMES = (".env.local", ".env")
 """The files that are read; the first one that sets a variable takes precedence."""
@@ -50,6 +54,17 @@ def read_env_files(root: Path) -> dict[str, EnvFile]:
         if data is not None:
             files[name] = parse_env_file(data, name)
     return files
+
+
+def mentions(root: Path, names: Sequence[str]) -> bool:
+    """Return whether a file may set a variable whose name begins so; it may be in UTF-16, too.
+
+    Raises `EvalstoreError` for a file that cannot be read.
+    """
+    files = (_read_bytes(root, name) or b"" for name in NAMES)
+    return any(
+        name.encode() in data.replace(b"\0", b"") for data in files for name in names if data
+    )
 
 
 def parse_env_file(data: bytes, name: str) -> EnvFile:

@@ -391,6 +391,36 @@ def test_a_function_can_judge(bots: Path, documents: Any) -> None:
     assert (ran["asked"], ran["verdicts"]["pass"]) == (0, 1)
 
 
+def test_all_that_waits_for_trust_is_named_at_once(
+    bots: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    """What answers, what judges and what checks, before there is an answer to judge."""
+    tree(
+        bots,
+        {
+            "evalstore.yaml": "candidates: [prog]\nevaluators: [bot]\n",
+            "tests/checks/own.py": "def judge(answer):\n    return True\n",
+            "tests/hi.md": (
+                "# 👤\n\nHi\n\n---\n\nBe kind.\n\n"
+                "```checks\n- python: {file: checks/own.py, function: judge}\n```\n"
+            ),
+        },
+    )
+    files = ["models/bot.yaml", "models/prog.yaml", "tests/checks/own.py"]
+    assert documents("status")["untrusted"] == files
+    shown = evalstore("status").stdout.splitlines()
+    assert shown[2:6] == [
+        "1 answer waits for trust:",
+        f"    models/bot.yaml runs 'apps/bot.py:answer', {WAITS}",
+        f"    models/prog.yaml runs './apps/prog.sh text --mode', {WAITS}",
+        "    tests/checks/own.py is not trusted on this machine, so its checks wait",
+    ]
+    assert documents("run")["untrusted"] == files
+    assert evalstore("trust", "-q", *files).exit_code == 0
+    status = documents("status")
+    assert (status["untrusted"], status["ask"], status["judge"]) == ([], 1, 2)
+
+
 def test_keys_come_from_the_user_or_from_the_workspace(
     bots: Path, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

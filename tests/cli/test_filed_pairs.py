@@ -86,7 +86,7 @@ def test_a_comparison_needs_little_memory_for_a_row(
     most = {
         ("diff", "@~1", "@"): 1_100,
         ("report", "--markdown"): 1_000,
-        ("report", "-o", "page.html"): 4_400,
+        ("report", "-o", "page.html"): 2_200,
     }
     peaks: dict[tuple[str, ...], list[int]] = {command: [] for command in most}
     for place, count in enumerate((200, 200, 600)):

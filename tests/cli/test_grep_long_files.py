@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,15 @@ from evalstore.cli.commands import grep as command
 from evalstore.errors import NO, OK
 from evalstore.files import temporary_list
 from evalstore.operations import grep as operation
-from evalstore.operations import text_places
-from evalstore.operations.text_places import ListedText
+from evalstore.operations import text_keys, text_places
+from evalstore.operations.text_places import ListedText, list_documents
 from evalstore.planning.options import Location
 from evalstore.results import Result
-from evalstore.runs import Run
 from evalstore.store import Store, result_finder
+from evalstore.store.path_trees import Load, read_tree
 from evalstore.store.result_finder import FoundResults, ResultFinder
 from evalstore.store.results import iterate_entries
+from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_texts import Kind, load_texts
 from evalstore.values import Case
 from tests.builders import tree
@@ -73,11 +74,8 @@ def test_places_are_those_that_are_found_among_all_results(
     assert [documents("grep", words)["hits"] for words in WORDS] == found
 
 
-@pytest.mark.usefixtures("long")
-def test_few_results_are_decoded_to_find_a_place(
-    documents: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[Result] = []
+def _counting(read: list[Result]) -> Callable[..., Iterator[list[tuple[Result, Case]]]]:
+    """Return what reads results, and adds them to a list."""
 
     def count(
         store: Store, entries: Mapping[str, str], without: Set[str]
@@ -86,7 +84,15 @@ def test_few_results_are_decoded_to_find_a_place(
             read.extend(result for result, _ in batch)
             yield batch
 
-    monkeypatch.setattr(text_places, "iterate_entries", count)
+    return count
+
+
+@pytest.mark.usefixtures("long")
+def test_few_results_are_decoded_to_find_a_place(
+    documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Result] = []
+    monkeypatch.setattr(text_places, "iterate_entries", _counting(read))
     (hit,) = documents("grep", "land 77", "--in", "tests")["hits"]
     assert hit["file"] == "tests/lands.md"
     assert 0 < len(read) < 60
@@ -126,13 +132,20 @@ def test_texts_placed_in_batches_are_those_of_one(
     commands += [("grep", words) for words in WORDS]
     whole = [evalstore(*command) for command in commands]
     sizes: list[int] = []
+    trees: list[str] = []
 
-    def find(store: Store, listed: list[ListedText], runs: Iterable[Run]) -> list[ListedText]:
-        sizes.append(len(listed))
-        return text_places.find_places(store, listed, runs) or []
+    def list_some(index: SearchIndex, documents: Sequence[tuple[Kind, str]]) -> list[ListedText]:
+        sizes.append(len(documents))
+        return list_documents(index, documents)
 
-    monkeypatch.setattr(operation, "find_places", find)
-    monkeypatch.setattr(operation, "_PLACED_AT_ONCE", 13)
+    def read(root: str, load: Load) -> dict[str, str]:
+        trees.append(root)
+        return read_tree(root, load)
+
+    monkeypatch.setattr(text_places, "list_documents", list_some)
+    monkeypatch.setattr(text_places, "read_tree", read)
+    monkeypatch.setattr(text_places, "_AT_ONCE", 13)
+    monkeypatch.setattr(text_keys, "_FEW", 20)
     monkeypatch.setattr(operation, "_AT_ONCE", 5)
     monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 40)
     monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 7)
@@ -140,9 +153,25 @@ def test_texts_placed_in_batches_are_those_of_one(
     assert [evalstore(*command) for command in commands] == whole
     assert max(sizes) == 13
     assert len(sizes) > 3 * len(commands)
+    assert len(trees) <= 3 * len(commands)  # each command reads each run once
     assert [ran.exit_code for ran in whole[-3:]] == [NO, OK, OK]
     assert whole[1].stdout == "tests/lands.md\ntests/weather.md\n"
     assert len(whole[0].stdout.splitlines()) > 500
+
+
+@pytest.mark.usefixtures("long")
+def test_results_that_a_newer_run_has_in_the_same_part_of_a_file_are_not_read_again(
+    workspace: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run")
+    edit(workspace / "tests/data.jsonl", '"land 15"', '"realm 15"')
+    evalstore("run")
+    read: list[Result] = []
+    monkeypatch.setattr(text_places, "iterate_entries", _counting(read))
+    hits = documents("grep", "where", "--in", "tests")["hits"]
+    places = [hit["row"] for hit in hits if hit["file"] == "tests/lands.md"]
+    assert {"country=land 15", "country=realm 15"} <= {place.split(",")[0] for place in places}
+    assert 2 * 150 < len(read) < 3 * 150
 
 
 def test_few_texts_are_read_before_the_first_is_there(

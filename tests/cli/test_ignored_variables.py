@@ -22,7 +22,10 @@ def files(workspace: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("command", ["status", "run --fail-on none", "run -n"])
+@pytest.mark.parametrize(
+    "command",
+    ["status", "run --fail-on none", "run -n", "log", "stats", "show @", "fsck", "ls runs"],
+)
 def test_a_command_warns_of_them_once_and_does_not_use_them(
     evalstore: Evalstore, workspace: Path, command: str
 ) -> None:
@@ -32,6 +35,23 @@ def test_a_command_warns_of_them_once_and_does_not_use_them(
         warning
     ]
     assert not (workspace / "other.db").exists()
+
+
+@pytest.mark.parametrize("command", ["log", "merge {}", "init"])
+def test_where_the_store_needs_a_password_one_in_the_file_is_warned_of(
+    evalstore: Evalstore, workspace: Path, postgresql_server: PostgreSQLServer, command: str
+) -> None:
+    user = f"keeper_{command.partition(' ')[0]}"
+    with postgresql_server.needing_password(user, "s3cret") as url:
+        place = url.replace(f"{user}:s3cret@", f"{user}@")
+        store = () if "merge" in command else ("--store", place)
+        ran = evalstore(*store, *command.format(place).split())
+    assert ran.exit_code == 6
+    *warnings, error, hint = ran.stderr.splitlines()
+    assert f"warning: .env:4: PGPASSWORD {SAID} ({HINT})" in warnings
+    assert "no password supplied" in error
+    assert "PGPASSWORD or ~/.pgpass" in hint
+    assert "s3cret" not in ran.stderr
 
 
 def test_check_and_doctor_list_them(evalstore: Evalstore) -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from evalstore.operations import part_sums, run_sums
+from evalstore.operations import stats as statistics
 from evalstore.operations.part_sums import plain_grouping, read_sums
+from evalstore.store import Store
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.long_files import CHECK, CHECKED, JUDGE, ONE, PRICE, ROWS, TWO, treat_as_long
 
 pytestmark = pytest.mark.extended
+
+T = TypeVar("T")
 
 WORKSPACES = {
     "checks": {
@@ -49,6 +55,14 @@ WORKSPACES = {
         "tests/asked.md": CHECKED + "Is it a city?\n",
     },
 }
+PENDING = {
+    "attempts of which some lack a judgement": {
+        "evalstore.yaml": "candidates: [one]\nevaluators: [judge]\nattempts: 2\nretries: 0\n",
+        "models/one.yaml": ONE + PRICE,
+        "models/judge.yaml": JUDGE.replace("answer: {pass: false}", "error: 400") + PRICE,
+        "tests/rows.md": CHECKED + "Is it a city?\n\n" + CHECK,
+    },
+}
 GROUPINGS = (
     ("model",),
     ("tag",),
@@ -61,7 +75,7 @@ GROUPINGS = (
 @pytest.fixture(params=WORKSPACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     treat_as_long(monkeypatch)
-    root = tree(tmp_path / "ws", WORKSPACES[request.param] | {"tests/data.jsonl": ROWS})
+    root = tree(tmp_path / "ws", (WORKSPACES | PENDING)[request.param] | {"tests/data.jsonl": ROWS})
     monkeypatch.chdir(root)
     return root
 
@@ -95,6 +109,41 @@ def test_a_run_writes_the_sums_that_stats_adds_up(place: Path, evalstore: Evalst
             (place / ".evalstore" / name).unlink(missing_ok=True)
 
 
+@pytest.mark.parametrize("place", [*WORKSPACES, *PENDING], indirect=True)
+def test_the_sums_of_parts_are_those_of_the_results_one_by_one(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(evalstore)
+    (place / ".evalstore/sums").unlink(missing_ok=True)
+    added = {by: stats(evalstore, by) for by in GROUPINGS}
+    assert sums(place)
+    monkeypatch.setattr(statistics, "_MANY", 1_000_000)
+    assert {by: stats(evalstore, by) for by in GROUPINGS} == added
+
+
+@pytest.mark.parametrize("place", ["attempts and prompts"], indirect=True)
+def test_each_judgement_of_attempts_is_read_once(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(evalstore)
+    (place / ".evalstore/sums").unlink()
+    read: list[str] = []
+
+    def count(read_some: Callable[..., T]) -> Callable[..., T]:
+        def find(store: Store, evaluations: Iterable[str]) -> T:
+            ids = [*evaluations]
+            read.extend(ids)
+            return read_some(store, ids)
+
+        return find
+
+    for name in ("find_judgements", "find_judging_costs"):
+        monkeypatch.setattr(Store, name, count(getattr(Store, name)))
+    total = json.loads(stats(evalstore, ("model",)))["total"]
+    assert len(read) == len({*read}) == total["evaluations"] > 150 * 3
+    assert total["flakiness"]["cases"] > 150
+
+
 def stats(evalstore: Evalstore, by: tuple[str, ...]) -> str:
     shown = evalstore("stats", "--json", *(word for name in by for word in ("--by", name)))
     assert shown.exit_code == 0, shown
@@ -106,7 +155,7 @@ def test_stats_after_a_run_reads_no_results(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(evalstore)
-    monkeypatch.setattr("evalstore.operations.stats_parts._results_of", None)
+    monkeypatch.setattr("evalstore.operations.stats_parts._add_up_cells", None)
     assert "100.0%" not in stats(evalstore, ("model",))
     stats(evalstore, ("file", "tag"))
 

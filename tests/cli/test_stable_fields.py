@@ -39,6 +39,7 @@ OPTIONAL = {
         "status.remotes",
         "status.unreadRemotes",
         "status.inProgress",
+        "status.shortLimit",
     ),
     *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
     *(
@@ -233,6 +234,7 @@ def test_every_field_is_printed(
     show("run", "--yes")
     edit(workspace / "tests/weather.md", "How is", "And how is")
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    show("run", "-n", "--max-cost", "0")
     (workspace / "tests/tooled.md").unlink()
     edit(workspace / "evalstore.yaml", "candidates:", "verdict: all\ncandidates:")
     show("status")

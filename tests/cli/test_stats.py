@@ -198,6 +198,33 @@ def test_attempts_that_disagree_make_a_case_flaky(
     assert (actual["results"], actual["sessions"]) == (2, 4)
 
 
+def test_attempts_that_lack_a_judgement_are_shown_as_pending(
+    evalstore: Evalstore, documents: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "# 👤\n\nHow is it?\n\n---\n\nIt is right.\n\n~~~checks\n- contains: fine\n~~~\n"
+    model = "id: {}\nprovider: scripted\nresponses: [{{{}}}]\n"
+    files = {
+        "evalstore.yaml": "candidates: [one]\nevaluators: [judge]\n",
+        "models/one.yaml": model.format("one", "answer: fine"),
+        "models/judge.yaml": model.format("judge", "error: 400"),
+        "tests/a.md": text,
+    }
+    monkeypatch.chdir(tree(tmp_path / "workspace", files))
+    evalstore("run", "--attempts", "2")
+    total = documents("stats")["total"]
+    assert (total["judged"], total["evaluations"]) == (0, 2)
+    assert total["flakiness"]["cases"] == 0
+    for command in (
+        ("report", "-o", str(tmp_path / "page.html")),
+        ("report", "--markdown"),
+        ("export", "-o", str(tmp_path / "logs"), "--format", "inspect"),
+        ("show", "tests/a.md"),
+    ):
+        shown = evalstore(*command)
+        assert shown.exit_code == 0, shown
+    assert "pending" in shown.stdout
+
+
 def test_undecided_verdicts_stay_in_the_rate_and_the_table_shows_its_bounds(
     two: Path, evalstore: Evalstore, documents: Any
 ) -> None:

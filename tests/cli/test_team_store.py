@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.errors import STORE_UNUSABLE
 from evalstore.files.atomic_write import write_whole
 from tests.builders import tree
 from tests.postgresql_server import PostgreSQLServer
@@ -128,3 +129,94 @@ def test_a_bad_address_in_the_settings_is_named_with_its_line_and_a_password_the
     err = capsys.readouterr().err
     assert err.startswith("error: evalstore.yaml:2: the address of the store cannot be used: ")
     assert "'Other-1' is not the name of a schema, of a-z, 0-9 and _, and no digit first" in err
+
+
+def test_a_misspelt_schema_is_told_with_those_that_have_a_store(
+    folder: Path,
+    postgresql_server: PostgreSQLServer,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hint at `init` alone would begin an empty store beside the one that was meant."""
+    import psycopg
+
+    with psycopg.connect(
+        host=postgresql_server.host, user="postgres", dbname="postgres", autocommit=True
+    ) as admin:
+        admin.execute("CREATE DATABASE teams")
+        admin.execute("CREATE ROLE guest LOGIN")
+    tree(folder, WORKSPACE)
+    monkeypatch.chdir(folder)
+    assert main(["run", "-q"]) == 0
+
+    def address(schema: str, user: str = "postgres") -> str:
+        url = postgresql_server.url(schema).replace("/postgres?", "/teams?")
+        return url.replace("postgres@", f"{user}@")
+
+    def complain(*command: str) -> tuple[str, str]:
+        capsys.readouterr()
+        assert main(command) == STORE_UNUSABLE
+        error, hint = capsys.readouterr().err.splitlines()
+        return error, hint.removeprefix("hint: ")
+
+    assert complain("merge", address("x")) == (
+        f"error: there is no store at '{address('x')}'",
+        "this database has no store that this user can see",
+    )
+    assert complain("--store", address("x"), "log")[1] == "run 'evalstore init' first"
+    for schema in ("atlas", "winter_team"):
+        assert main(["--store", address(schema), "init", "-q"]) == 0
+    names = "?schema=NAME' at the end of the address names one"
+    both = f"this database has a store in the schemas 'winter_team', 'atlas': '{names}"
+    assert complain("merge", address("winterteam"))[1] == both
+    new = "'evalstore init' makes a new one"
+    assert complain("--store", address("winterteam"), "status")[1] == f"{both}; {new}"
+    with psycopg.connect(
+        host=postgresql_server.host, user="postgres", dbname="teams", autocommit=True
+    ) as admin:
+        admin.execute("GRANT USAGE ON SCHEMA atlas TO guest")
+    one = f"this database has a store in the schema 'atlas': '{names}"
+    assert complain("merge", address("winterteam", "guest"))[1] == one
+    assert main(["--store", address("winterteam"), "doctor", "--no-ping"]) == 0
+    assert f"'evalstore init' creates it; {both}" in capsys.readouterr().out
+    assert main(["remote", "add", "-q", "team", address("winterteam")]) == 0
+    assert complain("pull", "team")[1] == f"'evalstore push' makes them; {both}"
+
+
+@pytest.mark.parametrize("options", [[], ["--bare"], ["--example"]])
+def test_init_leaves_nothing_behind_where_the_database_cannot_be_used(
+    folder: Path,
+    postgresql_server: PostgreSQLServer,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+) -> None:
+    import psycopg
+
+    with psycopg.connect(
+        host=postgresql_server.host, user="postgres", dbname="postgres", autocommit=True
+    ) as admin:
+        admin.execute("DROP ROLE IF EXISTS nobody_here")
+        admin.execute("CREATE ROLE nobody_here LOGIN")
+    away = f"postgresql://postgres@/postgres?host={folder}"
+    refused = postgresql_server.url().replace("postgres@", "nobody_here@")
+    for url, problem in ((away, "cannot be reached"), (refused, "permission denied")):
+        assert main(["--store", url, "init", *options, str(folder / "new/team")]) == STORE_UNUSABLE
+        assert problem in capsys.readouterr().err
+        assert not (folder / "new").exists()
+        tree(folder / "kept", {"notes.txt": "mine"})
+        assert main(["--store", url, "init", *options, str(folder / "kept")]) == STORE_UNUSABLE
+        assert [path.name for path in (folder / "kept").iterdir()] == ["notes.txt"]
+        named = {**WORKSPACE, "evalstore.yaml": f"{WORKSPACE['evalstore.yaml']}store: {url}\n"}
+        tree(folder / "named", named)
+        assert main(["--allow-outside", "init", str(folder / "named")]) == STORE_UNUSABLE
+        assert not (folder / "named/.gitignore").exists()
+
+
+def test_init_adopts_nothing_where_the_database_cannot_be_used(folder: Path) -> None:
+    away = f"postgresql://postgres@/postgres?host={folder}"
+    tree(folder / "old", {"ai-tester.config.yaml": "candidates: [openai/x]\n"})
+    adopt = ["init", "--from", str(folder / "old"), str(folder / "old")]
+    assert main(["--store", away, *adopt]) == STORE_UNUSABLE
+    assert sorted(path.name for path in (folder / "old").iterdir()) == ["ai-tester.config.yaml"]
+    assert main(adopt) == 0
+    assert (folder / "old/evalstore.yaml").exists()

@@ -120,6 +120,21 @@ def test_init_says_what_cannot_be_written(
     )
 
 
+def test_init_says_what_it_has_written_before_it_failed(
+    tmp_path: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(tmp_path / "new", {"models": "a file"})
+    monkeypatch.chdir(tmp_path / "new")
+    ran = evalstore("init")
+    hint = "'evalstore init' again writes what is missing; it has written tests/hello.md"
+    assert ran == Ran(
+        2, "", f"error: models/parrot.yaml: cannot be written: File exists\nhint: {hint}\n"
+    )
+    (tmp_path / "new/models").unlink()
+    assert evalstore("init").exit_code == 0
+    assert evalstore("status").exit_code == 0
+
+
 def test_init_adopts_the_same_project_again(
     tmp_path: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

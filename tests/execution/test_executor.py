@@ -1148,7 +1148,7 @@ def test_nobody_waits_for_a_run_that_is_stopped_nor_pays_its_part(
     other = Leases(lab.store)
     other.claim([cell.questions[0] for cell in lab.plans[executor].cells][:2])
     monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)
-    monkeypatch.setattr(leases, "_is_stopped", lambda _pid: True)
+    monkeypatch.setattr(leases, "is_stopped", lambda _pid: True)
     outcome = asyncio.run(lab.execute(executor))
     assert (outcome.asked, outcome.judged, outcome.failed) == (3, 3, 0)
     (line,) = lab.warned
@@ -1158,6 +1158,27 @@ def test_nobody_waits_for_a_run_that_is_stopped_nor_pays_its_part(
     )
     other.leave()
     assert (lab.run().asked, lab.is_done()) == (2, True)
+
+
+def test_nobody_waits_for_what_a_run_that_is_stopped_has_reserved(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        lab.add(f"Question {number}", instructions=None)
+    run, other = "1" * 32, Leases(lab.store)
+    lab.store.add_shared_run(run, {}, 0.05)
+    lab.shared = SharedWork(run, leads=False, cost_limit=0.05)
+    lab.price = Price("test", per_call=0.01)
+    other.register()
+    lab.store.write_share(run, other.runner.id, 0.03, 0.0, {})
+    monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)
+    monkeypatch.setattr(leases, "is_stopped", lambda _pid: True)
+    outcome = lab.run()
+    assert (outcome.asked, outcome.over_budget, round(outcome.cost, 9)) == (2, True, 0.02)
+    assert [line.partition(":")[0] for line in lab.warned] == [
+        f"another run on this store is stopped (process {os.getpid()})",
+        "the next call may cost up to $0.0100, and nothing is left",
+    ]
 
 
 def test_after_a_sleep_that_nobody_used_everything_goes_on(lab: Lab) -> None:
@@ -1321,7 +1342,7 @@ def test_an_answer_can_say_that_there_is_no_room_for_another(lab: Lab) -> None:
     lab.limits = Limits(concurrency=1)
     lab.act = lambda _request, _count: Reply("answer", wait=4.0)
     assert lab.run().asked == 3
-    assert lab.slept == [4.0, 4.0]
+    assert sum(lab.slept) == 8.0
 
 
 def test_calls_are_spread_over_the_minute(lab: Lab) -> None:

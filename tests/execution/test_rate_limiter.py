@@ -109,8 +109,28 @@ def test_what_was_not_used_for_an_hour_is_not_made_up_for() -> None:
 def test_tokens_are_spread_over_the_minute_and_corrected() -> None:
     pace = RateLimiter(8, tokens_per_minute=6200)
     assert starts(pace, 100.0, 200, 100) == [100.0, 101.0]
-    pace.correct(300)
+    pace.correct(100, 400)
     assert starts(pace, 100.0, 1) == [105.0]
+
+
+def test_a_correction_counts_for_the_calls_that_wait() -> None:
+    pace = RateLimiter(8, tokens_per_minute=6200)
+    turns = [pace.reserve(100.0, 200) for _ in range(3)]
+    assert [pace.start_of(turn, 100.0) for turn in turns] == [100.0, 101.0, 103.0]
+    pace.correct(200, 500)
+    assert [pace.start_of(turn, 100.0) for turn in turns[1:]] == [104.0, 106.0]
+    pace.correct(200, 0)
+    assert [pace.start_of(turn, 100.0) for turn in turns[1:]] == [102.0, 104.0]
+
+
+def test_a_call_counts_for_the_tokens_of_a_minute_at_most() -> None:
+    pace = RateLimiter(8, tokens_per_minute=6200)
+    turns = [pace.reserve(100.0, tokens) for tokens in (10**9, 1, 1)]
+    assert pace.start_of(turns[1], 100.0) == 161.0
+    pace.correct(10**9, 10**12)
+    assert pace.start_of(turns[1], 100.0) == 161.0
+    pace.share(100.0, 2)
+    assert pace.start_of(turns[1], 100.0) == 222.0
 
 
 def test_the_narrower_window_decides() -> None:

@@ -39,6 +39,7 @@ DESCRIPTION: dict[str, Any] = {
     "git": ["0" * 40, None],
     "author": None,
     "sources": None,
+    "planned": {"ask": 2, "judge": 0},
     "options": dict.fromkeys(("concurrency", "timeout", "retries", "max_time"))
     | {"judge_only": False, "exit_first": True},
 }
@@ -74,6 +75,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "a snapshot": {"cases": "A" * 32},
     "overrides": {"overrides": "a=b"},
     "format": {"format": True},
+    "planned": {"planned": {"ask": "x"}},
 }
 
 

@@ -76,6 +76,7 @@ def init(
         store=Globals.store,
         allow_outside=Globals.allow_outside,
         start=base,
+        warn=output.warn,
     )
     if json:
         output.document(made)

@@ -20,10 +20,12 @@ from evalstore.display import simulated
 from evalstore.operations.first_pushes import push_text
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_yaml, text_of
-from evalstore.operations.show import ShownItem
+from evalstore.operations.show import IN_PROGRESS, ShownItem
 from evalstore.operations.shown_cases import CaseBatch
 from evalstore.operations.views.judgements import name_results
+from evalstore.operations.views.runs_in_progress import in_progress_text
 from evalstore.operations.views.styled_text import TextBlock
+from evalstore.planning.options import selection_text
 from evalstore.runs import restore_run
 from evalstore.values import VERDICTS, Case, Json, Message, Usage, order_counts
 
@@ -63,6 +65,16 @@ def _print_run(item: ShownItem) -> None:
     entry = LogEntry(run, order_counts(run.verdicts), outcome=item.outcome, push=item.push)
     print_log(Log([entry], 1), oneline=False)
     print_results(item)
+
+
+def _print_in_progress(item: ShownItem) -> None:
+    assert item.in_progress is not None
+    output.sentence(in_progress_text(item.in_progress))
+    if message := item.content["message"]:
+        _block("message", message)
+    if options := selection_text(item.content["selection"] or {}):
+        output.line(f"options: {output.safe(options)}")
+    output.talk('(use "evalstore log" to see it when it is over, "evalstore status" for all such)')
 
 
 def _print_workspace(item: ShownItem) -> None:
@@ -218,6 +230,7 @@ def _print_anything(item: ShownItem) -> None:
 
 _PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
     "run": _print_run,
+    IN_PROGRESS: _print_in_progress,
     "workspace": _print_workspace,
     "judgement": _print_judgement,
     "failure": _print_failure,

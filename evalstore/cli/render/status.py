@@ -37,6 +37,7 @@ from evalstore.operations.views.status_text import (
     reason_count_text,
     remote_texts,
     row_id_hint,
+    short_limit_text,
     trust_hint,
     used_again_texts,
     waiting_text,
@@ -104,6 +105,8 @@ def print_status(
         _print_remotes(status)
         return
     output.sentence(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
+    if short_limit := short_limit_text(status):
+        output.sentence(short_limit)
     if not explain:
         run, explained = (
             f"evalstore {command} {options}".rstrip() for command in ("run", "status --explain")

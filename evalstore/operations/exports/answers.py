@@ -133,7 +133,7 @@ def _decide(
     if result.required_answers <= len(result.tests) or not judgements:
         return (result.verdict, result.score) if judgements else (None, None)
     judged = judge_votes(case, [_vote(judgement) for judgement in judgements], rule)
-    return judged.verdict, judged.score
+    return (judged.verdict, judged.score) if judged else (None, None)
 
 
 def _vote(judgement: ExportedJudgement) -> Vote:

@@ -46,6 +46,7 @@ def read_votes(
     return group_votes((sessions, vote) for vote, sessions in listed)
 
 
-def judge_record(record: JudgedResult, votes: Sequence[Vote]) -> Verdict:
-    """Return the verdict of the votes on an attempt, by the rule of its run."""
-    return judge_votes(record.case, votes, record.run.verdict_rule).verdict
+def judge_record(record: JudgedResult, votes: Sequence[Vote]) -> Verdict | None:
+    """Return the verdict of the votes on an attempt, by the rule of its run; None without one."""
+    judged = judge_votes(record.case, votes, record.run.verdict_rule)
+    return judged.verdict if judged else None

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.display import short
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.first_pushes import first_push_of
-from evalstore.operations.show import ShownItem, show_file, show_item
+from evalstore.operations.show import IN_PROGRESS, ShownItem, show_file, show_item
 from evalstore.operations.views.case_reference import read_reference
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
-from evalstore.store.revisions import WORK, resolve
+from evalstore.store.revisions import WORK, RunInProgressError, resolve
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
@@ -111,10 +111,12 @@ def _resolve(location: Location, store: Store, text: str) -> tuple[str, str]:
     """Return the kind and the id of what a revision names; raises `RevisionError`.
 
     The name of a prompt, a tool or a schema is an error with its id as the hint; for that of a test
-    file or a row, the hint is how to write it.
+    file or a row, the hint is how to write it. A run in progress is found, too.
     """
     try:
         return resolve(store, text)
+    except RunInProgressError as running:
+        return IN_PROGRESS, running.id
     except RevisionError as error:
         with open_catalogue(location) as project:
             names = {kind: ids.get(text) for kind, ids in project.reading.names.items()}

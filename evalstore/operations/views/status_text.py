@@ -76,11 +76,15 @@ def price_text(status: Status, *, brief: bool = False) -> str:
     )
     if not status.unpriced:
         return price
-    names = ", ".join(f"'{safe(name)}'" for name in status.unpriced[:_MODELS])
-    more = f" and {len(status.unpriced) - _MODELS:,} more" * (len(status.unpriced) > _MODELS)
+    names = _names_text(status.unpriced)
     if not status.known_cost:
-        return price if brief else f"{price} (that of {names}{more})"
-    return f"{price} plus an unknown price{'' if brief else f' (that of {names}{more})'}"
+        return price if brief else f"{price} (that of {names})"
+    return f"{price} plus an unknown price{'' if brief else f' (that of {names})'}"
+
+
+def _names_text(models: Sequence[str]) -> str:
+    names = ", ".join(f"'{safe(name)}'" for name in models[:_MODELS])
+    return names + f" and {len(models) - _MODELS:,} more" * (len(models) > _MODELS)
 
 
 def pending_text(status: Status, *, brief: bool = False) -> str:
@@ -112,6 +116,28 @@ def plan_text(status: Status) -> str:
     models = _candidates_text(status.pending_models, recorded=status.is_recorded_pending)
     reused = f"; {plural(status.reuse, 'answer')} reused" if status.reuse else ""
     return f"A run would {work_text(status)} ({models}), {price}{reused}."
+
+
+def short_limit_text(status: Status) -> str:
+    """Return what the limit on the cost lasts for, or that it cannot be kept; else nothing."""
+    limit = status.short_limit
+    if limit is None:
+        return ""
+    text = f"limit of {money(limit.usd)} ({limit.name})"
+    if limit.answers is None or limit.judgements is None:
+        names = _names_text(limit.unpriced)
+        return f"A run with the {text} does not begin: the price of {names} is not known."
+    by_models = status.judge - status.by_checks
+    lasts = [
+        f"{done:,} of the {plural(count, word)}"
+        for done, count, word in (
+            (limit.answers, status.ask, "answer"),
+            (limit.judgements, by_models, "judgement"),
+        )
+        if count
+    ]
+    by = " by models" if by_models and status.by_checks else ""
+    return f"The {text} is less than that: it lasts for about {' and '.join(lasts)}{by}."
 
 
 def remote_texts(status: Status, *, brief: bool = False) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -17,7 +18,7 @@ from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
 from evalstore.store.postgresql.foreign_code import find_foreign_code, refuse_code_of_migrations
 from evalstore.store.postgresql.schema import COMPUTED, FUNCTIONS, GROWTH_MARKS, statements
 from evalstore.store.schema_objects import UnexpectedObject
-from evalstore.store.table_columns import COORDINATION, TABLES
+from evalstore.store.table_columns import COORDINATION, EVALUATIONS, RUNS, SESSIONS, TABLES
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
@@ -198,6 +199,22 @@ def runs_code(extra: UnexpectedObject) -> bool:
     return extra.blocks_reading or (
         extra.blocks_writing and extra.table is None and not extra.missing
     )
+
+
+def find_stores(connection: PostgreSQLConnection, address: DatabaseAddress) -> list[str]:
+    """Return the schemas of the database that have a store which this user may look into.
+
+    Those whose names are like that of the address come first.
+    """
+    tables = ["alembic_version", SESSIONS.name, EVALUATIONS.name, RUNS.name]
+    query = (
+        "SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relkind = 'r' AND c.relname = ANY(?) AND has_schema_privilege(n.oid, 'USAGE') "
+        "GROUP BY n.nspname HAVING count(*) = ? ORDER BY n.nspname"
+    )
+    found = [str(name) for (name,) in connection.execute(query, (tables, len(tables)))]
+    close = get_close_matches(address.schema, found)
+    return sorted(found, key=lambda name: (name not in close, name))
 
 
 def measure(

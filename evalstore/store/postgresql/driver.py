@@ -39,6 +39,7 @@ from evalstore.store.postgresql.connection import (
 )
 from evalstore.store.postgresql.creation import (
     create_store,
+    find_stores,
     find_unexpected,
     find_version,
     measure,
@@ -107,9 +108,8 @@ class PostgreSQLDriver:
                 code = find_foreign_code(connection, address)
                 version = find_version(connection, address, code)
                 if version is None and not create:
-                    raise StoreMissingError(
-                        f"there is no store at '{address}'", hint="run 'evalstore init' first"
-                    )
+                    schemas = find_stores(connection, address)
+                    raise StoreMissingError(str(address), schemas, may_make=may_migrate)
                 if version is None:
                     create_store(connection, address)
                     version = find_version(connection, address, code)
@@ -294,15 +294,17 @@ class PostgreSQLDriver:
             (row,) = connection.execute(_STAMP).fetchall()
             return str(row[0])
 
-    def inspect(self) -> tuple[int | None, str | None, bool]:
+    def inspect(self) -> tuple[int | None, str | None, bool, list[str]]:
         """Return the size in bytes, the migration, and whether this user may write.
 
-        Without a store, the size is None, and the last tells whether this user may create one.
+        Without a store, the size is None, the last of these tells whether this user may create
+        one, and then come the schemas of the database that have one.
         """
         with self.reading() as connection:
             version = find_version(connection, self._address)
             size, may_write = measure(connection, self._address, is_there=version is not None)
-            return size, version, may_write
+            others = find_stores(connection, self._address) if version is None else []
+            return size, version, may_write, others
 
     # --- for `fsck`
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.operations.dask_runners import find_secrets
+from evalstore.operations.dask_runners import LiveWorkers, find_secrets
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
@@ -162,6 +163,52 @@ def test_a_worker_that_comes_later_takes_part_and_one_may_go(team: Team, cluster
     assert team.query("SELECT count(*) FROM sessions") == [(300,)]
 
 
+def test_workers_that_are_lost_are_told_one_by_one_and_at_the_end(
+    team: Team, cluster: Cluster
+) -> None:
+    team.write(200, below=JSON)
+    gate = Gate(team.server)
+    process = team.start("run", *launch(cluster))
+    first, second = cluster.processes[1:]
+    wait_until(lambda: at_work(team) == {process.pid, first.pid, second.pid})
+    assert process.stderr is not None
+    told = []
+    for worker in (first, second):
+        worker.kill()
+        worker.wait()
+        told.append(process.stderr.readline())
+    gate.open()
+    out, err = process.communicate(timeout=SECONDS)
+    place = r"\(tcp://127\.0\.0\.1:\d+\)"
+    assert re.fullmatch(
+        f"a worker of dask was lost {place}: 1 worker is left and the others do its work\n", told[0]
+    )
+    assert re.fullmatch(
+        f"the last worker of dask was lost {place}: this program does the rest, with workers "
+        "that come later\n",
+        told[1],
+    )
+    end = "warning: all workers of dask were lost (2): this program did the rest\n"
+    assert (process.returncode, err.count("dask"), end in err) == (0, 1, True), err
+    assert "200 pass" in out
+    assert team.query("SELECT count(*) FROM sessions") == [(200,)]
+
+
+def test_a_worker_that_took_no_part_is_not_mentioned() -> None:
+    workers = LiveWorkers()
+    assert workers.remove("tcp://early", took_part=False, is_expected=True) == ""
+    workers.add(["tcp://early", "tcp://a", "tcp://b", "tcp://c"])  # listed before it left
+    assert workers.remove("tcp://a", took_part=False, is_expected=False) == ""
+    assert workers.remove("tcp://b", took_part=True, is_expected=True) == (
+        "a worker of dask has left (tcp://b): 1 worker is left and the others do its work"
+    )
+    assert workers.remark == ""
+    assert workers.remove("tcp://c", took_part=False, is_expected=True) == ""
+    assert workers.remark == "all workers of dask were lost (1): this program did the rest"
+    workers.add(["tcp://d"])
+    assert workers.remark == ""
+
+
 def test_workers_finish_a_run_whose_driver_has_died_and_it_can_be_joined(
     team: Team, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -265,6 +312,23 @@ def test_a_cluster_of_this_machine_is_started_and_ended(team: Team) -> None:
         _, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, err) == (0, "")
     assert (len(team.asked), set(team.asked.values())) == (300, {1})
+    assert not any(map(is_alive, pids))
+
+
+def test_ctrl_c_ends_the_workers_of_this_machine_without_a_word_of_them(team: Team) -> None:
+    """A terminal sends SIGINT to all processes of the group."""
+    team.write(300, below=JSON)
+    gate = Gate(team.server)
+    process = team.start(
+        *("run", "--json", "--executor", "dask", "--scheduler", "local", "--workers", "2")
+    )
+    wait_until(lambda: len(at_work(team)) == 3)
+    pids = at_work(team)
+    os.killpg(process.pid, signal.SIGINT)
+    gate.open()
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert err == "interrupted: finishing what is in flight for up to 10 s (again to stop now)\n"
     assert not any(map(is_alive, pids))
 
 

@@ -78,6 +78,9 @@ def require_left_out(call: Call, words: str, run: str = RUN) -> None:
     assert err.startswith(f"error: {name}")
     assert "\nhint: " in err
     assert err.count("\n") == 2
+    code, out, err = call("show", run[:8])
+    assert (code, out) == (STORE_UNUSABLE, ""), err
+    assert err.startswith(f"error: {name}")
     code, out, err = call("fsck")
     assert code == 1, err
     assert "run in progress" in out + err

@@ -269,7 +269,8 @@ def test_status_names_a_run_in_progress_and_how_far_it_is(team: Team, start: Sta
         (shared,) = store.find_shared_runs()
     words = " ".join(out.split())
     assert f"Run {shared.id[:8]} is in progress, begun " in words
-    assert ", in 2 programs: 0 answers and 0 judgements so far; " in words
+    so_far = f"0 of {ROWS} answers and 0 of {ROWS} judgements so far"
+    assert f", in 2 programs: {so_far}; " in words
     assert f"'evalstore run --join {shared.id[:8]}' takes part." in words
     wrong = start("--store", team.url, "run", "--join", "x", folder=team.workspace).finish()
     assert f"hint: those in progress are {shared.id[:8]}\n" in wrong[2]
@@ -280,6 +281,44 @@ def test_status_names_a_run_in_progress_and_how_far_it_is(team: Team, start: Sta
     reports(programs)
     code, out, _ = start(*command, folder=team.workspace).finish()
     assert (code, "in progress" in out) == (0, False)
+
+
+def test_a_run_in_progress_is_shown_and_has_no_results_yet(team: Team, start: Starter) -> None:
+    programs = team.begin(joined=0)
+    programs[0].wait_until(team.all_call(1))
+    with closing(Store.open(read_location(team.url))) as store:
+        (shared,) = store.find_shared_runs()
+    name = shared.id[:8]
+
+    def use(*words: str) -> tuple[int, str, str]:
+        code, out, err = start("--store", team.url, *words, folder=team.workspace).finish()
+        return code, " ".join(out.split()), " ".join(err.split())
+
+    code, out, err = use("show", name)
+    assert code == 0, err
+    assert out.startswith(f"Run {name} is in progress, begun ")
+    assert f", in 1 program: 0 of {ROWS} answers and 0 of {ROWS} judgements so far; " in out
+    assert out.endswith(f"'evalstore run --join {name}' takes part.")
+    assert "evalstore status" in err
+    document = json.loads(use("show", name, "--json")[1])
+    jsonschema.validate(document, SCHEMA["$defs"]["show"])
+    assert (document["kind"], document["id"]) == ("run in progress", shared.id)
+    assert (document["programs"], document["toAsk"], document["judged"]) == (1, ROWS, 0)
+    for words in (("diff", name), ("log", name), ("report", name), ("show", f"{name}:tests/t.md")):
+        code, out, err = use(*words)
+        assert (code, out) == (2, ""), words
+        assert f"error: run {name} is in progress: it has no results before it is recorded" in err
+        assert f"hint: 'evalstore show {name}' and 'evalstore status' say how far it is" in err
+    team.let_go.set()
+    reports(programs)
+    with closing(Store.open(read_location(team.url))) as store:
+        (run,) = store.find_runs()
+    code, _, err = use("diff", name)
+    assert (code, err) == (
+        2,
+        f"error: run {name} is over: it is recorded as {run.id[:8]}, complete "
+        f"hint: use '{run.id[:8]}'",
+    )
 
 
 def test_there_must_be_a_run_to_join(team: Team) -> None:

@@ -32,6 +32,10 @@ WAITING = f"{_IN_TRANSACTION} wait_event_type = 'Lock'"
 IDLE = f"{_IN_TRANSACTION} state = 'idle in transaction' AND now() - state_change > '1s'"
 
 
+async def nobody_is_stopped(_runners: object) -> bool:
+    return False
+
+
 @pytest.fixture
 def team(tmp_path: Path, start: Starter, postgresql_server: PostgreSQLServer) -> Iterator[Team]:
     with endpoint.running() as server:
@@ -100,7 +104,7 @@ def test_a_budget_that_cannot_be_read_is_the_error_of_the_calls_and_of_nothing_e
         share = a_writer(store, 1.0)
         with foreign.writing() as connection:
             connection.execute(_LOCK)
-            errors = asyncio.run(reserve(SharedBudget(share, 1.0)))
+            errors = asyncio.run(reserve(SharedBudget(share, 1.0, nobody_is_stopped)))
         assert [type(error) for error in errors] == [StoreLockedError] * 3
         assert unseen == []
-        assert asyncio.run(reserve(SharedBudget(share, 1.0))) == [None] * 3
+        assert asyncio.run(reserve(SharedBudget(share, 1.0, nobody_is_stopped))) == [None] * 3

@@ -1,0 +1,137 @@
+"""Calls keep to a limit of tokens a minute, whatever is known of the length of answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from benches.virtual_time import VirtualLoop
+from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
+from evalstore.execution.rate_limiter import Account
+from evalstore.providers.base import ProviderError
+from evalstore.store.costs import OutputTokens
+from evalstore.values import ModelVersion, OutgoingMessage, Reply, Request, Text, Usage
+from evalstore.workspace.model_files import Model, ProviderFile
+
+A_MINUTE = 6000
+ACCOUNT = Account("account", tokens_per_minute=A_MINUTE)
+
+
+@dataclass
+class Server:
+    """A server whose answers have this length, and take this time."""
+
+    latency: float = 0.5
+    input: int | None = 12
+    outputs: Sequence[int | None] = (200,)
+    text: str = "yes"
+    failing: int = 0
+    """The number of calls that fail first."""
+    uses: list[tuple[float, int]] = field(default_factory=list)
+    """The time of each answer, with its tokens."""
+    calls: list[float] = field(default_factory=list)
+    """The times of the calls."""
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        loop = asyncio.get_running_loop()
+        self.calls.append(loop.time())
+        await asyncio.sleep(self.latency)
+        if len(self.calls) <= self.failing:
+            raise ProviderError("server", "busy", status=500, retry=True)
+        output = self.outputs[len(self.uses) % len(self.outputs)]
+        self.uses.append((loop.time(), (self.input or 0) + (output or 0)))
+        return Reply(self.text, usage=Usage(self.input, output))
+
+    async def close(self) -> None:
+        pass
+
+    def busiest(self, times: Sequence[tuple[float, int]] | None = None) -> int:
+        """Return the most tokens of any minute."""
+        uses = self.uses if times is None else times
+        return max(
+            sum(tokens for at, tokens in uses if begin <= at < begin + 60.0) for begin, _ in uses
+        )
+
+
+def run(
+    server: Server, questions: int, runners: int = 1, known: OutputTokens | None = None
+) -> float:
+    """Let runners ask a number of questions each; return how many seconds it took."""
+    loop = VirtualLoop(lambda: 0.0)
+    environment = RunEnvironment(
+        now=lambda: 1, nonce=lambda: "n", monotonic=loop.time, jitter=lambda: 0.5
+    )
+    model = Model("m", ProviderFile("s", "openai-compatible"), "m")
+    version = ModelVersion("openai-compatible", "m")
+    door = Endpoint(model, version, server, None, account=ACCOUNT)
+    request = Request("m", (OutgoingMessage("user", (Text("Is it?"),)),))
+
+    async def ask_all() -> None:
+        calls = []
+        for _ in range(runners):
+            caller = ModelCaller(Limits(concurrency=16, timeout=1e6), environment)
+            if known:
+                caller.note_outputs({door.key: known})
+            caller.rate_limiter(ACCOUNT).share(loop.time(), runners)
+            calls += [caller.ask(door, request) for _ in range(questions)]
+        await asyncio.gather(*calls)
+
+    try:
+        loop.run_until_complete(ask_all())
+        return loop.time()
+    finally:
+        loop.close()
+
+
+@pytest.mark.parametrize("latency", [0.5, 20.0])
+@pytest.mark.parametrize("runners", [1, 3])
+@pytest.mark.parametrize(("input", "outputs"), [(12, (200,)), (80, (20,)), (12, (20, 400, 90))])
+def test_no_minute_has_more_tokens_than_the_limit(
+    latency: float, runners: int, input: int, outputs: tuple[int, ...]
+) -> None:
+    server = Server(latency, input, outputs)
+    count = 150 // runners
+    seconds = run(server, count, runners)
+    total = sum(tokens for _, tokens in server.uses)
+    # The first call of each runner is made before it is known how long answers are.
+    assert server.busiest() <= 1.05 * A_MINUTE + (runners - 1) * max(outputs)
+    assert seconds <= 62 * total / A_MINUTE * 1.05 + 4 * latency + 2
+
+
+@pytest.mark.parametrize(("runners", "most"), [(1, 1), (3, 3)])
+def test_answers_as_long_as_the_limit_are_asked_for_one_after_the_other(
+    runners: int, most: int
+) -> None:
+    server = Server(outputs=(A_MINUTE,))
+    run(server, 4, runners)
+    by_call = [(at, 1) for at in server.calls]
+    assert server.busiest(by_call) <= most
+    later = [(at, 1) for at in server.calls if at > 60.0]
+    assert server.busiest(later) <= most
+
+
+def test_stored_answers_say_how_long_the_first_ones_are() -> None:
+    server = Server(latency=30.0, outputs=(2000,))
+    run(server, 9, known=OutputTokens(2000, 2500))
+    assert len([at for at in server.calls if at < 60.0]) == 3
+
+
+def test_a_first_call_that_fails_lets_the_next_one_go_first() -> None:
+    server = Server(outputs=(A_MINUTE,), failing=2)
+    run(server, 3)
+    assert len(server.calls) == 5
+    assert [at for at in server.calls if at < 60.0] == server.calls[:3]
+
+
+def test_a_count_that_is_not_plausible_delays_calls_by_a_minute() -> None:
+    server = Server(outputs=(10**12, *[10] * 19))
+    assert 60 < run(server, 20) < 110
+
+
+def test_tokens_that_are_not_reported_are_estimated_from_the_texts() -> None:
+    server = Server(input=None, outputs=(None,), text="word " * 600)
+    seconds = run(server, 12)
+    assert seconds > 100
