@@ -44,7 +44,7 @@ _LATEST = 2**53
 """The last time that is believed, in microseconds since 1970: in the year 2255."""
 _TEXT_OPTIONS = ("name", "shard", "maxAge")
 _LIST_OPTIONS = ("paths", "tags", "excludeTags", "models", "evaluators")
-_NUMBER_OPTIONS = ("attempts", "sample", "seed", "limit")
+_COUNT_OPTIONS = ("attempts", "sample", "limit")
 _FLAG_OPTIONS = ("changed", "lastFailed", "refresh", "retryErrors", "offline", "keepGoing")
 
 
@@ -145,6 +145,10 @@ def _is_count(value: Any) -> bool:
     return value.__class__ is int and 0 <= value < 2**63
 
 
+def _is_positive(value: Any) -> bool:
+    return _is_count(value) and value > 0
+
+
 def is_amount(value: Any) -> bool:
     """Return whether a value is a number that an amount of money or seconds can be."""
     return _is_count(value) or (value.__class__ is float and isfinite(value) and value >= 0)
@@ -207,7 +211,8 @@ _DESCRIPTION: dict[str, tuple[Holds, str]] = {
             {
                 **dict.fromkeys(_TEXT_OPTIONS, _or_none(_is_text)),
                 **dict.fromkeys(_LIST_OPTIONS, _is_texts),
-                **dict.fromkeys(_NUMBER_OPTIONS, _or_none(_is_count)),
+                **dict.fromkeys(_COUNT_OPTIONS, _or_none(_is_positive)),
+                "seed": _or_none(lambda value: value.__class__ is int),
                 **dict.fromkeys(_FLAG_OPTIONS, _is_flag),
             }
         ),
@@ -218,7 +223,7 @@ _DESCRIPTION: dict[str, tuple[Holds, str]] = {
     "options": (
         _object_of(
             {
-                "concurrency": _or_none(lambda value: _is_count(value) and value > 0),
+                "concurrency": _or_none(_is_positive),
                 "timeout": _or_none(lambda value: is_amount(value) and value > 0),
                 "retries": _or_none(_is_count),
                 "judge_only": _is_flag,

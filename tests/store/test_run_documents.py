@@ -72,6 +72,8 @@ FIELDS: dict[str, dict[str, Any]] = {
     "a flag for a time": {"started": True},
     "an unknown selection": {"selection": {"fun": 1}},
     "an odd selection": {"selection": {"tags": "a"}},
+    "a sample of no case": {"selection": {"sample": 0}},
+    "no attempt": {"selection": {"attempts": 0}},
     "a snapshot": {"cases": "A" * 32},
     "overrides": {"overrides": "a=b"},
     "format": {"format": True},
@@ -108,7 +110,8 @@ def test_all_options_of_a_run_and_its_selection_are_known() -> None:
     known = {
         *run_documents._TEXT_OPTIONS,
         *run_documents._LIST_OPTIONS,
-        *run_documents._NUMBER_OPTIONS,
+        *run_documents._COUNT_OPTIONS,
+        "seed",
         *run_documents._FLAG_OPTIONS,
     }
     assert known == set(names)
