@@ -27,6 +27,8 @@ _LOCK = 0x6576616C
 """The key of the lock that is held while tables are created or migrated."""
 _MAY_WRITE = "current_setting('transaction_read_only') = 'off'"
 """The condition that is false on a standby, and where transactions only read."""
+IS_STANDBY = "SELECT pg_is_in_recovery()::int"
+"""Counts 1 on a server that follows another one."""
 _OBJECTS = """
 SELECT c.relname, c.relkind::text,
     ARRAY(SELECT a.attname::text FROM pg_attribute a
@@ -192,6 +194,17 @@ def _find_functions(
         if (name, arguments, " ".join(body.split())) not in known:
             words = f"the {kind} '{safe(name)}' is not of evalstore"
             yield UnexpectedObject(words, None, True, True)
+
+
+def find_invalid_indexes(connection: PostgreSQLConnection, address: DatabaseAddress) -> list[str]:
+    """Return a message about each index that the server does not use because it failed."""
+    query = (
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = ? AND NOT i.indisvalid ORDER BY c.relname"
+    )
+    rows = connection.execute(query, (address.schema,))
+    return [f"the index '{safe(name)}' is not valid" for (name,) in rows]
 
 
 def runs_code(extra: UnexpectedObject) -> bool:

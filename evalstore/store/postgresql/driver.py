@@ -38,7 +38,9 @@ from evalstore.store.postgresql.connection import (
     search_path,
 )
 from evalstore.store.postgresql.creation import (
+    IS_STANDBY,
     create_store,
+    find_invalid_indexes,
     find_stores,
     find_unexpected,
     find_version,
@@ -257,20 +259,13 @@ class PostgreSQLDriver:
             if isinstance(error, psycopg.ProgrammingError):
                 self._refuse_migrated()
             waited = self._outage.patience if self.seconds_away > self._outage.patience else 0.0
+            is_standby, was_open = False, self._version is not None
+            if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                with suppress(psycopg.Error), self._connection() as connection:
+                    is_standby = connection.count(IS_STANDBY) > 0
             raise explain_database_error(
-                error,
-                self.name,
-                waited,
-                was_open=self._version is not None,
-                is_standby=self._is_standby(error),
+                error, self.name, waited, was_open=was_open, is_standby=is_standby
             ) from error
-
-    def _is_standby(self, error: Exception) -> bool:
-        """Return whether an error that nothing can be written comes from a standby."""
-        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-            with suppress(psycopg.Error), self._connection() as connection:
-                return connection.count("SELECT pg_is_in_recovery()::int") > 0
-        return False
 
     @property
     def seconds_away(self) -> float:
@@ -321,11 +316,5 @@ class PostgreSQLDriver:
 
     def problems(self) -> list[str]:
         """Return the indexes of the store that the server does not use because they failed."""
-        query = (
-            "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
-            "JOIN pg_namespace n ON n.oid = c.relnamespace "
-            "WHERE n.nspname = ? AND NOT i.indisvalid ORDER BY c.relname"
-        )
         with self.reading() as connection:
-            rows = connection.execute(query, (self._address.schema,))
-            return [f"the index '{name}' is not valid" for (name,) in rows]
+            return find_invalid_indexes(connection, self._address)
