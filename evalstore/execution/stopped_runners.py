@@ -1,4 +1,4 @@
-"""Finds runners whose process is stopped for long, for which nobody waits, and warns of them."""
+"""Finds runners whose process is stopped for long, and warns of them."""
 
 from __future__ import annotations
 

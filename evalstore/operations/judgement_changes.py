@@ -26,16 +26,25 @@ def judgement_changes(
 ) -> dict[tuple[Judgements, Judgements], list[str]]:
     """Return how the judgements of both sides differ, in the words of `status --explain`.
 
-    Empty for further judgements by the same evaluators. A label that is gone was only removed if
-    the same answers are judged by the same instructions and checks.
+    Empty for further judgements by the same evaluators, and left out for those of checks alone. A
+    label that is gone was only removed if the same answers are judged by the same instructions and
+    checks.
     """
-    sides = {
-        (pair.was.evaluations, pair.now.evaluations): _judges_the_same(pair.was, pair.now)
+    differing = [
+        (pair.was, pair.now)
         for pair in pairs
         if pair.was and pair.now and pair.was.evaluations != pair.now.evaluations
+    ]
+    made = {id for was, now in differing for id in {*was.evaluations} ^ {*now.evaluations}}
+    all_makers = store.find_evaluators(made)
+    evaluators = store.load_contents("evaluator", {maker for maker, _ in all_makers.values()})
+    named = {id for id, content in evaluators.items() if "human" in content or "model" in content}
+    makers = {id: maker for id, maker in all_makers.items() if maker[0] in named}
+    if not makers:
+        return {}
+    sides = {
+        (was.evaluations, now.evaluations): _judges_the_same(was, now) for was, now in differing
     }
-    makers = store.find_evaluators({id for was, now in sides for id in {*was} ^ {*now}})
-    evaluators = store.load_contents("evaluator", {maker for maker, _ in makers.values()})
     known: dict[tuple[frozenset[_Maker], frozenset[_Maker], bool], list[str]] = {}
     changes: dict[tuple[Judgements, Judgements], list[str]] = {}
     for (was, now), is_same in sides.items():
