@@ -16,12 +16,13 @@ from evalstore.execution import executor as executor_module
 from evalstore.execution import runner_presence
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Limits
-from evalstore.execution.run_share import ENDED, LEADS, RECORDS, ShareWriter
+from evalstore.execution.run_share import ShareWriter
 from evalstore.execution.shared_work import SharedWork
 from evalstore.execution.work_sharing import Claim, Item, WorkSharing
 from evalstore.store import Store
 from evalstore.store.driver import Connection
 from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases, remove_runner
+from evalstore.store.run_documents import ENDED, LEADS, RECORDS
 from evalstore.store.shared_runs import ABANDONED_SECONDS, RunShare
 from evalstore.values import Reply, Request
 from tests.execution.test_executor import Lab
