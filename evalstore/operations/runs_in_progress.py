@@ -60,11 +60,13 @@ def describe_unreadable(error: StoreError) -> str:
 def find_runs_of_others(store: Store, *, is_running: bool) -> tuple[RunInProgress, ...]:
     """Return those of other programs; with `is_running`, this program carries one out, too.
 
-    Then those of which no program is known yet are left out, as one of them may be its own.
+    Then those of which no program is known yet are left out, as one of them may be its own. So are
+    those that cannot be read.
     """
     left_out = (True, None) if is_running else (True,)
     runs = store.find_shared_runs()
-    return tuple(_describe(store, run) for run in runs if run.is_own not in left_out)
+    others = (run for run in runs if run.is_own not in left_out and not run.error)
+    return tuple(_describe(store, run) for run in others)
 
 
 def load_run_in_progress(store: Store, id: str) -> tuple[RunInProgress, SharedRun]:
