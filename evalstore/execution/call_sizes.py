@@ -61,7 +61,7 @@ class CallSizes:
     def end(self, model: ModelKey, *, was_called: bool) -> None:
         """Let the other calls of a model go on, or the next one first if this was not made.
 
-        Also after a failure, so that a model that never answers is given up soon.
+        Also after a failure, so that calls to a model that never answers are soon stopped.
         """
         if was_called:
             self._called.add(model)
