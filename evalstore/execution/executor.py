@@ -241,7 +241,9 @@ class Executor:
             alive = await asyncio.to_thread(self.sharing.find_alive, registered)
             counts = {id: shares[id].counts for id in alive}
             leaders = [id for id in alive if counts[id].get(LEADS)]
-            at_work = [id for id in alive if not counts[id].get(ENDED)]
+            at_work = {id for id in alive if not counts[id].get(ENDED)}
+            if leads and at_work:
+                at_work -= await self.sharing.stopped.find(at_work)
             heard = {id for id in alive if alive[id] > looked_at or counts[id].get(RECORDS)}
             if not leads and (
                 heard.intersection(leaders)
