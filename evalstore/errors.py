@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from evalstore.display import safe
+
 OK = 0
 NO = 1
 USAGE = 2
@@ -115,7 +117,7 @@ def stores_text(schemas: Sequence[str]) -> str:
     """Return in which schemas of a database there are stores; empty if in none."""
     if not schemas:
         return ""
-    listed = ", ".join(f"'{name}'" for name in schemas[:_MOST_SCHEMAS])
+    listed = ", ".join(f"'{safe(name)}'" for name in schemas[:_MOST_SCHEMAS])
     more = f" and {len(schemas) - _MOST_SCHEMAS:,} more" * (len(schemas) > _MOST_SCHEMAS)
     which = "the schema" if len(schemas) == 1 else "the schemas"
     return (

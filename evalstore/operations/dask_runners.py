@@ -177,7 +177,7 @@ class DaskRunners:
         """Show that a worker is gone which took part."""
         happened = event[1]
         if happened["action"] == "add-worker":
-            self._workers.add([happened["worker"]])
+            self._workers.come(happened["worker"])
         elif happened["action"] == "remove-worker":
             own = {task.key for task in self._tasks}
             text = self._workers.remove(
@@ -220,8 +220,13 @@ class LiveWorkers:
         """How many of those that are gone took part in the run."""
 
     def add(self, addresses: Iterable[str]) -> None:
-        """Add workers, unless they are known to be gone."""
+        """Add the workers of a list, unless they are known to be gone since it was made."""
         self._live |= {*addresses} - self._gone
+
+    def come(self, address: str) -> None:
+        """Add a worker that has just come, also where one was lost that had its address."""
+        self._gone.discard(address)
+        self._live.add(address)
 
     def remove(self, address: str, *, took_part: bool, is_expected: bool) -> str:
         """Remove a worker; returns what the user is told, which is nothing if it took no part."""

@@ -36,6 +36,11 @@ class Dialect:
     """Returns the condition that `content` has a text somewhere."""
     digits: Callable[[str], str]
     """Returns the digits of an id in a column."""
+    as_stored: Callable[[str], str]
+    """Returns the expression for a column that may have a value of another type.
+
+    Where a text need not be UTF-8, its bytes are returned.
+    """
     usd: str
     """The cost of a session or a judgement."""
     seconds: str

@@ -43,11 +43,13 @@ def as_digits(value: Any) -> str:
 
 
 def as_any_digits(value: Any) -> str:
-    """Return the digits of what is in the place of an id, also if it has another length.
+    """Return the digits of what is in the place of an id, also if it has another length or type.
 
-    So a row that no program of evalstore has made is found, and removed like others.
+    So a row that no program of evalstore has made is found, and hides no others.
     """
-    return value.hex() if isinstance(value, bytes) else as_digits(value)
+    if value is None:
+        raise _no_id()
+    return (value if isinstance(value, bytes) else str(value).encode()).hex()
 
 
 def as_id(value: Any) -> bytes:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
-from evalstore.store.ids import as_any_digits, as_bytes
+from evalstore.store.ids import as_any_digits, as_bytes, as_id
 from evalstore.store.local_processes import is_stopped, machine_id, start_time
-from evalstore.store.run_documents import read_accounts
+from evalstore.store.run_documents import as_text, read_accounts
 from evalstore.store.table_columns import LEASES, RUNNER_ACCOUNTS, RUNNERS
 from evalstore.store.taken_work import free_work, settle_dead_share
 
@@ -38,7 +38,7 @@ HUNG_SECONDS = 120.0
 
 A stopped process does not: it may continue."""
 
-_COLUMNS = "runners.id, place, pid, born, beat"
+_COLUMNS = ("runners.id", "place", "pid", "born")
 
 
 class LeaseHolder(NamedTuple):
@@ -147,7 +147,7 @@ class Leases:
         return self._store.write(write)
 
     def _remove_all_dead(self, connection: Connection) -> dict[str, LeaseHolder]:
-        rows = connection.execute(f"SELECT {_COLUMNS} FROM runners").fetchall()
+        rows = connection.execute(f"SELECT {_columns(connection)} FROM runners").fetchall()
         holders = dict(map(_as_holder, rows))
         return self._remove_dead(connection, holders.keys(), holders)
 
@@ -187,7 +187,7 @@ class Leases:
         runners = runners - {self.runner.id}
         if not runners:
             return {}
-        statement = f"SELECT {_COLUMNS} FROM runners WHERE id IN"
+        statement = f"SELECT {_columns(connection)} FROM runners WHERE id IN"
         rows = select_each(connection, statement, runners)
         return self._remove_dead(connection, runners, dict(map(_as_holder, rows)))
 
@@ -208,7 +208,8 @@ class Leases:
         silence = self._silence(runner)
         if runner.place != self.runner.place:
             return silence < SILENT_SECONDS
-        if start_time(runner.pid) != runner.born:
+        began = start_time(runner.pid)
+        if not began or began != runner.born:
             return False
         return silence < HUNG_SECONDS or is_stopped(runner.pid)
 
@@ -262,7 +263,9 @@ class Leases:
         return self._store.write(write)
 
     def _count_sharers(self, connection: Connection) -> dict[str, int]:
-        query = f"SELECT {_COLUMNS}, accounts FROM runners LEFT JOIN runner_accounts USING (id)"
+        accounts = connection.dialect.as_stored("accounts")
+        columns = f"{_columns(connection)}, {accounts}"
+        query = f"SELECT {columns} FROM runners LEFT JOIN runner_accounts USING (id)"
         rows = connection.execute(query).fetchall()
         holders = dict(_as_holder(row[:-1]) for row in rows)
         alive = self._remove_dead(connection, list(holders), holders)
@@ -298,13 +301,22 @@ class Leases:
 def _as_holder(row: Sequence[Any]) -> tuple[str, LeaseHolder]:
     """Return a runner with its id."""
     id = as_any_digits(row[0])
-    return id, LeaseHolder(id, *row[1:])
+    place, pid, born, beat = row[1:]
+    return id, LeaseHolder(id, as_text(place), pid, as_text(born), beat)
+
+
+def _columns(connection: Connection) -> str:
+    return ", ".join([*map(connection.dialect.as_stored, _COLUMNS), "beat"])
 
 
 def _find_holders(connection: Connection, keys: Iterable[str]) -> dict[str, str]:
     """Return the runners that hold these keys, by key."""
     rows = select_each(connection, "SELECT id, runner FROM leases WHERE id IN", keys)
-    return {as_any_digits(id): as_any_digits(runner) for id, runner in rows}
+    # One that is no bytes could not be removed, and would be waited for without end.
+    return {
+        as_any_digits(id): (runner if isinstance(runner, bytes) else as_id(runner)).hex()
+        for id, runner in rows
+    }
 
 
 def insert_free_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:

@@ -19,6 +19,8 @@ def machine_id() -> str:
 
 def start_time(pid: int) -> str:
     """Return when a process began; empty if there is none, `?` if it cannot be determined."""
+    if pid.__class__ is not int:  # a file of SQLite may have anything in its place
+        return ""
     try:
         state, *rest = _stat(pid)
         return "" if state in "ZX" else rest[18]  # a zombie process is dead, too
@@ -54,4 +56,7 @@ def _stat(pid: int) -> list[str]:
 
 def has_process(place: str, pid: int, born: str) -> bool | None:
     """Return whether the process of a runner is there; None for one of another machine."""
-    return start_time(pid) == born if place == machine_id() else None
+    if place != machine_id():
+        return None
+    began = start_time(pid)
+    return began == born and began != ""

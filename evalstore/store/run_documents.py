@@ -81,6 +81,14 @@ def quoted(text: str, most: int = 100) -> str:
     return safe(text[:most]) + ("…" if len(text) > most else "")
 
 
+def as_text(value: Any) -> Any:
+    """Return a text of the database that is read as its bytes; other values as they are."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return value
+
+
 # --- the description of a run
 
 
@@ -113,7 +121,9 @@ def _peek(text: str) -> Mapping[str, Json]:
 
 def _read_object(text: Any, place: str, most: int) -> dict[str, Json]:
     """Return a JSON object whose texts can all be written; raises `UnreadableError`."""
-    if text.__class__ is not str or len(text) > most:
+    if text.__class__ is not str:
+        raise UnreadableError(f"{place} is not a text")
+    if len(text) > most:
         raise UnreadableError(f"{place} is too long")
     try:
         value = json.loads(text, parse_constant=_refuse)

@@ -19,6 +19,7 @@ from evalstore.store.run_documents import (
     LEFT,
     NOTED,
     UnreadableError,
+    as_text,
     explain,
     is_amount,
     is_time,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from evalstore.store.driver import Connection
     from evalstore.values import Json
 
+_ID_DIGITS = 32
 _ROUNDING = 1e-9
 """USD; allows for the rounding errors of floats."""
 SILENT_SECONDS = 60.0
@@ -140,20 +142,23 @@ class SharedRunQueries(Database):
         Those that cannot be read have an error.
         """
         with self._reading() as connection:
-            clock = connection.dialect.clock
+            dialect = connection.dialect
+            id, text, *numbers = map(
+                dialect.as_stored, ("id", "description", "started", "cost_limit")
+            )
+            columns = ", ".join([id, text, dialect.clock, *numbers])
             rows = connection.execute(
-                f"SELECT id, description, {clock}, started, cost_limit FROM shared_runs "
-                "ORDER BY started DESC, id"
+                f"SELECT {columns} FROM shared_runs ORDER BY started DESC, id"
             ).fetchall()
             return [_describe(connection, as_any_digits(row[0]), *row[1:]) for row in rows]
 
     def find_shares(self, run: str) -> list[RunShare]:
         """Return what each runner has done of a run, in no order."""
-        query = (
-            "SELECT run_shares.id, reserved, spent, counts, runners.id FROM run_shares "
-            "LEFT JOIN runners ON runners.id = run_shares.id WHERE run = ?"
-        )
         with self._reading() as connection:
+            query = (
+                f"SELECT {_share_columns(connection)}, runners.id IS NOT NULL FROM run_shares "
+                "LEFT JOIN runners ON runners.id = run_shares.id WHERE run = ?"
+            )
             return [
                 _describe_share(*row)
                 for row in connection.execute(query, (as_bytes(run),)).fetchall()
@@ -162,7 +167,8 @@ class SharedRunQueries(Database):
     def find_unreadable_accounts(self) -> list[str]:
         """Return the ids of the runners whose accounts cannot be read."""
         with self._reading() as connection:
-            query = f"SELECT id, accounts FROM {RUNNER_ACCOUNTS.name} ORDER BY id"
+            id, accounts = map(connection.dialect.as_stored, ("id", "accounts"))
+            query = f"SELECT {id}, {accounts} FROM {RUNNER_ACCOUNTS.name} ORDER BY id"
             rows = connection.execute(query).fetchall()
         return [as_any_digits(id) for id, accounts in rows if read_accounts(accounts) is None]
 
@@ -181,7 +187,7 @@ class SharedRunQueries(Database):
 
         `more` is reserved, too, unless it would exceed the limit of the run, or the `own_limit` by
         which the runner knows it. After the run has been recorded, nothing is noted. Raises
-        `StoreError` if there is a limit, and others have noted what cannot be an amount.
+        `StoreError` if others have noted what cannot be an amount.
         """
 
         def write(connection: Connection) -> ShareState:
@@ -196,12 +202,12 @@ class SharedRunQueries(Database):
             limit, now = _lower(rows[0][0], own_limit), rows[0][1]
             text = json.dumps({**counts, NOTED: now}, ensure_ascii=False)
             others_reserved, others_spent, reserving = 0.0, 0.0, set()
+            amounts = ", ".join(map(dialect.as_stored, ("id", "reserved", "spent")))
             for id, was_reserved, was_spent in connection.execute(
-                "SELECT id, reserved, spent FROM run_shares WHERE run = ?", (as_bytes(run),)
+                f"SELECT {amounts} FROM run_shares WHERE run = ?", (as_bytes(run),)
             ).fetchall():
                 if as_any_digits(id) != runner:
-                    if limit is not None:
-                        _refuse_wrong(run, was_reserved, was_spent)
+                    _refuse_wrong(run, was_reserved, was_spent)
                     others_reserved += was_reserved
                     others_spent += was_spent
                     if was_reserved:
@@ -254,9 +260,10 @@ class SharedRunQueries(Database):
             query = f"SELECT id FROM {SHARED_RUNS.name} WHERE id = ? {lock}"
             if not connection.execute(query, (key,)).fetchall():
                 return any(_is_recorded(connection, id) for id in rows)
-            query = f"SELECT id, counts FROM {RUN_SHARES.name} WHERE run = ? {lock}"
+            columns = ", ".join(map(connection.dialect.as_stored, ("id", "counts")))
+            query = f"SELECT {columns} FROM {RUN_SHARES.name} WHERE run = ? {lock}"
             noted = connection.execute(query, (key,)).fetchall()
-            counts = {as_any_digits(id): text for id, text in noted}
+            counts = {as_any_digits(id): as_text(text) for id, text in noted}
             if counts != seen.counts:
                 return False
             for runner in counts:
@@ -274,12 +281,15 @@ class SharedRunQueries(Database):
 
 
 def _describe(
-    connection: Connection, id: str, text: Any, now: int, started: int, limit: float | None
+    connection: Connection, id: str, text: Any, now: int, started: Any, limit: float | None
 ) -> SharedRun:
     """Return a run in progress, with what is known of its runners."""
+    text, is_started = as_text(text), is_time(started)
+    if not is_started:
+        started = now
+    process_columns = ", ".join(map(connection.dialect.as_stored, ("place", "pid", "born")))
     query = (
-        f"SELECT {RUN_SHARES.name}.id, reserved, spent, counts, place, pid, born "
-        f"FROM {RUN_SHARES.name} "
+        f"SELECT {_share_columns(connection)}, {process_columns} FROM {RUN_SHARES.name} "
         f"LEFT JOIN {RUNNERS.name} ON {RUNNERS.name}.id = {RUN_SHARES.name}.id WHERE run = ?"
     )
     noted, texts, problems = started, {}, []
@@ -288,7 +298,7 @@ def _describe(
     for runner, reserved, spent, counts, *process in connection.execute(
         query, (as_bytes(id),)
     ).fetchall():
-        texts[as_any_digits(runner)] = counts
+        texts[as_any_digits(runner)] = counts = as_text(counts)
         share: Json = {}
         try:
             share = read_counts(counts)
@@ -297,8 +307,9 @@ def _describe(
             problems.append(str(error))
         heard = share.get(NOTED, started)
         noted = max(noted, heard)
-        is_here = has_process(*process) if process[0] is not None else None
-        is_own |= bool(is_here) and process[1] == os.getpid()
+        place, pid, born = map(as_text, process)
+        is_here = has_process(place, pid, born) if place is not None else None
+        is_own |= bool(is_here) and pid == os.getpid()
         # One that is silent for so long does not come back, or notices that it is too late.
         is_lost = is_here is None and now - heard >= 1e6 * ABANDONED_SECONDS
         processes.append(False if is_lost or share.get(LEFT) else is_here)
@@ -310,8 +321,10 @@ def _describe(
     description: Json = {}
     try:
         description = read_description(text)
-        if not is_time(started) or not (limit is None or is_amount(limit)):
+        if not is_started or not (limit is None or is_amount(limit)):
             raise UnreadableError("its start, or its limit of cost, is none that a run can have")
+        if len(id) != _ID_DIGITS:
+            raise UnreadableError("its id is none that a run can have")
     except UnreadableError as wrong:
         problems.insert(0, str(wrong))
     unreadable = explain(id, problems[0], text) if problems else None
@@ -320,15 +333,20 @@ def _describe(
     return SharedRun(id, description, elapsed, limit, *state, unreadable)
 
 
+def _share_columns(connection: Connection) -> str:
+    columns = (f"{RUN_SHARES.name}.id", "reserved", "spent", "counts")
+    return ", ".join(map(connection.dialect.as_stored, columns))
+
+
 def _describe_share(
-    id: bytes, reserved: float, spent: float, text: Any, known: bytes | None
+    id: Any, reserved: float, spent: float, text: Any, is_registered: int
 ) -> RunShare:
     """Return what a runner has done."""
-    runner, is_registered = as_any_digits(id), known is not None
+    runner, is_known = as_any_digits(id), bool(is_registered)
     try:
-        return RunShare(runner, reserved, spent, read_counts(text), is_registered)
+        return RunShare(runner, reserved, spent, read_counts(as_text(text)), is_known)
     except UnreadableError:
-        return RunShare(runner, reserved, spent, {}, is_registered, is_readable=False)
+        return RunShare(runner, reserved, spent, {}, is_known, is_readable=False)
 
 
 def _lower(stored: float | None, own: float | None) -> float | None:
@@ -338,12 +356,12 @@ def _lower(stored: float | None, own: float | None) -> float | None:
 
 
 def _refuse_wrong(run: str, reserved: float, spent: float) -> None:
-    """Raise `StoreError` for amounts with which others would seem to leave more than the limit."""
+    """Raise `StoreError` for amounts with which what the run costs cannot be known."""
     try:
         require_amounts(reserved, spent)
     except UnreadableError as error:
         raise StoreError(
-            f"run {run[:8]} cannot keep to its limit of cost: {error}",
+            f"run {run[:8]} cannot go on, as its cost is not known: {error}",
             hint="run again: what was answered until now is stored; 'evalstore fsck' names the row",
         ) from error
 

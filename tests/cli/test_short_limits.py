@@ -92,6 +92,26 @@ def test_judgements_by_models_count_as_answers_do(workspace: Path, documents: An
     assert (limit["answers"], limit["judgements"]) == (0, 0)
 
 
+def test_a_limit_that_reaches_no_call_lasts_for_none(priced: Path, evalstore: Evalstore) -> None:
+    shown = evalstore("run", "-n", "--max-cost", "0.01").stdout
+    assert "is less than that: it lasts for none of the 40 answers.\n" in shown
+    ran = evalstore("run", "--max-cost", "0.01")
+    assert ran.exit_code == 4
+
+
+def test_a_limit_that_lasts_for_few_calls_may_last_for_none(
+    priced: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    edit(priced / "evalstore.yaml", "maxTestOutputTokens: 20\n", "")
+    shown = evalstore("run", "-n", "--max-cost", "0.05").stdout
+    assert (
+        "it lasts for about 2 of the 40 answers, and for none if one call may cost more than the "
+        "limit.\n"
+    ) in shown
+    ran = documents("run", "--max-cost", "0.05")
+    assert (ran["status"], ran["asked"]) == ("over budget", 0)
+
+
 def test_a_run_with_a_limit_that_cannot_be_kept_does_not_begin(
     priced: Path, evalstore: Evalstore, documents: Any
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
-from evalstore.errors import STORE_UNUSABLE
+from evalstore.errors import STORE_UNUSABLE, StoreMissingError
 from evalstore.files.atomic_write import write_whole
 from tests.builders import tree
 from tests.postgresql_server import PostgreSQLServer
@@ -181,6 +181,12 @@ def test_a_misspelt_schema_is_told_with_those_that_have_a_store(
     assert f"'evalstore init' creates it; {both}" in capsys.readouterr().out
     assert main(["remote", "add", "-q", "team", address("winterteam")]) == 0
     assert complain("pull", "team")[1] == f"'evalstore push' makes them; {both}"
+
+
+def test_a_hint_shows_the_name_of_a_schema_in_one_line() -> None:
+    missing = StoreMissingError("postgresql:///x", ["a\nerror: \x1b[2Jb"], may_make=False)
+    assert "in the schema 'a\\nerror: \\x1b[2Jb': " in (missing.hint or "")
+    assert (missing.hint or "").isprintable()
 
 
 @pytest.mark.parametrize("options", [[], ["--bare"], ["--example"]])

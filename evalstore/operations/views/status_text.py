@@ -25,6 +25,8 @@ KIND_TITLES = {
 
 _CASES = 3
 """The most cases that are listed in one line."""
+_FEW_CALLS = 10
+"""A limit that lasts for so few may be less than the most that one call can cost."""
 _MODELS = 3
 """The most models that are listed in one line."""
 
@@ -129,7 +131,7 @@ def short_limit_text(status: Status) -> str:
         return f"A run with the {text} does not begin: the price of {names} is not known."
     by_models = status.judge - status.by_checks
     lasts = [
-        f"{done:,} of the {plural(count, word)}"
+        f"{f'about {done:,}' if done else 'none'} of the {plural(count, word)}"
         for done, count, word in (
             (limit.answers, status.ask, "answer"),
             (limit.judgements, by_models, "judgement"),
@@ -137,7 +139,10 @@ def short_limit_text(status: Status) -> str:
         if count
     ]
     by = " by models" if by_models and status.by_checks else ""
-    return f"The {text} is less than that: it lasts for about {' and '.join(lasts)}{by}."
+    least = f"The {text} is less than that: it lasts for {' and '.join(lasts)}{by}"
+    if 0 < limit.answers + limit.judgements <= _FEW_CALLS:
+        return f"{least}, and for none if one call may cost more than the limit."
+    return f"{least}."
 
 
 def remote_texts(status: Status, *, brief: bool = False) -> list[str]:

@@ -70,6 +70,7 @@ POSTGRESQL = Dialect(
     number=lambda name: f"(content_json(content) #>> {_path(name)})::double precision",
     has=lambda text: f"strpos(content, '{text}') > 0",
     digits=lambda column: f"encode({column}, 'hex')",
+    as_stored=str,  # all values have the types of their columns
     usd="usd",
     seconds="seconds",
     output_tokens=lambda total: (

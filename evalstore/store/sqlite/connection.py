@@ -42,6 +42,9 @@ SQLITE = Dialect(
     number=_field,
     has=lambda text: f"instr(content, '{text}')",
     digits=lambda column: f"lower(hex({column}))",
+    as_stored=lambda column: (
+        f"CASE typeof({column}) WHEN 'text' THEN CAST({column} AS BLOB) ELSE {column} END"
+    ),
     usd=_if_has("cost", _field("cost.usd")),
     seconds=_if_has(
         "latency",

@@ -205,8 +205,20 @@ def test_a_worker_that_took_no_part_is_not_mentioned() -> None:
     assert workers.remark == ""
     assert workers.remove("tcp://c", took_part=False, is_expected=True) == ""
     assert workers.remark == "all workers of dask were lost (1): this program did the rest"
-    workers.add(["tcp://d"])
+    workers.come("tcp://d")
     assert workers.remark == ""
+
+
+def test_a_worker_that_comes_back_to_its_address_is_not_lost() -> None:
+    workers = LiveWorkers()
+    workers.come("tcp://a")
+    workers.remove("tcp://a", took_part=True, is_expected=False)
+    workers.add(["tcp://a"])  # listed before it was lost
+    assert workers.remark == "all workers of dask were lost (1): this program did the rest"
+    workers.come("tcp://a")
+    assert workers.remark == ""
+    workers.come("tcp://b")
+    assert "1 worker is left" in workers.remove("tcp://b", took_part=True, is_expected=False)
 
 
 def test_workers_finish_a_run_whose_driver_has_died_and_it_can_be_joined(

@@ -209,7 +209,7 @@ def test_amounts_of_others_never_raise_a_limit(team: Team, change: Change, spent
     team.let_go.set()
     code, _, err = leader.finish()
     assert code == STORE_UNUSABLE, err
-    assert "cannot keep to its limit of cost: what one of its programs has spent" in err
+    assert "cannot go on, as its cost is not known: what one of its programs has spent" in err
     assert "Traceback" not in err
     assert sum(team.asked.values()) <= 20
 
