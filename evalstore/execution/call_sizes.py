@@ -33,6 +33,7 @@ class CallSizes:
         self._means: dict[ModelKey, float] = {}
         """Model -> the mean of the tokens that calls used beyond the estimate of their input."""
         self._counts: dict[ModelKey, int] = {}
+        self._called: set[ModelKey] = set()
         self._first_calls: dict[ModelKey, asyncio.Event] = {}
         """Model -> what is set when the only call of it in flight has ended."""
 
@@ -42,8 +43,8 @@ class CallSizes:
         self._counts |= dict.fromkeys(outputs, _STORED)
 
     def is_known(self, model: ModelKey) -> bool:
-        """Return whether a call of this model was answered before."""
-        return model in self._means
+        """Return whether a call of this model has ended before, if only with a failure."""
+        return model in self._means or model in self._called
 
     async def wait_until_known(self, model: ModelKey) -> None:
         """Let one call of a model go first, and the others wait until it has ended.
@@ -57,8 +58,13 @@ class CallSizes:
                 return
             await first.wait()
 
-    def end(self, model: ModelKey) -> None:
-        """Let the other calls of a model go on, after the first one has ended."""
+    def end(self, model: ModelKey, *, was_called: bool) -> None:
+        """Let the other calls of a model go on, or the next one first if this was not made.
+
+        Also after a failure, so that a model that never answers is given up soon.
+        """
+        if was_called:
+            self._called.add(model)
         if first := self._first_calls.pop(model, None):
             first.set()
 
@@ -75,13 +81,12 @@ class CallSizes:
     def note(self, model: ModelKey, request: Request, reply: Reply, most: float) -> int:
         """Note a call that was answered; returns how many tokens it has used.
 
-        What the provider does not say is estimated from the texts. No call counts for more than
-        `most`.
+        What the provider does not say, or counts as 0, is estimated from the texts. No call counts
+        for more than `most`.
         """
         sent, usage = count_input(request), reply.usage
-        used = sent if usage.input_tokens is None else usage.input_tokens
-        answered = count_text(reply.text or "")
-        used += answered if usage.output_tokens is None else usage.output_tokens
+        used = usage.input_tokens or sent
+        used += usage.output_tokens or count_text(reply.text or "")
         count = self._counts[model] = min(self._counts.get(model, 0) + 1, _MOST_COUNTED)
         mean = self._means.get(model, 0.0)
         self._means[model] = mean + (min(used, most) - sent - mean) / count

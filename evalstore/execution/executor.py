@@ -31,9 +31,10 @@ from evalstore.execution.output_sizes import find_output_sizes
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.execution.python_checks import Allows, CodeChecks
 from evalstore.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
-from evalstore.execution.run_share import ENDED, LEADS, RECORDS, ShareWriter, is_halted_by
+from evalstore.execution.run_share import ShareWriter, is_halted_by
 from evalstore.execution.shared_budget import SharedBudget
 from evalstore.execution.work_sharing import WorkSharing
+from evalstore.store.run_documents import ENDED, LEADS, RECORDS
 
 if TYPE_CHECKING:
     from evalstore.execution.shared_work import SharedWork
@@ -240,7 +241,9 @@ class Executor:
             alive = await asyncio.to_thread(self.sharing.find_alive, registered)
             counts = {id: shares[id].counts for id in alive}
             leaders = [id for id in alive if counts[id].get(LEADS)]
-            at_work = [id for id in alive if not counts[id].get(ENDED)]
+            at_work = {id for id in alive if not counts[id].get(ENDED)}
+            if leads and at_work:
+                at_work -= await self.sharing.stopped.find(at_work)
             heard = {id for id in alive if alive[id] > looked_at or counts[id].get(RECORDS)}
             if not leads and (
                 heard.intersection(leaders)

@@ -236,7 +236,7 @@ class ModelCaller:
         self._require_callable(model, attempts)
         if limiter.tokens_per_minute < math.inf:
             await self._sizes.wait_until_known(model)
-        turn, reserved = _Turn(), self._sizes.estimate(model, request)
+        turn, reserved, slot = _Turn(), self._sizes.estimate(model, request), None
         monotonic = self._environment.monotonic
         try:
             self._require_callable(model, attempts)
@@ -246,8 +246,9 @@ class ModelCaller:
                 self._require_callable(model, attempts)
             yield turn
         finally:
-            limiter.correct(reserved, turn.used)
-            self._sizes.end(model)
+            if slot is not None:
+                limiter.correct(reserved, turn.used)
+            self._sizes.end(model, was_called=turn.used > 0)
 
     def _require_callable(self, model: ModelKey, attempts: int) -> None:
         """Raise `CallFailed` when the run is halted or calls to the model are stopped."""

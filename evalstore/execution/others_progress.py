@@ -44,5 +44,5 @@ def _sum_up(shares: Iterable[RunShare]) -> Counter[str]:
             total[kind] += counts.get(kind, 0)
         total["cost"] += counts.get("cost", 0.0) + counts.get("judge_cost", 0.0)
         for _model, _role, spent in counts.get("spending", ()):
-            total["tokens"] += spent["input_tokens"] + spent["output_tokens"]
+            total["tokens"] += spent.get("input_tokens", 0) + spent.get("output_tokens", 0)
     return total

@@ -185,7 +185,7 @@ class _Window:
     Each call has a position: how many calls or tokens are before it. The rate tells when it is
     due, also when the rate changes while the call waits. At most one second of unused rate can be
     used later. No call counts for more than the limit of a minute, so that a count that is not
-    plausible delays the others by a minute at most.
+    plausible delays the calls of a program that is alone by a minute at most.
     """
 
     def __init__(self, per_minute: float) -> None:

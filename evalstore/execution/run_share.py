@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 
 from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.execution.short_transaction import run_in_thread
-from evalstore.store.shared_runs import LEFT, NOTED
+from evalstore.store.run_documents import (
+    CALLS,
+    COSTS,
+    ENDED,
+    ENDS,
+    FACTS,
+    LEADS,
+    LEFT,
+    NOTED,
+    NUMBERS,
+    RECORDS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,18 +30,6 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.store.shared_runs import RunShare
     from evalstore.values import Json
-
-_FACTS = ("asked", "recorded", "judged", "judged_by_checks")
-"""The numbers of what is stored."""
-_NUMBERS = (*_FACTS, "failed", "permanent_failures")
-_COSTS = ("cost", "judge_cost")
-_ENDS = ("interrupted", "over_budget", "time_is_up", "stopped_at_failure")
-LEADS = "leads"
-"""The field that is true for the runner that has begun the run."""
-ENDED = "ended"
-"""The field that is true when a runner has nothing left to do."""
-RECORDS = "records"
-"""The field that is true when the runner that has begun the run begins to record it."""
 
 
 class ShareWriter:
@@ -103,7 +102,7 @@ class ShareWriter:
         self._stored = self._storing
 
     def _count_facts(self) -> dict[str, int]:
-        return {name: getattr(self._outcome, name) for name in _FACTS}
+        return {name: getattr(self._outcome, name) for name in FACTS}
 
     def _describe(self) -> dict[str, Json]:
         """Return the counts; of the facts only those that are stored, as this runner may die."""
@@ -112,7 +111,10 @@ class ShareWriter:
 
     async def _write(self, more: float = 0.0) -> bool:
         own = (self._run.id, self._runner, self.reserved, self.spent, self._describe())
-        state = await run_in_thread(partial(self._store.write_share, *own, more=more))
+        limit = self._run.cost_limit
+        state = await run_in_thread(
+            partial(self._store.write_share, *own, more=more, own_limit=limit)
+        )
         self.reserved_elsewhere, self.spent_elsewhere = state.reserved, state.spent
         self.reserving = state.reserving
         self.is_open = state.is_open
@@ -125,7 +127,7 @@ class ShareWriter:
 
 def describe_counts(outcome: ExecutionCounts, *, leads: bool, ended: bool) -> dict[str, Json]:
     """Return the counts of an outcome as JSON."""
-    numbers = {name: getattr(outcome, name) for name in (*_NUMBERS, *_COSTS, *_ENDS, "priced")}
+    numbers = {name: getattr(outcome, name) for name in (*NUMBERS, *COSTS, *ENDS, "priced")}
     spending = [[*key, asdict(spent)] for key, spent in outcome.spending.items()]
     lists = {"failures": dict(outcome.failures), "spending": spending}
     return {**numbers, **lists, LEADS: leads, ENDED: ended}
@@ -143,12 +145,16 @@ def is_halted_by(share: RunShare) -> bool:
 
 
 def add_shares(outcome: ExecutionCounts, shares: Iterable[RunShare]) -> None:
-    """Add the counts of other runners to the outcome of this one."""
+    """Add the counts of other runners to the outcome of this one.
+
+    What a runner has noted that cannot be read may have cost anything.
+    """
     for share in shares:
         counts = share.counts
-        for name in (*_NUMBERS, *_COSTS):
+        outcome.priced &= share.is_readable
+        for name in (*NUMBERS, *COSTS):
             setattr(outcome, name, getattr(outcome, name) + counts.get(name, 0))
-        for name in _ENDS:
+        for name in ENDS:
             if name != "interrupted" or counts.get(LEADS):  # the others do the work of the rest
                 setattr(outcome, name, getattr(outcome, name) or counts.get(name, False))
         outcome.priced &= counts.get("priced", True)
@@ -156,5 +162,5 @@ def add_shares(outcome: ExecutionCounts, shares: Iterable[RunShare]) -> None:
             outcome.failures[message] = outcome.failures.get(message, 0) + times
         for model, role, spent in counts.get("spending", ()):
             total = outcome.spending.setdefault((model, role), ModelSpending())
-            for name, value in spent.items():
-                setattr(total, name, getattr(total, name) + value)
+            for name in (*CALLS, "cost"):
+                setattr(total, name, getattr(total, name) + spent.get(name, 0))

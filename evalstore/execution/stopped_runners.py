@@ -20,6 +20,12 @@ class StoppedRunners:
         self._warn = warn
         self._has_warned = False
 
+    async def find(self, runners: Collection[str]) -> set[str]:
+        """Return those of these runners that are stopped for long, and warn of them."""
+        stopped = await run_in_thread(partial(self._leases.find_stopped, runners))
+        self.warn_of(stopped)
+        return {holder.id for holder in stopped}
+
     async def are_all(self, runners: Collection[str]) -> bool:
         """Return whether the processes of all these runners are stopped for long, and warn then."""
         stopped = await run_in_thread(partial(self._leases.find_stopped, runners))

@@ -13,6 +13,7 @@ from evalstore.display import plural, short
 from evalstore.errors import EvalstoreError
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.operations.run_record import FinishedRun, make_run, nonce_of
+from evalstore.operations.runs_in_progress import describe_unreadable
 from evalstore.runs import describe_run
 
 if TYPE_CHECKING:
@@ -27,9 +28,13 @@ if TYPE_CHECKING:
 def record_abandoned(store: Store, location: Location, note: Callable[[str], None]) -> None:
     """Record the abandoned runs of a store as interrupted, and note it.
 
-    One that no other machine could join has no description, so it is only removed.
+    One that no other machine could join has no description, so it is only removed. One that cannot
+    be read stays, and is noted.
     """
     for run in store.find_shared_runs():
+        if run.error:
+            note(describe_unreadable(run.error))
+            continue
         if not run.is_abandoned:
             continue
         outcome = _sum_up(store, run)
@@ -64,9 +69,8 @@ def _sum_up(store: Store, run: SharedRun) -> ExecutionCounts:
 
 def _restore(store: Store, location: Location, run: SharedRun, outcome: ExecutionCounts) -> Run:
     """Return the record of a run: its results are those that are stored now."""
-    from evalstore.operations.restored_run import require_known, restored
+    from evalstore.operations.restored_run import restored
 
-    require_known(run)
     with restored(store, location, run) as known:
         plans, totals = known.plan()
         for plan in plans.take():

@@ -274,11 +274,6 @@ class _JudgedResults:
         return found
 
 
-def _is_at(places: DigestSet, result: Result) -> bool:
-    """Return whether a result is at one of the places with these digests."""
-    return any(place % _DIGESTS in places for place in digests_of(result))
-
-
 class _Prompts:
     """The system prompts of the cases of a side; each file is read once."""
 

@@ -205,6 +205,7 @@ def _write_all(
                 raise
             listed = ", ".join(name for name, is_new in written.items() if is_new)
             hint = f"'evalstore init' again writes what is missing; it has written {listed}"
+            hint = f"{error.hint}; {hint}" if error.hint else hint
             raise EvalstoreError(str(error), hint=hint) from error
     report.written += [name for name in files if written[name]]
     report.kept += [name for name in files if not written[name]]

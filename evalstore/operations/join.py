@@ -91,7 +91,8 @@ def _find(store: Store, name: str) -> SharedRun | Run:
     """
     runs = store.find_shared_runs()
     if name == NEWEST:
-        named = [run for run in runs if not run.is_silent][:1]
+        live = [run for run in runs if not run.is_silent]
+        named = ([run for run in live if not run.error] or live)[:1]
     else:
         named = [run for run in runs if run.id.startswith(name)]
     if len(named) == 1:
@@ -100,17 +101,17 @@ def _find(store: Store, name: str) -> SharedRun | Run:
         raise RevisionError(f"'{name}' is ambiguous: {len(named)} runs in progress begin with it")
     if name == NEWEST:
         hint = "'evalstore run' begins one"
-        if runs:
-            hint = f"'--join {runs[0].id[:8]}' continues one that its programs have left"
+        if left := [run for run in runs if not run.error]:
+            hint = f"'--join {left[0].id[:8]}' continues one that its programs have left"
         raise RevisionError(f"no run is in progress in the store '{store.path}'", hint=hint)
     if recorded := find_recorded(store, name):
         return recorded
-    live, left = (
-        ", ".join(run.id[:8] for run in runs if run.is_silent == is_left)
+    at_work, left_behind = (
+        ", ".join(run.id[:8] for run in runs if run.is_silent == is_left and not run.error)
         for is_left in (False, True)
     )
-    hints = [f"those in progress are {live}"] if live else []
-    hints += [f"those that their programs have left are {left}"] if left else []
+    hints = [f"those in progress are {at_work}"] if at_work else []
+    hints += [f"those that their programs have left are {left_behind}"] if left_behind else []
     raise RevisionError(
         f"no run in progress is called '{name}' in the store '{store.path}'",
         hint="; ".join(hints) or "'evalstore run' begins one",

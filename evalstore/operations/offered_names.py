@@ -49,4 +49,4 @@ def files_to_trust(location: Location) -> list[str]:
 def runs_in_progress(location: Location) -> list[str]:
     """Return the ids of the runs in progress, the newest first; raises `EvalstoreError`."""
     with open_store(location) as store:
-        return [run.id for run in store.find_shared_runs()]
+        return [run.id for run in store.find_shared_runs() if not run.error]

@@ -59,8 +59,9 @@ def compute_status(
         items = FiledItems if whole else NoItems
         status, has_code = describe_scope(project, scope, selection, items)
         runs_code = has_code or any(model.application for model in project.reading.models.values())
-        status.in_progress = find_runs_in_progress(project.store)
-        if not status.in_progress:
+        status.in_progress, unreadable = find_runs_in_progress(project.store)
+        status.warnings += unreadable
+        if not status.in_progress and not unreadable:
             memory.keep(status, project.reading.references.looked, runs_code=runs_code)
         if not project.reading.errors and not (status.ask or status.record):
             _remember(project)

@@ -14,13 +14,14 @@ from evalstore.files.atomic_write import write_whole
 from evalstore.operations.json_output import camel_case
 from evalstore.operations.run_plans import Plans
 from evalstore.operations.run_totals import RunTotals
-from evalstore.operations.shared_run import FORMAT, RunOrigin
+from evalstore.operations.shared_run import RunOrigin
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import RunOptions, SelectionOptions
 from evalstore.planning.planner import resolve_scope
 from evalstore.planning.project import Project
 from evalstore.runs import RunCommit
 from evalstore.store.path_trees import read_tree
+from evalstore.store.run_documents import quoted
 from evalstore.workspace.reader import read_workspace
 
 if TYPE_CHECKING:
@@ -73,36 +74,34 @@ def restored(store: Store, location: Location, run: SharedRun) -> Iterator[Resto
 
 def require_joinable(run: SharedRun) -> None:
     """Raise `EvalstoreError` if a run in progress cannot be joined by this program."""
-    if run.description.get("version") != __version__ or run.description.get("format") != FORMAT:
-        raise _other_version(run)
-    if problem := run.description.get("problem"):
-        raise EvalstoreError(f"run {run.id[:8]} cannot be joined: {problem}")
-
-
-def require_known(run: SharedRun) -> None:
-    """Raise `EvalstoreError` if this program cannot read the description of a run."""
-    if run.description.get("format") != FORMAT:
-        raise _other_version(run)
-
-
-def _other_version(run: SharedRun) -> EvalstoreError:
-    version = run.description.get("version")
-    return EvalstoreError(
-        f"run {run.id[:8]} was begun by evalstore {version}, and this is {__version__}",
-        hint="use the same version on all machines",
-    )
+    if run.error:
+        raise run.error
+    version, problem = run.description["version"], run.description.get("problem")
+    if version != __version__:
+        raise EvalstoreError(
+            f"run {run.id[:8]} was begun by evalstore {quoted(version)}, and this is {__version__}",
+            hint="use the same version on all machines",
+        )
+    if problem:
+        raise EvalstoreError(f"run {run.id[:8]} cannot be joined: {quoted(problem, 500)}")
 
 
 def _write_files(run: SharedRun, folder: Path) -> None:
     """Write the settings, models and prompts of a run in progress into an empty folder."""
     for name, text in run.description["files"].items():
-        path = folder / name
-        if not path.resolve().is_relative_to(folder.resolve()):
+        path, shown = folder / name, quoted(name)
+        try:
+            if not path.resolve().is_relative_to(folder.resolve()):
+                raise EvalstoreError(
+                    f"run {run.id[:8]} names a file outside of its workspace: '{shown}'"
+                )
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text.encode(), durable=False)
+        except (OSError, ValueError) as error:  # such as for a name that no file can have
             raise EvalstoreError(
-                f"run {run.id[:8]} names a file outside of its workspace: '{name}'"
-            )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text.encode(), durable=False)
+                f"run {run.id[:8]} has a file that cannot be written here: '{shown}': "
+                f"{quoted(str(error))}"
+            ) from error
 
 
 def _restore_origin(run: SharedRun) -> RunOrigin:
@@ -114,7 +113,7 @@ def _restore_origin(run: SharedRun) -> RunOrigin:
         described["selection"],
         described["message"],
         RunCommit(*described["git"]) if described["git"] else None,
-        described["author"],
+        described.get("author"),
         described.get("sources"),
     )
 
@@ -137,7 +136,4 @@ def _restore_selection(run: SharedRun) -> SelectionOptions:
         names[name]: tuple(value) if isinstance(value, list) else value
         for name, value in run.description["selection"].items()
     }
-    try:
-        return SelectionOptions(**values)
-    except TypeError as error:
-        raise EvalstoreError(f"run {run.id[:8]} has options that are not known: {error}") from error
+    return SelectionOptions(**values)

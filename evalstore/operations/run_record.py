@@ -67,6 +67,11 @@ def carry_out(
         from evalstore.execution.run_share import add_shares
 
         add_shares(outcome, shares)
+        if not all(share.is_readable for share in shares):
+            listener.note(
+                "what another program has noted of this run cannot be read: its answers are "
+                "stored, but the counts and the cost of the run are without it"
+            )
         # Answers that were just paid for are found in the store, as if they were older.
         found = outcome.cost - asked_cost
         if plan_again and (outcome.over_budget or outcome.interrupted or totals.count("pending")):

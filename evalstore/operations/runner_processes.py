@@ -93,7 +93,7 @@ class RunnerProcesses:
     @property
     def remark(self) -> str:
         """Return that all processes were lost; empty if they were not."""
-        if self._lost < len(self._started):
+        if not self._started or self._lost < len(self._started):
             return ""
         return f"all processes of the run were lost ({self._lost:,}): this program did the rest"
 

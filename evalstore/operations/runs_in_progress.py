@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.errors import RevisionError
 
 if TYPE_CHECKING:
+    from evalstore.errors import StoreError
     from evalstore.store import Store
     from evalstore.store.shared_runs import SharedRun
 
@@ -33,25 +34,50 @@ class RunInProgress(NamedTuple):
     """The same of judgements, at most."""
 
 
-def find_runs_in_progress(store: Store) -> tuple[RunInProgress, ...]:
-    """Return the runs in progress, newest first."""
-    return tuple(_describe(store, run) for run in store.find_shared_runs())
+class RunsInProgress(NamedTuple):
+    """The runs in progress of a store."""
+
+    runs: tuple[RunInProgress, ...]
+    """Newest first."""
+    warnings: tuple[str, ...]
+    """About those that cannot be read."""
+
+
+def find_runs_in_progress(store: Store) -> RunsInProgress:
+    """Return the runs in progress that can be read, and warnings about the others."""
+    found = store.find_shared_runs()
+    return RunsInProgress(
+        tuple(_describe(store, run) for run in found if not run.error),
+        tuple(describe_unreadable(run.error) for run in found if run.error),
+    )
+
+
+def describe_unreadable(error: StoreError) -> str:
+    """Return the warning about a run in progress that is left out."""
+    return f"{error}; {error.hint}"
 
 
 def find_runs_of_others(store: Store, *, is_running: bool) -> tuple[RunInProgress, ...]:
     """Return those of other programs; with `is_running`, this program carries one out, too.
 
-    Then those of which no program is known yet are left out, as one of them may be its own.
+    Then those of which no program is known yet are left out, as one of them may be its own. So are
+    those that cannot be read.
     """
     left_out = (True, None) if is_running else (True,)
     runs = store.find_shared_runs()
-    return tuple(_describe(store, run) for run in runs if run.is_own not in left_out)
+    others = (run for run in runs if run.is_own not in left_out and not run.error)
+    return tuple(_describe(store, run) for run in others)
 
 
 def load_run_in_progress(store: Store, id: str) -> tuple[RunInProgress, SharedRun]:
-    """Return a run in progress by its full id; raises `RevisionError` if it is over by now."""
+    """Return a run in progress by its full id; raises `RevisionError` if it is over by now.
+
+    Raises `StoreError` if it cannot be read.
+    """
     for run in store.find_shared_runs():
         if run.id == id:
+            if run.error:
+                raise run.error
             return _describe(store, run), run
     raise RevisionError(
         f"run {id[:8]} has just ended", hint="'evalstore show' shows the newest run"
@@ -75,6 +101,5 @@ def _describe(store: Store, run: SharedRun) -> RunInProgress:
 
 
 def _planned(run: SharedRun, kind: str) -> int | None:
-    planned = run.description.get("planned")
-    count = planned.get(kind) if isinstance(planned, dict) else None
-    return count if isinstance(count, int) else None
+    count: int | None = run.description.get("planned", {}).get(kind)
+    return count

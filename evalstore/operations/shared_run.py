@@ -17,6 +17,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.execution.shared_work import SharedWork
 from evalstore.files.access import LARGEST_TEXT
 from evalstore.operations.run_preview import most_cost
+from evalstore.store.run_documents import FORMAT, LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from evalstore.values import Json
     from evalstore.workspace.folder import WorkspaceFolder
 
-FORMAT = 1
-"""Increase this number when the description changes."""
 _FOLDERS = {
     "prompts": (".md",),
     "models": (".yaml", ".yml"),
@@ -39,8 +38,6 @@ _FOLDERS = {
     "currencies": (".yaml", ".yml"),
 }
 """The folders that a runner needs, with the suffixes of their files."""
-_LARGEST = 8 * 2**20
-"""The most characters of a description."""
 _OPTIONS = ("concurrency", "timeout", "retries", "judge_only", "max_time", "exit_first")
 """The options of a run that hold for all its runners."""
 
@@ -149,7 +146,7 @@ def _require_shareable(description: Json, id: str) -> None:
     from evalstore.store.records import StoredRecord
 
     text = json.dumps(description, ensure_ascii=False)
-    if len(text) > _LARGEST:
+    if len(text) > LARGEST:
         raise EvalstoreError(f"its settings, models and prompts have {len(text):,} characters")
     if found := SecretScan(os.environ).find(StoredRecord("shared_runs", id, text)):
         raise EvalstoreError(f"its settings, models or prompts contain {found.name}")

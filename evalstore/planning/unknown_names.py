@@ -29,10 +29,11 @@ def no_such_model(
 ) -> EvalstoreError:
     """Return the error for an unknown model; `part` is `candidates`, `evaluators` or another place.
 
-    A candidate is never suggested for an evaluator that the settings name, nor the reverse. What
-    is hardly a name may be the message of a run, which git has `-m` for.
+    A candidate is never suggested for an evaluator that the settings name, nor the reverse, and no
+    name that is only in the settings for itself. What is hardly a name may be the message of a run,
+    which git has `-m` for.
     """
-    models = _models_for(part, reading, settings) if reading.models else ()
+    models = {*_models_for(part, reading, settings)} - {id} if reading.models else ()
     hint = suggest_model(id, models, reading.providers)
     if part == "candidates" and (" " in id or hint.endswith(NO_FILE)):
         hint += "; the message of a run is '--message'"

@@ -13,7 +13,14 @@ from evalstore.store.derived_columns import derive_columns
 from evalstore.store.newer_contents import find_unknown, find_unknown_form
 from evalstore.store.references import iterate_references
 from evalstore.store.store import Store
-from evalstore.store.table_columns import EVENTS, VERSIONS
+from evalstore.store.table_columns import (
+    EVENTS,
+    RUN_SHARES,
+    RUNNER_ACCOUNTS,
+    RUNNERS,
+    SHARED_RUNS,
+    VERSIONS,
+)
 from evalstore.values import FileVersion
 
 _LONGEST = 500
@@ -36,10 +43,23 @@ def check_store(store: Store) -> tuple[int, list[Damage]]:
         check.damages += [Damage("database", "", extra.words) for extra in store.foreign]
         for table, row in store.iterate():
             check.row(table, row)
+        check.damages += _check_runs_in_progress(store)
     except StoreError as error:  # reading ends here; earlier problems are kept
         check.damages.append(Damage("database", "", str(error)))
     check.references()
     return check.checked, [Damage(*map(_printable, damage)) for damage in check.damages]
+
+
+def _check_runs_in_progress(store: Store) -> Iterator[Damage]:
+    """Yield the runs in progress, and their runners, that cannot be read."""
+    tables = {SHARED_RUNS.name, RUN_SHARES.name, RUNNER_ACCOUNTS.name, RUNNERS.name}
+    if any(extra.table in tables or extra.missing for extra in store.foreign):
+        return
+    for run in store.find_shared_runs():
+        if run.error:
+            yield Damage("run in progress", run.id, str(run.error))
+    for runner in store.find_unreadable_accounts():
+        yield Damage("runner", runner, "its accounts cannot be read")
 
 
 def _printable(text: str) -> str:

@@ -42,6 +42,14 @@ def as_digits(value: Any) -> str:
     raise _no_id()
 
 
+def as_any_digits(value: Any) -> str:
+    """Return the digits of what is in the place of an id, also if it has another length.
+
+    So a row that no program of evalstore has made is found, and removed like others.
+    """
+    return value.hex() if isinstance(value, bytes) else as_digits(value)
+
+
 def as_id(value: Any) -> bytes:
     """Return an id of the database as bytes; raises `StoreError` when it is not an id."""
     if value.__class__ is not bytes or len(value) != _ID_BYTES:

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
-from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.ids import as_any_digits, as_bytes
 from evalstore.store.local_processes import is_stopped, machine_id, start_time
+from evalstore.store.run_documents import read_accounts
 from evalstore.store.table_columns import LEASES, RUNNER_ACCOUNTS, RUNNERS
 from evalstore.store.taken_work import free_work, settle_dead_share
 
@@ -261,17 +262,14 @@ class Leases:
         return self._store.write(write)
 
     def _count_sharers(self, connection: Connection) -> dict[str, int]:
-        query = (
-            f"SELECT {_COLUMNS}, accounts FROM runners "
-            "LEFT JOIN runner_accounts ON runner_accounts.id = runners.id"
-        )
+        query = f"SELECT {_COLUMNS}, accounts FROM runners LEFT JOIN runner_accounts USING (id)"
         rows = connection.execute(query).fetchall()
         holders = dict(_as_holder(row[:-1]) for row in rows)
         alive = self._remove_dead(connection, list(holders), holders)
         counts = dict.fromkeys(self.accounts, 1)
         for id, *_, accounts in rows:
-            if accounts and as_digits(id) in alive:
-                for account in self.accounts.intersection(json.loads(accounts)):
+            if accounts and as_any_digits(id) in alive:
+                for account in self.accounts.intersection(read_accounts(accounts) or ()):
                     counts[account] += 1
         return counts
 
@@ -299,14 +297,14 @@ class Leases:
 
 def _as_holder(row: Sequence[Any]) -> tuple[str, LeaseHolder]:
     """Return a runner with its id."""
-    id = as_digits(row[0])
+    id = as_any_digits(row[0])
     return id, LeaseHolder(id, *row[1:])
 
 
 def _find_holders(connection: Connection, keys: Iterable[str]) -> dict[str, str]:
     """Return the runners that hold these keys, by key."""
     rows = select_each(connection, "SELECT id, runner FROM leases WHERE id IN", keys)
-    return {as_digits(id): as_digits(runner) for id, runner in rows}
+    return {as_any_digits(id): as_any_digits(runner) for id, runner in rows}
 
 
 def insert_free_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:

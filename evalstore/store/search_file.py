@@ -152,18 +152,20 @@ class SearchFile(SearchQueries):
             is_large = total > _MANY
             done, size = 0, _LARGE_BATCH if is_large else _BATCH
             self._keep_pages(_LARGE_CACHE if is_large else _CACHE)
-            for kind in KINDS:
-                while reached[kind] < ends[kind]:
-                    if not report(done, total):
-                        return False
-                    rows = _read(store, kind, reached[kind], size)
-                    if not rows:
-                        break
-                    self._take(store, kind, rows)
-                    last, _ = rows[-1]
-                    done += min(last, ends[kind]) - reached[kind]
-                    reached[kind] = last
-            self._keep_pages(_SEARCH_CACHE)
+            try:
+                for kind in KINDS:
+                    while reached[kind] < ends[kind]:
+                        if not report(done, total):
+                            return False
+                        rows = _read(store, kind, reached[kind], size)
+                        if not rows:
+                            break
+                        self._take(store, kind, rows)
+                        last, _ = rows[-1]
+                        done += min(last, ends[kind]) - reached[kind]
+                        reached[kind] = last
+            finally:
+                self._keep_pages(_SEARCH_CACHE)
             return report(done, total) if total else True
 
     def _keep_pages(self, size: int) -> None:

@@ -6,14 +6,27 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore import hashing
+from evalstore.errors import StoreError
 from evalstore.runs import Run, describe_run
 from evalstore.store.database import Database, ensure
-from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.ids import as_any_digits, as_bytes
 from evalstore.store.leases import remove_runner
 from evalstore.store.local_processes import has_process
+from evalstore.store.run_documents import (
+    LEFT,
+    NOTED,
+    UnreadableError,
+    explain,
+    is_amount,
+    is_time,
+    read_accounts,
+    read_counts,
+    read_description,
+    require_amounts,
+)
 from evalstore.store.table_columns import (
     RUN_SHARES,
     RUNNER_ACCOUNTS,
@@ -35,10 +48,6 @@ ABANDONED_SECONDS = 600.0
 """A run is abandoned when none of its runners was heard of for so long.
 
 That is longer than a server is waited for, and than a large run is planned again at its end."""
-NOTED = "noted"
-"""The field with the time at which a runner was last heard of, by the clock of the database."""
-LEFT = "left"
-"""The field that is true when a runner takes no part any more, and will not record the run."""
 
 
 class SharedRun(NamedTuple):
@@ -46,7 +55,7 @@ class SharedRun(NamedTuple):
 
     id: str
     description: Json
-    """Its settings, snapshot and selection."""
+    """Its settings, snapshot and selection; empty if they cannot be read."""
     elapsed: float
     """Seconds since it started, by the clock of the database."""
     cost_limit: float | None
@@ -56,9 +65,11 @@ class SharedRun(NamedTuple):
     has_process: bool | None
     """Whether the process of a runner is on this machine; None if some may be on others."""
     counts: Mapping[str, str]
-    """What each runner has noted, by its id."""
+    """What each runner has noted, by its id, as it is stored."""
     is_own: bool | None
     """Whether this process carries it out; None as long as no runner has noted anything."""
+    error: StoreError | None = None
+    """Why it cannot be read, with its name; None if it can."""
 
     @property
     def is_silent(self) -> bool:
@@ -85,9 +96,11 @@ class RunShare(NamedTuple):
     spent: float
     """USD"""
     counts: Json
-    """What it has asked and judged."""
+    """What it has asked and judged; empty if that cannot be read."""
     is_registered: bool
     """Whether the store still knows the runner; one that has ended or died is removed."""
+    is_readable: bool = True
+    """Whether what it has noted can be read."""
 
 
 class ShareState(NamedTuple):
@@ -122,17 +135,17 @@ class SharedRunQueries(Database):
         self.write(write)
 
     def find_shared_runs(self) -> list[SharedRun]:
-        """Return the runs in progress, and those whose runners have died; newest first."""
+        """Return the runs in progress, and those whose runners have died; newest first.
+
+        Those that cannot be read have an error.
+        """
         with self._reading() as connection:
             clock = connection.dialect.clock
             rows = connection.execute(
                 f"SELECT id, description, {clock}, started, cost_limit FROM shared_runs "
                 "ORDER BY started DESC, id"
             ).fetchall()
-            return [
-                _describe(connection, as_digits(row[0]), json.loads(row[1]), *row[2:])
-                for row in rows
-            ]
+            return [_describe(connection, as_any_digits(row[0]), *row[1:]) for row in rows]
 
     def find_shares(self, run: str) -> list[RunShare]:
         """Return what each runner has done of a run, in no order."""
@@ -142,11 +155,16 @@ class SharedRunQueries(Database):
         )
         with self._reading() as connection:
             return [
-                RunShare(as_digits(id), reserved, spent, json.loads(counts), known is not None)
-                for id, reserved, spent, counts, known in connection.execute(
-                    query, (as_bytes(run),)
-                )
+                _describe_share(*row)
+                for row in connection.execute(query, (as_bytes(run),)).fetchall()
             ]
+
+    def find_unreadable_accounts(self) -> list[str]:
+        """Return the ids of the runners whose accounts cannot be read."""
+        with self._reading() as connection:
+            query = f"SELECT id, accounts FROM {RUNNER_ACCOUNTS.name} ORDER BY id"
+            rows = connection.execute(query).fetchall()
+        return [as_any_digits(id) for id, accounts in rows if read_accounts(accounts) is None]
 
     def write_share(
         self,
@@ -157,11 +175,13 @@ class SharedRunQueries(Database):
         counts: Json,
         *,
         more: float = 0.0,
+        own_limit: float | None = None,
     ) -> ShareState:
         """Note what a runner has spent, and what its calls in flight may cost.
 
-        `more` is reserved, too, unless it would exceed the limit of the run. After the run has
-        been recorded, nothing is noted.
+        `more` is reserved, too, unless it would exceed the limit of the run, or the `own_limit` by
+        which the runner knows it. After the run has been recorded, nothing is noted. Raises
+        `StoreError` if there is a limit, and others have noted what cannot be an amount.
         """
 
         def write(connection: Connection) -> ShareState:
@@ -173,17 +193,19 @@ class SharedRunQueries(Database):
             ).fetchall()
             if not rows:
                 return ShareState(is_open=False, is_within=False, reserved=0.0, spent=0.0)
-            limit, now = rows[0]
+            limit, now = _lower(rows[0][0], own_limit), rows[0][1]
             text = json.dumps({**counts, NOTED: now}, ensure_ascii=False)
             others_reserved, others_spent, reserving = 0.0, 0.0, set()
             for id, was_reserved, was_spent in connection.execute(
                 "SELECT id, reserved, spent FROM run_shares WHERE run = ?", (as_bytes(run),)
             ).fetchall():
-                if as_digits(id) != runner:
+                if as_any_digits(id) != runner:
+                    if limit is not None:
+                        _refuse_wrong(run, was_reserved, was_spent)
                     others_reserved += was_reserved
                     others_spent += was_spent
                     if was_reserved:
-                        reserving.add(as_digits(id))
+                        reserving.add(as_any_digits(id))
             total = others_reserved + others_spent + reserved + spent + more
             is_within = limit is None or total <= limit + _ROUNDING
             # What others have counted as spent when they considered this runner dead may be due.
@@ -234,7 +256,7 @@ class SharedRunQueries(Database):
                 return any(_is_recorded(connection, id) for id in rows)
             query = f"SELECT id, counts FROM {RUN_SHARES.name} WHERE run = ? {lock}"
             noted = connection.execute(query, (key,)).fetchall()
-            counts = {as_digits(id): text for id, text in noted}
+            counts = {as_any_digits(id): text for id, text in noted}
             if counts != seen.counts:
                 return False
             for runner in counts:
@@ -252,19 +274,27 @@ class SharedRunQueries(Database):
 
 
 def _describe(
-    connection: Connection, id: str, description: Json, now: int, started: int, limit: float | None
+    connection: Connection, id: str, text: Any, now: int, started: int, limit: float | None
 ) -> SharedRun:
     """Return a run in progress, with what is known of its runners."""
     query = (
-        f"SELECT {RUN_SHARES.name}.id, counts, place, pid, born FROM {RUN_SHARES.name} "
+        f"SELECT {RUN_SHARES.name}.id, reserved, spent, counts, place, pid, born "
+        f"FROM {RUN_SHARES.name} "
         f"LEFT JOIN {RUNNERS.name} ON {RUNNERS.name}.id = {RUN_SHARES.name}.id WHERE run = ?"
     )
-    noted, counts = started, {}
+    noted, texts, problems = started, {}, []
     processes: list[bool | None] = []
     is_own = False
-    for runner, text, *process in connection.execute(query, (as_bytes(id),)).fetchall():
-        counts[as_digits(runner)] = text
-        share = json.loads(text)
+    for runner, reserved, spent, counts, *process in connection.execute(
+        query, (as_bytes(id),)
+    ).fetchall():
+        texts[as_any_digits(runner)] = counts
+        share: Json = {}
+        try:
+            share = read_counts(counts)
+            require_amounts(reserved, spent)
+        except UnreadableError as error:
+            problems.append(str(error))
         heard = share.get(NOTED, started)
         noted = max(noted, heard)
         is_here = has_process(*process) if process[0] is not None else None
@@ -277,10 +307,45 @@ def _describe(
         known = True
     elif processes and None not in processes:
         known = False
+    description: Json = {}
+    try:
+        description = read_description(text)
+        if not is_time(started) or not (limit is None or is_amount(limit)):
+            raise UnreadableError("its start, or its limit of cost, is none that a run can have")
+    except UnreadableError as wrong:
+        problems.insert(0, str(wrong))
+    unreadable = explain(id, problems[0], text) if problems else None
     elapsed, silence = (max(now - time, 0) / 1e6 for time in (started, noted))
-    return SharedRun(
-        id, description, elapsed, limit, silence, known, counts, is_own if counts else None
-    )
+    state = (silence, known, texts, is_own if texts else None)
+    return SharedRun(id, description, elapsed, limit, *state, unreadable)
+
+
+def _describe_share(
+    id: bytes, reserved: float, spent: float, text: Any, known: bytes | None
+) -> RunShare:
+    """Return what a runner has done."""
+    runner, is_registered = as_any_digits(id), known is not None
+    try:
+        return RunShare(runner, reserved, spent, read_counts(text), is_registered)
+    except UnreadableError:
+        return RunShare(runner, reserved, spent, {}, is_registered, is_readable=False)
+
+
+def _lower(stored: float | None, own: float | None) -> float | None:
+    """Return the lower of two limits; one that cannot be an amount allows nothing."""
+    limits = [limit for limit in (stored, own) if limit is not None]
+    return min((limit if is_amount(limit) else 0.0 for limit in limits), default=None)
+
+
+def _refuse_wrong(run: str, reserved: float, spent: float) -> None:
+    """Raise `StoreError` for amounts with which others would seem to leave more than the limit."""
+    try:
+        require_amounts(reserved, spent)
+    except UnreadableError as error:
+        raise StoreError(
+            f"run {run[:8]} cannot keep to its limit of cost: {error}",
+            hint="run again: what was answered until now is stored; 'evalstore fsck' names the row",
+        ) from error
 
 
 def _is_recorded(connection: Connection, run: str) -> bool:

@@ -19,6 +19,7 @@ from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.cli.test_run import edit
+from tests.store.test_run_documents import DESCRIPTION
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Evalstore
@@ -339,7 +340,7 @@ def test_runs_in_progress_can_be_joined_by_their_names(
 ) -> None:
     evalstore("run")
     with open_store(Location(workspace)) as store:
-        store.add_shared_run("0123456789abcdef" * 2, {}, None)
+        store.add_shared_run("0123456789abcdef" * 2, DESCRIPTION, None)
     assert completed("evalstore run --join ", workspace) == ["@", "01234567"]
 
 

@@ -20,6 +20,7 @@ from tests.cli.conftest import Evalstore
 from tests.cli.test_documents import SCHEMA, name_of, schema_of
 from tests.cli.test_run import edit
 from tests.importers.lve.repository import definition, instance
+from tests.store.test_run_documents import DESCRIPTION
 
 OPTIONAL = {
     *("side.attempts", "side.run", "status.changes[].also", "status.items[].also"),
@@ -293,7 +294,7 @@ def test_every_field_is_printed(
     show("new", "tests/template.md")
     _ask_without_a_price(workspace, show, evalstore)
     with closing(Store.open(workspace / ".evalstore/store.db")) as store:
-        store.add_shared_run("1" * 32, {"author": "Ann"}, None)
+        store.add_shared_run("1" * 32, DESCRIPTION | {"author": "Ann"}, None)
         show("status")
         store.remove_shared_runs(["1" * 32])
     _share(workspace, show)

@@ -1179,6 +1179,8 @@ def test_nobody_waits_for_what_a_run_that_is_stopped_has_reserved(
         f"another run on this store is stopped (process {os.getpid()})",
         "the next call may cost up to $0.0100, and nothing is left",
     ]
+    other.leave()
+    lab.store.remove_shared_runs([run])
 
 
 def test_after_a_sleep_that_nobody_used_everything_goes_on(lab: Lab) -> None:

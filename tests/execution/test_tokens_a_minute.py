@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from benches.virtual_time import VirtualLoop
-from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
+from evalstore.execution.model_calls import (
+    CallFailed,
+    Endpoint,
+    Limits,
+    ModelCaller,
+    RunEnvironment,
+)
 from evalstore.execution.rate_limiter import Account
 from evalstore.providers.base import ProviderError
 from evalstore.store.costs import OutputTokens
@@ -29,7 +35,9 @@ class Server:
     outputs: Sequence[int | None] = (200,)
     text: str = "yes"
     failing: int = 0
-    """The number of calls that fail first."""
+    """The number of calls that fail first,"""
+    status: int = 500
+    """with this status."""
     uses: list[tuple[float, int]] = field(default_factory=list)
     """The time of each answer, with its tokens."""
     calls: list[float] = field(default_factory=list)
@@ -40,7 +48,10 @@ class Server:
         self.calls.append(loop.time())
         await asyncio.sleep(self.latency)
         if len(self.calls) <= self.failing:
-            raise ProviderError("server", "busy", status=500, retry=True)
+            stops = self.status == 404
+            raise ProviderError(
+                "server", "failed", status=self.status, retry=not stops, stops_model=stops
+            )
         output = self.outputs[len(self.uses) % len(self.outputs)]
         self.uses.append((loop.time(), (self.input or 0) + (output or 0)))
         return Reply(self.text, usage=Usage(self.input, output))
@@ -56,18 +67,25 @@ class Server:
         )
 
 
+QUESTION = Request("m", (OutgoingMessage("user", (Text("Is it?"),)),))
+
+
+def environment_of(loop: VirtualLoop) -> RunEnvironment:
+    return RunEnvironment(now=lambda: 1, nonce=lambda: "n", monotonic=loop.time, jitter=lambda: 0.5)
+
+
+def door_of(name: str, server: Server) -> Endpoint:
+    """Return a model of the account."""
+    model = Model(name, ProviderFile("s", "openai-compatible"), name)
+    return Endpoint(model, ModelVersion("openai-compatible", name), server, None, account=ACCOUNT)
+
+
 def run(
     server: Server, questions: int, runners: int = 1, known: OutputTokens | None = None
 ) -> float:
     """Let runners ask a number of questions each; return how many seconds it took."""
     loop = VirtualLoop(lambda: 0.0)
-    environment = RunEnvironment(
-        now=lambda: 1, nonce=lambda: "n", monotonic=loop.time, jitter=lambda: 0.5
-    )
-    model = Model("m", ProviderFile("s", "openai-compatible"), "m")
-    version = ModelVersion("openai-compatible", "m")
-    door = Endpoint(model, version, server, None, account=ACCOUNT)
-    request = Request("m", (OutgoingMessage("user", (Text("Is it?"),)),))
+    environment, door = environment_of(loop), door_of("m", server)
 
     async def ask_all() -> None:
         calls = []
@@ -76,8 +94,10 @@ def run(
             if known:
                 caller.note_outputs({door.key: known})
             caller.rate_limiter(ACCOUNT).share(loop.time(), runners)
-            calls += [caller.ask(door, request) for _ in range(questions)]
-        await asyncio.gather(*calls)
+            calls += [caller.ask(door, QUESTION) for _ in range(questions)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        kind = CallFailed if server.failing else Reply
+        assert all(isinstance(answer, kind) for answer in answers)
 
     try:
         loop.run_until_complete(ask_all())
@@ -119,11 +139,36 @@ def test_stored_answers_say_how_long_the_first_ones_are() -> None:
     assert len([at for at in server.calls if at < 60.0]) == 3
 
 
-def test_a_first_call_that_fails_lets_the_next_one_go_first() -> None:
-    server = Server(outputs=(A_MINUTE,), failing=2)
-    run(server, 3)
-    assert len(server.calls) == 5
-    assert [at for at in server.calls if at < 60.0] == server.calls[:3]
+def test_a_model_that_never_answers_is_not_asked_one_call_at_a_time() -> None:
+    server = Server(latency=20.0, failing=10**6)
+    run(server, 16)
+    assert len([at for at in server.calls if at < 60.0]) > 16
+
+
+def test_a_call_that_was_not_made_gives_nothing_to_the_others_of_its_account() -> None:
+    loop = VirtualLoop(lambda: 0.0)
+    good, bad = Server(latency=5.0, outputs=(1000,)), Server(failing=10**6, status=404)
+    known, unknown = door_of("good", good), door_of("bad", bad)
+
+    async def ask_all() -> None:
+        caller = ModelCaller(Limits(concurrency=40, timeout=1e6), environment_of(loop))
+        caller.note_outputs({known.key: OutputTokens(1000, 1000)})
+        refused = [caller.ask(unknown, QUESTION) for _ in range(20)]
+        await asyncio.gather(
+            *refused, *(caller.ask(known, QUESTION) for _ in range(20)), return_exceptions=True
+        )
+
+    try:
+        loop.run_until_complete(ask_all())
+    finally:
+        loop.close()
+    assert (len(bad.calls), len(good.calls)) == (1, 20)
+    assert good.busiest() <= A_MINUTE + 2 * 1012
+
+
+def test_a_count_of_0_tokens_is_none() -> None:
+    server = Server(input=0, outputs=(0,), text="word " * 600)
+    assert run(server, 12) > 100
 
 
 def test_a_count_that_is_not_plausible_delays_calls_by_a_minute() -> None:

@@ -131,7 +131,7 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
                 assert anchor in anchors(linked.read_text(encoding="utf-8")), f"{target}#{anchor}"
 
 
-@pytest.mark.parametrize("path", pages(), ids=lambda path: path.relative_to(PROJECT).as_posix())
+@pytest.mark.parametrize("path", [*pages()], ids=lambda path: path.relative_to(PROJECT).as_posix())
 def test_a_long_page_begins_with_its_contents(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text == page_with_contents(path), "run 'make docs'"

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import errors, sql
 
+from evalstore.display import safe
 from evalstore.errors import StoreError
 from evalstore.store import migrations
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
+from evalstore.store.postgresql.foreign_code import find_foreign_code, refuse_code_of_migrations
 from evalstore.store.postgresql.schema import COMPUTED, FUNCTIONS, GROWTH_MARKS, statements
 from evalstore.store.schema_objects import UnexpectedObject
 from evalstore.store.table_columns import COORDINATION, EVALUATIONS, RUNS, SESSIONS, TABLES
@@ -25,6 +27,8 @@ _LOCK = 0x6576616C
 """The key of the lock that is held while tables are created or migrated."""
 _MAY_WRITE = "current_setting('transaction_read_only') = 'off'"
 """The condition that is false on a standby, and where transactions only read."""
+IS_STANDBY = "SELECT pg_is_in_recovery()::int"
+"""Counts 1 on a server that follows another one."""
 _OBJECTS = """
 SELECT c.relname, c.relkind::text,
     ARRAY(SELECT a.attname::text FROM pg_attribute a
@@ -47,11 +51,18 @@ FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE n.nspname
 _FUNCTION = re.compile(r"CREATE FUNCTION (\w+)\(([^)]*)\).*?\$\$(.*)\$\$", re.DOTALL)
 
 
-def find_version(connection: PostgreSQLConnection, address: DatabaseAddress) -> str | None:
+def find_version(
+    connection: PostgreSQLConnection,
+    address: DatabaseAddress,
+    code: list[UnexpectedObject] | None = None,
+) -> str | None:
     """Return the migration of a store; None where its schema is missing or empty.
 
-    Raises `StoreError` for a schema with the tables of something else.
+    `code` is what the schema has of code of others, if that is known. Raises `StoreError` if some
+    would run, and for a schema with the tables of something else.
     """
+    known = find_foreign_code(connection, address) if code is None else code
+    refuse_code_of_migrations(address, known)
     find = "SELECT version_num FROM alembic_version"
     try:
         row = connection.execute(find).fetchone()
@@ -135,7 +146,10 @@ def _has_version(connection: PostgreSQLConnection, address: DatabaseAddress) -> 
 def find_unexpected(
     connection: PostgreSQLConnection, address: DatabaseAddress
 ) -> list[UnexpectedObject]:
-    """Return the differences of a schema from that of the newest migration."""
+    """Return the differences of a schema from that of the newest migration.
+
+    Those that `find_foreign_code` finds are left out.
+    """
     unexpected: list[UnexpectedObject] = []
     tables = {table.name: table for table in (*TABLES.values(), *COORDINATION, GROWTH_MARKS)}
     missing = set(tables)
@@ -145,17 +159,14 @@ def find_unexpected(
         if name not in tables:
             continue
         missing.discard(name)
-        if kind != "r":
-            words = f"there is no table in the place of the table '{name}'"
-            unexpected.append(UnexpectedObject(words, name, True, True))
-        elif not {*tables[name].columns, *COMPUTED.get(name, ())} <= set(columns):
+        if kind == "r" and not {*tables[name].columns, *COMPUTED.get(name, ())} <= set(columns):
             words = f"the table '{name}' is not as evalstore makes it"
             unexpected.append(UnexpectedObject(words, name, blocks_writing=True))
         for trigger in triggers:
-            words = f"the trigger '{trigger}' of the table '{name}' is not of evalstore"
+            words = f"the trigger '{safe(trigger)}' of the table '{name}' is not of evalstore"
             unexpected.append(UnexpectedObject(words, None, True))
         for rule in rules:
-            words = f"the rule '{rule}' of the table '{name}' is not of evalstore"
+            words = f"the rule '{safe(rule)}' of the table '{name}' is not of evalstore"
             unexpected.append(UnexpectedObject(words, None, True))
         if is_filtered:
             words = f"the table '{name}' has policies that may hide rows"
@@ -164,10 +175,10 @@ def find_unexpected(
         UnexpectedObject(f"the table '{name}' is missing", None, True, missing=True)
         for name in sorted(missing)
     ]
-    return [*unexpected, *_find_foreign_code(connection, address)]
+    return [*unexpected, *_find_functions(connection, address)]
 
 
-def _find_foreign_code(
+def _find_functions(
     connection: PostgreSQLConnection, address: DatabaseAddress
 ) -> Iterator[UnexpectedObject]:
     """Yield the functions and operators that are not of evalstore.
@@ -181,8 +192,19 @@ def _find_foreign_code(
     }
     for kind, name, arguments, body in connection.execute(_CODE, (address.schema,) * 2):
         if (name, arguments, " ".join(body.split())) not in known:
-            words = f"the {kind} '{name}' is not of evalstore"
+            words = f"the {kind} '{safe(name)}' is not of evalstore"
             yield UnexpectedObject(words, None, True, True)
+
+
+def find_invalid_indexes(connection: PostgreSQLConnection, address: DatabaseAddress) -> list[str]:
+    """Return a message about each index that the server does not use because it failed."""
+    query = (
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = ? AND NOT i.indisvalid ORDER BY c.relname"
+    )
+    rows = connection.execute(query, (address.schema,))
+    return [f"the index '{safe(name)}' is not valid" for (name,) in rows]
 
 
 def runs_code(extra: UnexpectedObject) -> bool:

@@ -38,7 +38,9 @@ from evalstore.store.postgresql.connection import (
     search_path,
 )
 from evalstore.store.postgresql.creation import (
+    IS_STANDBY,
     create_store,
+    find_invalid_indexes,
     find_stores,
     find_unexpected,
     find_version,
@@ -47,6 +49,7 @@ from evalstore.store.postgresql.creation import (
     runs_code,
 )
 from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
+from evalstore.store.postgresql.foreign_code import find_foreign_code
 from evalstore.store.postgresql.outage import Outage
 
 if TYPE_CHECKING:
@@ -104,22 +107,23 @@ class PostgreSQLDriver:
         driver = cls(address, patience)
         try:
             with driver.reading() as connection:
-                version = find_version(connection, address)
+                code = find_foreign_code(connection, address)
+                version = find_version(connection, address, code)
                 if version is None and not create:
                     schemas = find_stores(connection, address)
                     raise StoreMissingError(str(address), schemas, may_make=may_migrate)
                 if version is None:
                     create_store(connection, address)
-                    version = find_version(connection, address)
+                    version = find_version(connection, address, code)
                 elif version != migrations.HEAD:
                     migrations.refuse_newer(version, driver.name)
                     if not may_migrate:
                         migrations.refuse_older(version, driver.name)
-                    unsafe = find_unexpected(connection, address)
+                    unsafe = [*code, *find_unexpected(connection, address)]
                     refuse_foreign(driver.name, [extra for extra in unsafe if runs_code(extra)])
                     migrate(address)
                     version = migrations.HEAD
-                driver.foreign = find_unexpected(connection, address)
+                driver.foreign = [*code, *find_unexpected(connection, address)]
                 if not inspect:
                     blocking = [extra for extra in driver.foreign if extra.blocks_reading]
                     refuse_foreign(driver.name, blocking)
@@ -255,8 +259,13 @@ class PostgreSQLDriver:
             if isinstance(error, psycopg.ProgrammingError):
                 self._refuse_migrated()
             waited = self._outage.patience if self.seconds_away > self._outage.patience else 0.0
-            was_open = self._version is not None
-            raise explain_database_error(error, self.name, waited, was_open=was_open) from error
+            is_standby, was_open = False, self._version is not None
+            if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                with suppress(psycopg.Error), self._connection() as connection:
+                    is_standby = connection.count(IS_STANDBY) > 0
+            raise explain_database_error(
+                error, self.name, waited, was_open=was_open, is_standby=is_standby
+            ) from error
 
     @property
     def seconds_away(self) -> float:
@@ -307,11 +316,5 @@ class PostgreSQLDriver:
 
     def problems(self) -> list[str]:
         """Return the indexes of the store that the server does not use because they failed."""
-        query = (
-            "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
-            "JOIN pg_namespace n ON n.oid = c.relnamespace "
-            "WHERE n.nspname = ? AND NOT i.indisvalid ORDER BY c.relname"
-        )
         with self.reading() as connection:
-            rows = connection.execute(query, (self._address.schema,))
-            return [f"the index '{name}' is not valid" for (name,) in rows]
+            return find_invalid_indexes(connection, self._address)

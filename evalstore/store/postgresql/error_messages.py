@@ -24,6 +24,10 @@ _GONE = (
     errors.TooManyConnections,
 )
 _CHECK_USER = "check the user of the address, and its password in PGPASSWORD or ~/.pgpass"
+_MAY_WRITE_AGAIN = (
+    "its role or its database has default_transaction_read_only; ALTER ROLE or ALTER DATABASE with "
+    "RESET default_transaction_read_only lets it write"
+)
 _AGAIN = "run again when it is back: what is in the store stays there"
 _NOT_FOUND = f"check the host and the port of the address; if they are right, {_AGAIN}"
 _REASONS: tuple[tuple[type[Error] | tuple[type[Error], ...], str, str], ...] = (
@@ -50,7 +54,7 @@ _REASONS: tuple[tuple[type[Error] | tuple[type[Error], ...], str, str], ...] = (
     (
         errors.ReadOnlySqlTransaction,
         "the store '{name}' is read-only: {text}",
-        "name the primary server, not a standby",
+        _MAY_WRITE_AGAIN,
     ),
     (
         (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded),
@@ -126,11 +130,17 @@ def _refusal(text: str) -> tuple[str, str | None] | None:
 
 
 def explain_database_error(
-    error: Exception, name: str, waited: float = 0.0, *, was_open: bool = True
+    error: Exception,
+    name: str,
+    waited: float = 0.0,
+    *,
+    was_open: bool = True,
+    is_standby: bool = False,
 ) -> StoreError:
     """Return the `StoreError` for an error of the store with this name.
 
-    `waited` is for how many seconds its server was waited for; `was_open` whether it was there.
+    `waited` is for how many seconds its server was waited for; `was_open` whether it was there;
+    `is_standby` whether it only follows another server.
     """
     text = shorten(error)
     if isinstance(error, OperationalError) and (refusal := _refusal(text)):
@@ -148,6 +158,8 @@ def explain_database_error(
         if isinstance(error, kinds):
             if "permission denied for database" in text:
                 hint = "its owner can GRANT CREATE ON DATABASE, which creating a store needs"
+            if is_standby and kinds is errors.ReadOnlySqlTransaction:
+                hint = "name the primary server, not a standby"
             kind = StoreLockedError if kinds is errors.LockNotAvailable else StoreError
             return kind(message.format(name=name, text=text), hint=hint)
     return StoreError(f"the store '{name}' cannot be used: {text}")

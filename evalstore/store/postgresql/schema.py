@@ -81,9 +81,11 @@ GROWTH_MARKS = TableColumns(
     "growth_marks", {"made": "BIGINT NOT NULL"}, frozenset(), indexed=("made",)
 )
 """Marks that were stored with a snapshot; `made` is when, in microseconds since 1970."""
+TOKEN = {"token": "uuid GENERATED ALWAYS AS (new_token(made)) STORED"}
+"""The column of a mark that the database computes."""
 _MARK_STATEMENTS = (
     f"CREATE TABLE {GROWTH_MARKS.name} ( made bigint NOT NULL, "
-    "token uuid GENERATED ALWAYS AS (new_token(made)) STORED, PRIMARY KEY (token) )",
+    f"token {TOKEN['token']}, PRIMARY KEY (token) )",
     f"CREATE INDEX ix_{GROWTH_MARKS.name}_made ON {GROWTH_MARKS.name} (made)",
 )
 _VERSION = (

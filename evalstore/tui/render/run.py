@@ -237,8 +237,9 @@ def run_texts(runner: BackgroundRun) -> tuple[str, ...]:
         if (total := runner.totals[kind])
     )
     verdicts = "".join(span.text for span in verdict_spans(runner.verdict_counts, SIGNS))
-    so_far = f"{calls}; so far {verdicts}" if runner.verdicts else calls
-    return so_far, calls, "running"
+    so_far = f"so far {verdicts}" if runner.verdicts else ""
+    texts = "; ".join(filter(None, (calls, so_far))), calls, "running"
+    return tuple(filter(None, texts))
 
 
 def _minutes(seconds: float) -> str:

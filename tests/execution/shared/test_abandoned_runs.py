@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from evalstore.execution.run_share import LEADS
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.leases import Leases
 from evalstore.store.location import StoreLocation
+from evalstore.store.run_documents import LEADS
 from evalstore.store.shared_runs import ABANDONED_SECONDS, SILENT_SECONDS
 from tests import endpoint
 from tests.builders import tree

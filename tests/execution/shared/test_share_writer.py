@@ -16,12 +16,13 @@ from evalstore.execution import executor as executor_module
 from evalstore.execution import runner_presence
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Limits
-from evalstore.execution.run_share import ENDED, LEADS, RECORDS, ShareWriter
+from evalstore.execution.run_share import ShareWriter
 from evalstore.execution.shared_work import SharedWork
 from evalstore.execution.work_sharing import Claim, Item, WorkSharing
-from evalstore.store import Store
+from evalstore.store import Store, leases
 from evalstore.store.driver import Connection
 from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases, remove_runner
+from evalstore.store.run_documents import ENDED, LEADS, RECORDS
 from evalstore.store.shared_runs import ABANDONED_SECONDS, RunShare
 from evalstore.values import Reply, Request
 from tests.execution.test_executor import Lab
@@ -203,6 +204,30 @@ def test_one_that_was_killed_just_now_does_not_record_the_run_so_another_does(
     assert shares is not None
     assert [share.runner for share in shares] == [ending.leader.runner.id]
     assert ending.looks >= SILENT_SECONDS / BEAT_SECONDS
+
+
+def test_the_runner_that_leads_does_not_wait_for_one_that_is_stopped(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add_shared_run(RUN, {}, None)
+    lab, other = Lab(store, shared=SharedWork(RUN, leads=True)), Leases(store)
+    other.register()
+    store.write_share(RUN, other.runner.id, 0.0, 0.0, {"asked": 3})
+    monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)
+    monkeypatch.setattr(leases, "is_stopped", lambda _pid: True)
+
+    async def end() -> list[RunShare] | None:
+        executor = lab.executor()
+        async with executor:
+            await executor.carry_out(lab.plans[executor])
+            return await executor.finish_shared()
+
+    shares = asyncio.run(end())
+    assert shares is not None
+    assert [share.counts["asked"] for share in shares] == [3]
+    assert [line.partition(" (")[0] for line in lab.warned] == [
+        "another run on this store is stopped"
+    ]
 
 
 def test_one_that_shows_that_it_is_alive_records_the_run(

@@ -14,6 +14,7 @@ from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.store.leases import Leases
 from evalstore.store.location import StoreLocation, read_location
+from evalstore.store.run_documents import FORMAT
 from evalstore.tui.state.data_source import WorkspaceSource
 
 pytestmark = pytest.mark.extended
@@ -47,6 +48,10 @@ def test_what_a_run_records_is_noticed_once_and_versions_that_are_read_are_not(
     assert [source.store.has_changed(), source.store.has_changed()] == [True, False]
 
 
+DESCRIPTION = {"format": FORMAT, "version": "1", "problem": "it cannot be joined"}
+"""What is always said of a run in progress."""
+
+
 def test_a_run_of_this_program_is_none_of_another_one(workspace: Path, url: str) -> None:
     source = WorkspaceSource(Location(workspace, store=url))
     own, other = "1" * 32, "2" * 32
@@ -57,10 +62,10 @@ def test_a_run_of_this_program_is_none_of_another_one(workspace: Path, url: str)
 
     with closing(Store.open(read_location(url))) as store:
         leases = Leases(store)
-        store.add_shared_run(own, {}, None)
+        store.add_shared_run(own, DESCRIPTION, None)
         assert look() == [own]
         with source.store.running():
-            store.add_shared_run(other, {}, None)
+            store.add_shared_run(other, DESCRIPTION, None)
             assert look() == []
             leases.register()
             store.write_share(own, leases.runner.id, 0.0, 0.0, {"asked": 1})

@@ -301,7 +301,7 @@ def conformance() -> Iterator[Any]:
                 yield pytest.param(name, text, id=f"{case['id']}-{name}")
 
 
-@pytest.mark.parametrize(("name", "text"), conformance())
+@pytest.mark.parametrize(("name", "text"), [*conformance()])
 def test_a_conforming_file_matches_its_schema(name: str, text: str) -> None:
     for kind, content in documents(name, text):
         validator(kind).validate(content)
@@ -320,7 +320,7 @@ def conforming_checks() -> Iterator[Any]:
             yield from (pytest.param(check, id=f"{case['id']}-{check}") for check in valid)
 
 
-@pytest.mark.parametrize("check", conforming_checks())
+@pytest.mark.parametrize("check", [*conforming_checks()])
 def test_a_conforming_check_matches_the_schema(check: Json) -> None:
     validator("checks").validate([check])
 
