@@ -223,9 +223,15 @@ def _days(count: int) -> str:
     return "1 day" if count == 1 else f"{count} days"
 
 
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
 def columns_of(text: str) -> int:
     """Return how many columns a text takes in a terminal."""
-    return len(text) if text.isascii() else sum(map(_columns, text))
+    if text.isascii():
+        return len(text)
+    others = _NOT_ASCII.findall(text)
+    return len(text) - len(others) + sum(map(_columns, others))
 
 
 def _columns(character: str) -> int:

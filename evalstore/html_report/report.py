@@ -217,7 +217,7 @@ def _compare(location: Location, project: Project, run: Run, revision: str | Non
 
 def _find_regressions(
     project: Project, run: Run, compared: Diff | None, baseline: str | None
-) -> list[Regression]:
+) -> Sequence[Regression]:
     """Return the regressions of a stored run that broke in an earlier one."""
     if baseline or compared is None or WORKSPACE in (compared.was, compared.now):
         return []

@@ -6,7 +6,7 @@ The budget is for all runs of the server together, and only one run is made at a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.api.progress import CallbackListener, Progress
@@ -107,7 +107,9 @@ class RunBudget:
 def _describe(report: RunReport, max_text: int) -> dict[str, Json]:
     """Return a report as JSON, with the first results that did not pass."""
     document = {
-        name: value for name, value in to_json(report).items() if name not in ("cases", "format")
+        name: list(value) if isinstance(value, Iterator) else value
+        for name, value in to_json(report).items()
+        if name not in ("cases", "format")
     }
     notable = report.totals.notable[:_SHOWN]
     document["notPassed"] = [

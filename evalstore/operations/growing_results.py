@@ -52,12 +52,24 @@ class CellMarks:
 
     def __init__(self, lists: Iterable[tuple[str, GrowingResults]] = ()) -> None:
         self._words = [""]
+        self._known = {"": 0}
+        """The number of each word."""
         self._numbers = DigestMap()
         """The number of the word of each cell."""
         for word, results in lists:
+            number = self._number(word)
             for digest in results.cells:
-                self._numbers.put(digest, len(self._words))
+                self._numbers.put(digest, number)
+
+    def put(self, cell: CellKey, word: str) -> None:
+        """Set the word of a cell."""
+        self._numbers.put(digest_of_value(cell), self._number(word))
+
+    def _number(self, word: str) -> int:
+        if word not in self._known:
+            self._known[word] = len(self._words)
             self._words.append(word)
+        return self._known[word]
 
     def of(self, cell: CellKey) -> str:
         """Return the word of a cell; empty for others."""

@@ -71,7 +71,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         failing = _find_new_failures(project, run, compared)
         listed = [*(pair.now for pair in pairs if pair.now), *failing.results[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
-        regressions: list[Regression] = []
+        regressions: Sequence[Regression] = []
         if compared and not compare:
             folder = project.settings.paths["tests"]
             regressions = find_open_regressions(store, folder, run, compared.broke)

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import plural, short
 from evalstore.operations.growing_results import cell_of
-from evalstore.operations.regressions import find_regressions
+from evalstore.operations.regressions import (
+    find_regressions,
+    keep_regressions,
+    without_files,
+)
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_results
+from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,19 +30,21 @@ _NAMED = 3
 
 def find_open_regressions(
     store: Store, folder: str, run: Run, broke: Iterable[Pair]
-) -> list[Regression]:
+) -> Sequence[Regression]:
     """Return the regressions of a run, as its gate counts them, apart from those that broke now.
 
     Files that reach their own threshold have none. `folder` is that of the test files.
     """
-    known = {cell_of(pair.either) for pair in broke}
-    regressions = [
+    known = DigestSet()
+    for pair in broke:
+        known.add(digest_of_value(cell_of(pair.either)))
+    regressions = keep_regressions(
         regression
         for regression in find_regressions(store, folder, run)
-        if cell_of(regression.result) not in known
-    ]
+        if digest_of_value(cell_of(regression.result)) not in known
+    )
     accepted = _find_accepted(store, run, {regression.result.file for regression in regressions})
-    return [regression for regression in regressions if regression.result.file not in accepted]
+    return without_files(regressions, accepted.__contains__)
 
 
 def _find_accepted(store: Store, run: Run, files: set[str]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,7 @@ from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.ignored_variables import warn_of_ignored_variables
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_scope
-from evalstore.operations.regressions import find_regressions
+from evalstore.operations.regressions import find_regressions, without_files
 from evalstore.operations.remote_answers import find_unread_remotes, unread_text
 from evalstore.operations.run_plans import Plans
 from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
@@ -247,11 +248,10 @@ def _compare(
         failures = chain.from_iterable(changes.failures) if changes else ()
         shown = [*islice(failures, MOST_SHOWN)]
         if options.fail_on == "regression" and options.threshold is None:
-            report.regressions = [
-                regression
-                for regression in find_regressions(project.store, folder, recorded, baseline)
-                if not reaches_threshold(project, report.totals, regression.result.file)
-            ]
+            report.regressions = without_files(
+                find_regressions(project.store, folder, recorded, baseline),
+                partial(reaches_threshold, project, report.totals),
+            )
             shown += [regression.result for regression in report.regressions[:MOST_SHOWN]]
         ids = find_decisive(project.store, shown)
         report.totals.feedback |= project.store.find_feedback(ids)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.files.filed_sequence import FiledSequence
 from evalstore.operations.growing_results import CellMarks, cell_of
-from evalstore.operations.json_output import FILES, PATHS
+from evalstore.operations.json_output import FILES, PATHS, to_json
 from evalstore.operations.prompt_names import name_field
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from evalstore.errors import Problem
     from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
@@ -58,6 +59,13 @@ def _unpriced(spent: ModelSpending) -> Json:
 
 def _list_failures(failures: dict[str, int]) -> list[Json]:
     return [{"message": message, "count": count} for message, count in failures.items()]
+
+
+def _list_regressions(regressions: Sequence[Regression] | None) -> Json:
+    """Return regressions as JSON, which is made while it is printed if there are very many."""
+    if isinstance(regressions, FiledSequence):
+        return map(to_json, regressions)
+    return to_json(regressions)
 
 
 @dataclass
@@ -113,7 +121,9 @@ class RunReport:
     """Whether all models are scripted, so that nobody is paid and nothing saved."""
     gate_off: bool = False
     """Whether verdicts cannot fail the gate."""
-    regressions: list[Regression] | None = field(default=None, metadata={"json_optional": True})
+    regressions: Sequence[Regression] | None = field(
+        default=None, metadata={"json_optional": True, "json_as": _list_regressions}
+    )
     """Results that do not pass and passed before; None unless the gate depends on them."""
     changes: VerdictChanges | None = field(
         default=None, metadata={"json_name": "since", "json_optional": True}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.files.temporary_list import SortedValues, TemporaryList
@@ -210,7 +210,6 @@ class _FiledPlaces:
         self._models = array("I", bytes(4 * count))
         """The number of the candidates of each place."""
         self._filed = TemporaryList()
-        self._unfiled: list[tuple[int, str, str]] = []
 
     def add(self, run: str, result: Result, _case: Case, numbers: Iterable[int]) -> None:
         """Note a result of a run for those of these texts that no newer run has."""
@@ -220,15 +219,12 @@ class _FiledPlaces:
             if not self._runs[number]:
                 self._runs[number] = self._run_number
                 self._models[number] = self._number((result.model,))
-                self._unfiled.append((number, result.file, result.row))
+                self._filed.append((number, result.file, result.row))
                 self.left -= 1
             elif self._runs[number] == self._run_number:
                 models = self._all_models[self._models[number]]
                 if result.model not in models:
                     self._models[number] = self._number((*models, result.model))
-        if len(self._unfiled) >= _AT_ONCE:
-            self._filed.extend(self._unfiled)
-            self._unfiled.clear()
 
     def _number(self, models: tuple[str, ...]) -> int:
         number = self._numbers.setdefault(models, len(self._numbers))
@@ -238,7 +234,7 @@ class _FiledPlaces:
 
     def __iter__(self) -> Iterator[tuple[int, str | None, str, tuple[str, ...]]]:
         """Yield the numbers of the texts, each with its file, its row and its candidates."""
-        for number, file, row in chain(self._filed, self._unfiled):
+        for number, file, row in self._filed:
             yield number, file, row, self._all_models[self._models[number]]
         for number, run in enumerate(self._runs):
             if not run:

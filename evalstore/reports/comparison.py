@@ -29,7 +29,7 @@ from evalstore.reports.statistics import Counts, Rate, add_verdict, rate_of_file
 from evalstore.results import Result
 
 if TYPE_CHECKING:
-    from evalstore.reports.cell_places import PlaceKey
+    from evalstore.reports.cell_places import NamedCell, PlaceKey
     from evalstore.values import Case
 
 
@@ -262,9 +262,9 @@ class ResultIndex:
             for place in places_of(result):
                 self._places[place] = result
 
-    def find(self, result: Result, prompts: Collection[str | None]) -> Result | None:
+    def find(self, cell: NamedCell, prompts: Collection[str | None]) -> Result | None:
         """Return the result of the same cell; `prompts` are the case's current system prompts."""
-        return find_match(self._places.get, result, prompts)
+        return find_match(self._places.get, cell, prompts)
 
 
 def _cell_of(result: Result) -> tuple[str, str, str, int]:
@@ -279,12 +279,12 @@ class CellIndex:
         self._index = ResultIndex(result for result, _ in cells)
         self._cases = {_cell_of(result): case for result, case in cells}
 
-    def find(self, result: Result, prompts: Collection[str | None]) -> tuple[Result, Case] | None:
+    def find(self, cell: NamedCell, prompts: Collection[str | None]) -> tuple[Result, Case] | None:
         """Return the same cell by the rules of `ResultIndex`.
 
         To go on in an older run, search that for the returned result and the prompts of its case.
         """
-        match = self._index.find(result, prompts)
+        match = self._index.find(cell, prompts)
         return (match, self._cases[_cell_of(match)]) if match else None
 
 

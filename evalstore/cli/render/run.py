@@ -17,6 +17,7 @@ from evalstore.cli.render.table import (
     shorten_places,
 )
 from evalstore.display import is_simulated, money, plural
+from evalstore.files.temporary_list import TemporaryList
 from evalstore.operations.cost_text import spending_text
 from evalstore.operations.views.case_reference import show_command
 from evalstore.operations.views.distinct_labels import shorten_labels
@@ -151,10 +152,13 @@ def _print_results(report: RunReport, extent: Extent) -> None:
 
     listed = list_results(report, "results" if output.verbose else extent)
     prompts = report.totals.prompts
-    results = [entry.result for entry in listed.entries] or listed.before
-    places = [case_place(cell.file, cell.row, cell.prompt, prompts) for cell in results]
-    widest = max(map(output.columns_of, places), default=0)
-    names = shorten_models((cell.model for cell in results), widest, BESIDE_PLACE)
+    places, widest, of_models = TemporaryList(), 0, dict[str, None]()
+    for result in listed.results:
+        place = case_place(result.file, result.row, result.prompt, prompts)
+        places.append(place)
+        widest = max(widest, output.columns_of(place))
+        of_models[result.model] = None
+    names = shorten_models(of_models, widest, BESIDE_PLACE)
     models = max(map(output.columns_of, names.values()), default=0)
     left = shorten_places(places, models + BESIDE_PLACE)
     wide = max(map(output.columns_of, left), default=0)
@@ -190,7 +194,8 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     if listed.entries or listed.rest:
         output.line()
     first = next(
-        (cell for cell in results if cell.sessions and cell.verdict not in (None, "pass")), None
+        (cell for cell in listed.results if cell.sessions and cell.verdict not in (None, "pass")),
+        None,
     )
     if first is not None:
         prompt = prompts.get(first.file, {}).get(first.prompt, "")

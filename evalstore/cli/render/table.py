@@ -133,7 +133,7 @@ def shorten_places(places: Iterable[str], others: int) -> Collection[str]:
     """
     columns = None if output.wide else output.table_width()
     if columns is None:
-        return list(places)
+        return places if isinstance(places, TemporaryList) else list(places)
     return shorten_all(places, max(_LEAST_PLACE, columns - others))
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalstore.display import short
+from evalstore.files.filed_sequence import FiledSequence
+from evalstore.files.temporary_list import TemporaryList
 from evalstore.operations.attempts import attempts_text
 from evalstore.operations.growing_results import CellMarks, cell_of
 from evalstore.operations.run_totals import MOST_PENDING, MOST_SHOWN
 from evalstore.reports.comparison import OTHER_JUDGEMENT
+from evalstore.reports.placed_results import unpack_result
 from evalstore.store.results import join_feedback
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.results import Result
@@ -58,7 +60,8 @@ class ListedResult(NamedTuple):
 class ResultList:
     """The listed results of a run, and how many are not listed."""
 
-    entries: list[ListedResult]
+    entries: Sequence[ListedResult]
+    """Very many are in a temporary file."""
     more: int = 0
     """The number of results that are left out because the list is too long."""
     pending: int = 0
@@ -67,6 +70,11 @@ class ResultList:
     """The number of failures that are left out because they have not changed."""
     before: list[Result] = field(default_factory=list)
     """The first of these failures, when nothing else is listed."""
+
+    @property
+    def results(self) -> Iterable[Result]:
+        """Return the results of the entries; without any, the first failures as before."""
+        return (entry.result for entry in self.entries) if self.entries else self.before
 
     @property
     def rest(self) -> str:
@@ -100,43 +108,63 @@ def list_results(report: RunReport, extent: Extent = "news") -> ResultList:
     return ResultList(_arrange(report, listed))
 
 
-def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[ListedResult]:
+def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> RankedResults:
     """Return the results with their changes, the new failures first."""
     changes = report.changes
-    regressed = {cell_of(each.result): each.passed_in for each in report.regressions or ()}
     again = CellMarks([(STILL_FAILS, changes.failed_again)] if changes else ())
     causes = CellMarks([(OTHER_JUDGEMENT, changes.judged_otherwise)] if changes else ())
     flips = changes.marks() if changes else CellMarks()
     others = CellMarks([("changed", changes.changed)] if changes else ())
-
-    def mark(cell: CellKey) -> str:
-        return others.of(cell) or flips.of(cell) or again.of(cell)
-
-    def rank(entry: ListedResult) -> int:
-        if entry.change in _RANKS:
-            return _RANKS[entry.change]
-        cell = cell_of(entry.result)
-        return len(_RANKS) + (cell not in regressed) * (1 + (not again.of(cell)))
-
-    def regression(cell: CellKey) -> str:
-        passed = f": passed in run {short(regressed[cell])}" if cell in regressed else ""
-        return f"regression{passed * (mark(cell) != 'broke')}" if cell in regressed else ""
-
-    entries = [
-        ListedResult(
-            result,
-            feedback,
-            mark(cell_of(result)),
-            regression(cell_of(result)),
-            attempts_text(report.totals.attempts.get(cell_of(result), ())),
-            causes.of(cell_of(result)),
-        )
-        for result, feedback in results
-    ]
-    return sorted(entries, key=rank)
+    passed_in = CellMarks()
+    for each in report.regressions or ():
+        passed_in.put(cell_of(each.result), each.passed_in)
+    ranked = RankedResults()
+    for result, feedback in results:
+        cell = cell_of(result)
+        change = others.of(cell) or flips.of(cell) or again.of(cell)
+        attempts = attempts_text(report.totals.attempts.get(cell, ()))
+        regression = ""
+        if passed := passed_in.of(cell):
+            regression = "regression"
+            regression += f": passed in run {short(passed)}" if change != "broke" else ""
+        entry = ListedResult(result, feedback, change, regression, attempts, causes.of(cell))
+        rank = _RANKS.get(change)
+        if rank is None:
+            rank = _REGRESSION if regression else _REGRESSION + 1 + (not again.of(cell))
+        ranked.add(rank, entry)
+    return ranked
 
 
 _RANKS = {"broke": 0, "new": 1}
+_REGRESSION = len(_RANKS)
+"""The rank of another regression; behind it are failures that were judged again, then others."""
+_LAST = _REGRESSION + 2
+
+
+class RankedResults(FiledSequence[ListedResult]):
+    """Listed results by their ranks, and those of a rank in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._of_rank = [TemporaryList() for _ in range(_LAST + 1)]
+
+    def add(self, rank: int, entry: ListedResult) -> None:
+        """Add a result."""
+        self._of_rank[rank].append(entry)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of_rank))
+
+    def __iter__(self) -> Iterator[ListedResult]:
+        return map(_unpack, chain.from_iterable(self._of_rank))
+
+    def read_one(self, number: int) -> ListedResult:
+        """Return the result with a number."""
+        return next(map(_unpack, islice(chain.from_iterable(self._of_rank), number, None)))
+
+
+def _unpack(values: Sequence[Any]) -> ListedResult:
+    result, *rest = values
+    return ListedResult(unpack_result(result), *rest)
 
 
 def _list_news(report: RunReport) -> ResultList:
