@@ -145,7 +145,7 @@ def by_subject(
     `sources` are the names of what was edited, by test file. Where it was not the test file, the
     edits are those of what it uses: a `tool`, or `rows of tests/data/letters.csv`.
     """
-    subjects: dict[str, list[Difference]] = {}
+    subjects: dict[str, dict[Difference, None]] = {}
     prompts: dict[str, dict[Difference, None]] = {}
     for file, differences in edits.items():
         names = sources.get(file, (file,))
@@ -156,10 +156,8 @@ def by_subject(
                 prompts.setdefault(prompt, {})[edit] = None
             elif file in names or not is_use_of(difference.subject, names):
                 subject, of_subject = _place(file, names, difference)
-                listed = subjects.setdefault(subject, [])
-                if of_subject not in listed:  # several test files may use it
-                    listed.append(of_subject)
-    return subjects | {prompt: list(listed) for prompt, listed in prompts.items()}
+                subjects.setdefault(subject, {})[of_subject] = None  # several files may use it
+    return {subject: list(listed) for subject, listed in (subjects | prompts).items()}
 
 
 def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str, Difference]:

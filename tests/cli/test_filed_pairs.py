@@ -73,7 +73,7 @@ def test_a_comparison_needs_little_memory_for_a_row(
 ) -> None:
     treat_as_long(monkeypatch)
     keep_in_files(monkeypatch)
-    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
+    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 1)
     for module, name, number in (
         (regressions, "_AT_ONCE", 20),
         (row_results, "_MOST_KEPT", 20),
