@@ -15,6 +15,7 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.planning.options import Location
+from evalstore.store.local_processes import start_time
 from evalstore.store.location import StoreLocation
 from evalstore.tui.state.data_source import WorkspaceSource
 from tests import endpoint
@@ -120,10 +121,13 @@ def test_a_run_whose_programs_were_killed_is_said_to_have_none(
 
     async def scenario(pilot: Pilot[None]) -> None:
         await look(pilot)
+        runners = team.runners()
         for number in (signal.SIGSTOP, signal.SIGKILL):
-            for runner in team.runners():
+            for runner in runners:
                 os.kill(runner.pid, number)
         process.communicate(timeout=SECONDS)
+        # The other one is not a child of this process: the signal may still be on its way.
+        wait_until(lambda: not any(start_time(each.pid) for each in runners))
         await look(pilot)
         assert "no live program: 20 of 60 answers and 20 of 60 judgements so far" in shown(pilot)
         assert "' continues it." in " ".join(screen(pilot).split())
