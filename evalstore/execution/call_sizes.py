@@ -34,6 +34,7 @@ class CallSizes:
         """Model -> the mean of the tokens that calls used beyond the estimate of their input."""
         self._counts: dict[ModelKey, int] = {}
         self._called: set[ModelKey] = set()
+        """The models of which a call has ended."""
         self._first_calls: dict[ModelKey, asyncio.Event] = {}
         """Model -> what is set when the only call of it in flight has ended."""
 

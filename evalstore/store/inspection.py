@@ -25,7 +25,7 @@ class StoreState:
     damage: str | None = None
     """The reason why it cannot be read; None if it can."""
     others: Sequence[str] = ()
-    """Where there is no store, the schemas of the database that have one."""
+    """The schemas of the database that have a store, if the one named in the address has none."""
 
     @property
     def is_newer(self) -> bool:

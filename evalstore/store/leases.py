@@ -312,7 +312,7 @@ def _columns(connection: Connection) -> str:
 def _find_holders(connection: Connection, keys: Iterable[str]) -> dict[str, str]:
     """Return the runners that hold these keys, by key."""
     rows = select_each(connection, "SELECT id, runner FROM leases WHERE id IN", keys)
-    # One that is no bytes could not be removed, and would be waited for without end.
+    # A lease whose runner is not bytes could not be removed, and a run would wait for it forever.
     return {
         as_any_digits(id): (runner if isinstance(runner, bytes) else as_id(runner)).hex()
         for id, runner in rows

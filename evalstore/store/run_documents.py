@@ -127,7 +127,7 @@ def _read_object(text: Any, place: str, most: int) -> dict[str, Json]:
         raise UnreadableError(f"{place} is too long")
     try:
         value = json.loads(text, parse_constant=_refuse)
-        if "\\u" in text:  # a half of a surrogate pair is no text
+        if "\\u" in text:  # half of a surrogate pair cannot be encoded
             json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise UnreadableError(f"{place} is not JSON") from None

@@ -322,9 +322,9 @@ def _describe(
     try:
         description = read_description(text)
         if not is_started or not (limit is None or is_amount(limit)):
-            raise UnreadableError("its start, or its limit of cost, is none that a run can have")
+            raise UnreadableError("its start or its limit of cost is not valid")
         if len(id) != _ID_DIGITS:
-            raise UnreadableError("its id is none that a run can have")
+            raise UnreadableError("its id is not valid")
     except UnreadableError as wrong:
         problems.insert(0, str(wrong))
     unreadable = explain(id, problems[0], text) if problems else None

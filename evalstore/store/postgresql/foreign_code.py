@@ -71,7 +71,7 @@ UNION ALL SELECT name, 'child', c.relname::text, '', ''
 FROM ours JOIN pg_inherits h ON h.inhparent = ours.oid JOIN pg_class c ON c.oid = h.inhrelid
 """
 _WORDS = {
-    "relation": "there is no table in the place of the table '{table}'",
+    "relation": "'{table}' is not a table",
     "constraint": "the constraint '{name}' of the table '{table}' is not of evalstore",
     "column": "the column '{name}' of the table '{table}' has a default that is not of evalstore",
     "type": "the column '{name}' of the table '{table}' has a type that is not of PostgreSQL",

@@ -137,7 +137,7 @@ def test_a_limit_that_no_run_has_stops_nobody_else(
     change: Change, call: Call, limit: float
 ) -> None:
     add_run(change, DESCRIPTION, limit)
-    require_left_out(call, "its limit of cost, is none that a run can have")
+    require_left_out(call, "its limit of cost is not valid")
 
 
 def test_ids_of_another_length_stop_nobody_else(change: Change, call: Call) -> None:

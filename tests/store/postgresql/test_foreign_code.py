@@ -98,7 +98,7 @@ CODE = {
     "a table with parts": (
         "DROP TABLE {0}.failures; CREATE TABLE {0}.failures (id bytea, content text, "
         "question bytea, at bigint) PARTITION BY HASH (id)",
-        "there is no table in the place of the table 'failures'",
+        "'failures' is not a table",
     ),
     "a line break in a name": (
         'ALTER TABLE {0}.runs ADD CONSTRAINT "a\nhint: b" CHECK (true)',
@@ -109,7 +109,7 @@ MIGRATIONS = {
     "a view": (
         "DROP TABLE {0}.alembic_version; CREATE VIEW {0}.alembic_version AS "
         "SELECT '{1}'::varchar(32) AS version_num FROM (SELECT spies.spy('x')) t (b) WHERE b",
-        "there is no table in the place of the table 'alembic_version'",
+        "'alembic_version' is not a table",
     ),
     "a policy": (
         "ALTER TABLE {0}.alembic_version FORCE ROW LEVEL SECURITY; "

@@ -34,7 +34,7 @@ CODE = {
     ),
     "a view in place of a table": (
         "ALTER TABLE {0}.runs RENAME TO r; CREATE VIEW {0}.runs AS SELECT * FROM {0}.r",
-        "there is no table in the place of the table 'runs'",
+        "'runs' is not a table",
     ),
 }
 WRITES = {
