@@ -34,9 +34,14 @@ class System:
         path.chmod(0o755)
 
     def run(self) -> subprocess.CompletedProcess[str]:
+        folder = self.root / "bin"
         return subprocess.run(
             [self.root / ".ci/run"],
-            env={"PATH": str(self.root / "bin"), "SFTP_SERVER": f"{self.root}/bin/sftp-server"},
+            env={
+                "PATH": f"{folder}",
+                "SFTP_SERVER": f"{folder / 'sftp-server'}",
+                "PGBOUNCER": f"{folder / 'pgbouncer'}",
+            },
             stdin=subprocess.PIPE,
             capture_output=True,
             text=True,
@@ -64,9 +69,9 @@ def system(tmp_path: Path) -> System:
     return made
 
 
-PROGRAMS = ("tmux", "jq", "zsh", "fish", "sftp", "sftp-server")
+PROGRAMS = ("pgbouncer", "tmux", "jq", "zsh", "fish", "sftp", "sftp-server")
 PACKAGES = (
-    *("chromium", "postgresql", "tmux", "jq", "zsh", "fish"),
+    *("chromium", "postgresql", "pgbouncer", "tmux", "jq", "zsh", "fish"),
     *("openssh-client", "openssh-sftp-server"),
 )
 MADE = ["make .venv/.installed-readers", "make check"]
