@@ -143,9 +143,13 @@ def _draw(name: str, sizes: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
 def _is_half_done(pilot: Pilot[None]) -> bool:
     """Return whether the page of a run of two candidates shows what one of them had to do."""
     runner = cast("Browser", pilot.app).runs.runner
-    if runner is None or not runner.is_planned or 2 * runner.progress[0] < runner.progress[1]:
+    if runner is None:
         return False
-    shown = [f"{runner.done[kind]}/{total}" for kind, total in runner.totals.items()]
+    progress = runner.shown
+    done, total = progress.counts
+    if not progress.is_planned or 2 * done < total:
+        return False
+    shown = [f"{progress.done[kind]}/{total}" for kind, total in progress.totals.items()]
     text = screen(pilot)
     return all(text.count(count) >= shown.count(count) for count in shown)
 

@@ -16,6 +16,7 @@ from evalstore.operations.open_database import open_typed_database
 from evalstore.operations.open_remote import OpenRemote, open_typed
 from evalstore.operations.pull import PullReport, pull_from_database, pull_missing
 from evalstore.operations.remotes import absolute_address, allow_address
+from evalstore.planning.ignored_variables import warn_outside
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.sharing.index_cache import IndexCache
@@ -64,7 +65,8 @@ def clone(
 
     `directory` is a folder that does not exist yet or is empty (default: one with the last name
     of the address, without the suffix of a file, or that of the database). A bundle becomes no
-    remote. Raises `EvalstoreError`, and then no folder is created.
+    remote. Warns of what has no effect in `.env`, where the command is called. Raises
+    `EvalstoreError`, and then no folder is created.
     """
     address = absolute_address(location, address)
     bundle = Path(path_of(address)) if is_folder(address) else None
@@ -76,6 +78,7 @@ def clone(
         directory = Path((bundle.stem if bundle else Path(name).name) or "results")
     target = location.directory / directory
     _require_new(target, directory, address, is_bundle=bundle is not None)
+    warn_outside(location.directory, location.warn, is_database=database is not None)
     files = None if bundle or database else open_typed(address)
     if files:
         require_remote(files)

@@ -231,6 +231,7 @@ def describe_store(state: StoreState, name: str, *, is_database: bool = False) -
                 return DoctorFinding("store", "warn", f"{name} is not there yet", hint)
             return DoctorFinding("store", "ok", f"{name} is not there yet: a run makes it")
         hint = f"its owner can {_CREATE}" if is_database else "check the permissions of the folder"
+        hint = state.hint or hint
         return DoctorFinding("store", "fail", f"{name} is not there and cannot be made", hint)
     if state.damage:
         hint = "restore a copy of it, or name another file with --store"
@@ -242,7 +243,8 @@ def describe_store(state: StoreState, name: str, *, is_database: bool = False) -
     if not state.writable:
         hint = "check the permissions of the file and its folder"
         if is_database:
-            hint = f"commands that only read work; for others its owner can {_WRITE}"
+            others = f": {state.hint}" if state.hint else f" its owner can {_WRITE}"
+            hint = f"commands that only read work; for others{others}"
         return DoctorFinding("store", "fail", f"{facts}, read-only", hint)
     if state.is_older:
         hint = "a copy of it is kept beside it"

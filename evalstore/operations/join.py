@@ -12,10 +12,11 @@ from evalstore.execution.shared_work import SharedWork
 from evalstore.files.normal_path import normal_path
 from evalstore.operations.restored_run import require_joinable, restored
 from evalstore.operations.run_record import FinishedRun, carry_out, record
+from evalstore.planning.ignored_variables import warn_outside
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.runs import Run
 from evalstore.store import Store
-from evalstore.store.location import StoreLocation, is_url, read_address
+from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.store.revisions import find_recorded
 
 if TYPE_CHECKING:
@@ -76,12 +77,20 @@ def join_run(
 
 
 def _find_store(location: Location) -> StoreLocation:
-    """Return where the store is; where it is named, no workspace is needed."""
-    if not location.store:
-        return locate_store(open_workspace(location), location)
-    if is_url(location.store):
-        return read_address(location.store)
-    return normal_path(location.directory, location.store)
+    """Return where the store is; where it is named, no workspace is needed.
+
+    Warns of what has no effect in `.env`, also where that is why no store is named.
+    """
+    if location.keys_folder is None:  # the program that has started others has warned of it
+        warn_outside(location.directory, location.warn, is_database=is_url(location.store or ""))
+    if location.store:
+        if is_url(location.store):
+            return read_address(location.store)
+        return normal_path(location.directory, location.store)
+    place = locate_store(open_workspace(location), location)
+    if isinstance(place, DatabaseAddress):
+        warn_outside(location.directory, location.warn, is_database=True)
+    return place
 
 
 def _find(store: Store, name: str) -> SharedRun | Run:

@@ -11,8 +11,9 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, NoWorkspaceError
 from evalstore.workspace.env_files import mentions, read_env_files
+from evalstore.workspace.settings import find_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -83,3 +84,13 @@ def warn_before_opening(root: Path, warn: Callable[[str], None], *, is_database:
     with suppress(EvalstoreError):  # others report it
         found = find_in_files(root)
         warn_of(root, (each for each in found if is_database or not each.is_of_database), warn)
+
+
+def warn_outside(directory: Path, warn: Callable[[str], None], *, is_database: bool) -> None:
+    """Warn of them for a command that needs no workspace: of those in this one, or in the folder.
+
+    `directory` is where the command is called.
+    """
+    with suppress(NoWorkspaceError):
+        directory = find_root(directory)
+    warn_before_opening(directory, warn, is_database=is_database)

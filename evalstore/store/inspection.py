@@ -26,6 +26,8 @@ class StoreState:
     """The reason why it cannot be read; None if it can."""
     others: Sequence[str] = ()
     """The schemas of the database that have a store, if the one named in the address has none."""
+    hint: str | None = None
+    """What lets a user write to a database where all transactions only read."""
 
     @property
     def is_newer(self) -> bool:
@@ -45,6 +47,7 @@ def inspect_database(address: DatabaseAddress) -> StoreState:
     driver = PostgreSQLDriver(address, patience=0.0)
     try:
         size, version, writable, others = driver.inspect()
-        return StoreState(size, version, writable, others=others)
+        hint = None if writable else driver.why_read_only()
+        return StoreState(size, version, writable, others=others, hint=hint)
     finally:
         driver.close()

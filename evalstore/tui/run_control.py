@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError
 from evalstore.tui.render.run import end_summary, run_texts
@@ -17,6 +17,7 @@ from evalstore.tui.widgets.title_line import TitleLine
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.screen import Screen
 
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
     from evalstore.tui.state.data_source import WorkspaceSource
@@ -36,10 +37,10 @@ class BrowserRuns:
         self._source = source
         self._key_of = key_of
         self.runner: BackgroundRun | None = None
+        self._drawn: tuple[str, ...] = ()
+        """What is drawn of the run in titles and above the runs."""
         self.is_leaving = False
         """Whether the browser ends as soon as the run has stopped."""
-        self._drawn_progress = ""
-        """The progress that the titles show."""
 
     @property
     def is_running(self) -> bool:
@@ -49,26 +50,42 @@ class BrowserRuns:
     @property
     def progress_text(self) -> str:
         """Return the progress in few characters; empty without a run."""
-        if self.runner is None or self.runner.is_over:
+        if self.runner is None or self.runner.shown.is_over:
             return ""
-        done, total = self.runner.progress
-        progress = f"{done:,}/{total:,}" if self.runner.is_planned else "…"
-        return f"▶ {progress}" + (" stopping" if self.runner.stops else "")
+        shown = self.runner.shown
+        done, total = shown.counts
+        progress = f"{done:,}/{total:,}" if shown.is_planned else "…"
+        return f"▶ {progress}" + (" stopping" if shown.stops else "")
 
     @property
     def texts(self) -> Sequence[str]:
         """Return what the run does in ever fewer words; empty without a run."""
-        return run_texts(self.runner) if self.runner is not None and self.is_running else ()
+        if self.runner is None or self.runner.shown.is_over:
+            return ()
+        return run_texts(self.runner.shown)
 
-    def _draw_progress(self) -> None:
-        """Draw the titles of all pages, and the state above the runs, when it has changed."""
-        before, self._drawn_progress = self._drawn_progress, self.progress_text
-        if self._drawn_progress != before:
-            for page in self._app.screen_stack:
-                for line in page.query(TitleLine):
-                    line.refresh()
-                for view in page.query("#dashboard").results(FittedView):
-                    view.refit()
+    def draw(self) -> None:
+        """Draw what all screens show of the run, as it is at this moment.
+
+        Titles, and the state above the runs, are left as they are when they would not change.
+        """
+        if self.runner is None:
+            return
+        before = self._drawn
+        self.runner.shown = self.runner.progress
+        self._drawn = self.progress_text, *self.texts
+        for page in self._app.screen_stack:
+            if self._drawn != before:
+                self._draw_lines(page)
+            if isinstance(page, RunPage | QuitConfirmation) and page.is_mounted:
+                page.show_progress()
+
+    @staticmethod
+    def _draw_lines(page: Screen[Any]) -> None:
+        for line in page.query(TitleLine):
+            line.refresh()
+        for view in page.query("#dashboard").results(FittedView):
+            view.refit()
 
     def refuse_second(self) -> bool:
         """Show a message if a run is in progress; returns whether there is one."""
@@ -84,7 +101,8 @@ class BrowserRuns:
             return
         self.runner = runner = BackgroundRun(request, preview)
         self._app.push_screen(RunPage(runner))
-        self._timer = self._app.set_interval(_DRAW_SECONDS, self._draw_progress)
+        self.draw()
+        self._timer = self._app.set_interval(_DRAW_SECONDS, self.draw)
         work = partial(self._carry_out, runner)
         self._app.run_worker(work, thread=True, group="run", exit_on_error=False)
 
@@ -102,7 +120,7 @@ class BrowserRuns:
     def _show_end(self, runner: BackgroundRun) -> None:
         """Show how the run ended, and what it has changed."""
         self._timer.stop()
-        self._draw_progress()
+        self.draw()
         if self.is_leaving:
             self._app.exit()
             return
@@ -135,8 +153,7 @@ class BrowserRuns:
         self.is_leaving = True
         if not self.runner.stops:
             self.runner.interrupt()
-            self._draw_progress()
-        questions[0].reload()
+        self.draw()
         return False
 
     def stay(self) -> None:

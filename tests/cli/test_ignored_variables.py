@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.store import Store
+from evalstore.store.location import read_address
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.postgresql_server import PostgreSQLServer
@@ -101,3 +103,40 @@ def test_those_of_a_database_do_not_count_for_a_folder(
     assert "PGPASSWORD" not in evalstore("status").stderr, "it reads no remote"
     for ran in (evalstore("check"), evalstore("doctor", "--no-ping")):
         assert f"PGPASSWORD {SAID}" in " ".join((ran.stdout + ran.stderr).split())
+
+
+@pytest.mark.parametrize("command", ["run --join @", "clone {} copy"])
+def test_they_count_for_commands_that_need_no_workspace(
+    evalstore: Evalstore, workspace: Path, postgresql_server: PostgreSQLServer, command: str
+) -> None:
+    place = postgresql_server.url()
+    assert evalstore("--store", place, "run", "--fail-on", "none").exit_code == 0
+    outside = tree(workspace.parent / "outside", {".env": (workspace / ".env").read_text()})
+    store = ("--store", place) if "join" in command else ()
+    ran = evalstore("-C", str(outside), *store, *command.format(place).split())
+    assert [line for line in ran.stderr.splitlines() if ".env" in line] == [
+        f"warning: .env:3: EVALSTORE_STORE {SAID} ({HINT})",
+        f"warning: .env:4: PGPASSWORD {SAID} ({HINT})",
+    ]
+    assert "s3cret" not in ran.stderr
+
+
+def test_where_no_store_is_named_to_join_it_is_said_that_the_file_does_not(
+    evalstore: Evalstore, workspace: Path
+) -> None:
+    outside = tree(workspace.parent / "outside", {".env": "EVALSTORE_STORE=postgresql://db/x\n"})
+    ran = evalstore("-C", str(outside), "run", "--join", "@")
+    assert ran.stderr.startswith(f"warning: .env:1: EVALSTORE_STORE {SAID} ({HINT})\nerror: ")
+
+
+@pytest.mark.parametrize("folder", [".", "tests"])
+def test_a_workspace_whose_run_is_joined_has_one_warning_of_each(
+    evalstore: Evalstore, workspace: Path, postgresql_server: PostgreSQLServer, folder: str
+) -> None:
+    place = postgresql_server.url()
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(f'{settings.read_text()}store: "{place}"\n')
+    Store.open(read_address(place), create=True).close()
+    ran = evalstore("--allow-outside", "-C", str(workspace / folder), "run", "--join", "@")
+    assert ran.stderr.count(".env:") == 2
+    assert "no run is in progress" in ran.stderr

@@ -39,6 +39,7 @@ from evalstore.store.postgresql.connection import (
 )
 from evalstore.store.postgresql.creation import (
     IS_STANDBY,
+    MAY_WRITE,
     create_store,
     find_invalid_indexes,
     find_stores,
@@ -48,7 +49,12 @@ from evalstore.store.postgresql.creation import (
     migrate,
     runs_code,
 )
-from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
+from evalstore.store.postgresql.error_messages import (
+    ROLLED_BACK,
+    explain_database_error,
+    hint_where_read_only,
+    is_lost,
+)
 from evalstore.store.postgresql.foreign_code import find_foreign_code
 from evalstore.store.postgresql.outage import Outage
 
@@ -300,6 +306,13 @@ class PostgreSQLDriver:
             size, may_write = measure(connection, self._address, is_there=version is not None)
             others = find_stores(connection, self._address) if version is None else []
             return size, version, may_write, others
+
+    def why_read_only(self) -> str | None:
+        """Return what lets a user write where all transactions only read; None where some write."""
+        with self.reading() as connection:
+            if connection.count(f"SELECT ({MAY_WRITE})::int"):
+                return None
+            return hint_where_read_only(is_standby=connection.count(IS_STANDBY) > 0)
 
     # --- for `fsck`
 

@@ -158,11 +158,16 @@ def explain_database_error(
         if isinstance(error, kinds):
             if "permission denied for database" in text:
                 hint = "its owner can GRANT CREATE ON DATABASE, which creating a store needs"
-            if is_standby and kinds is errors.ReadOnlySqlTransaction:
-                hint = "name the primary server, not a standby"
+            if kinds is errors.ReadOnlySqlTransaction:
+                hint = hint_where_read_only(is_standby=is_standby)
             kind = StoreLockedError if kinds is errors.LockNotAvailable else StoreError
             return kind(message.format(name=name, text=text), hint=hint)
     return StoreError(f"the store '{name}' cannot be used: {text}")
+
+
+def hint_where_read_only(*, is_standby: bool) -> str:
+    """Return what lets a user write where all transactions only read."""
+    return "name the primary server, not a standby" if is_standby else _MAY_WRITE_AGAIN
 
 
 def shorten(error: Exception) -> str:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.operations.work_reasons import KindReasons
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.tui.state.background_run import BackgroundRun
+    from evalstore.tui.state.background_run import BackgroundRun, RunProgress
 
 _REASONS = 12
 """Reasons that are listed; more are only counted."""
@@ -191,12 +191,12 @@ def _untrusted_lines(files: Iterable[Untrusted]) -> Iterator[StyledLine]:
 # --- the progress
 
 
-def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
+def progress_lines(progress: RunProgress, width: int) -> Iterator[StyledLine]:
     """Yield the progress of a run."""
-    if not runner.is_planned:
+    if not progress.is_planned:
         yield from text_lines("reading and planning …", "faint")
     for kind, label in (("asked", "asking "), ("judged", "judging")):
-        total, done = runner.totals[kind], runner.done[kind]
+        total, done = progress.totals[kind], progress.done[kind]
         if total:
             filled = bar(min(1.0, done / total), width)
             rest = "░" * (width - len(filled))
@@ -208,36 +208,36 @@ def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
                     StyledSpan(f"  {done:,}/{total:,}"),
                 )
             )
-    if runner.verdicts:
-        yield StyledLine((StyledSpan("so far   "), *verdict_spans(runner.verdict_counts, SIGNS)))
-    failed = runner.done["failed"]
+    if progress.verdicts:
+        yield StyledLine((StyledSpan("so far   "), *verdict_spans(progress.verdicts, SIGNS)))
+    failed = progress.done["failed"]
     calls = f", {SIGNS['error']} {plural(failed, 'call')} failed"
-    usd = known_price(runner.usd, not runner.is_priced, brief=True)
-    if runner.usd and runner.preview.status.is_simulated:
+    usd = known_price(progress.usd, not progress.is_priced, brief=True)
+    if progress.usd and progress.is_simulated:
         usd = simulated(usd)
     yield StyledLine(
         (
-            StyledSpan(f"{usd} so far, {_minutes(runner.seconds)}"),
+            StyledSpan(f"{usd} so far, {_minutes(progress.seconds)}"),
             *((StyledSpan(calls, "fail"),) if failed else ()),
         )
     )
-    for note in runner.notes[-5:]:
+    for note in progress.notes[-5:]:
         yield from text_lines(note, "pending")
-    if runner.stops:
+    if progress.stops:
         yield from text_lines("c once more stops at once, without waiting.", "faint")
 
 
-def run_texts(runner: BackgroundRun) -> tuple[str, ...]:
+def run_texts(progress: RunProgress) -> tuple[str, ...]:
     """Return what a run does in a line, in ever fewer words."""
-    if not runner.is_planned:
+    if not progress.is_planned:
         return ("reading and planning …",)
     calls = ", ".join(
-        f"{label} {runner.done[kind]:,}/{total:,}"
+        f"{label} {progress.done[kind]:,}/{total:,}"
         for kind, label in (("asked", "asking"), ("judged", "judging"))
-        if (total := runner.totals[kind])
+        if (total := progress.totals[kind])
     )
-    verdicts = "".join(span.text for span in verdict_spans(runner.verdict_counts, SIGNS))
-    so_far = f"so far {verdicts}" if runner.verdicts else ""
+    verdicts = "".join(span.text for span in verdict_spans(progress.verdicts, SIGNS))
+    so_far = f"so far {verdicts}" if progress.verdicts else ""
     texts = "; ".join(filter(None, (calls, so_far))), calls, "running"
     return tuple(filter(None, texts))
 

@@ -23,13 +23,14 @@ from evalstore.tui.widgets.title_line import TitleLine, TitlePart
 
 if TYPE_CHECKING:
     from evalstore.operations.views.case_rows import CaseRow
-    from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
+    from evalstore.operations.views.interactive_run import RunRequest
     from evalstore.tui.heap import LargePages
     from evalstore.tui.keys.registry import KeyRegistry
     from evalstore.tui.state.case_listing import CasePlace
     from evalstore.tui.state.compared_cases import Among, Models
     from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.state.navigation import CaseNavigator
+    from evalstore.tui.state.run_control import RunControl
     from evalstore.tui.widgets.footer import FooterHint
 
 T = TypeVar("T")
@@ -38,37 +39,6 @@ _NEED_ROOM = ("label", "unlabel", "judge_again", "run", "edit")
 """Actions that are not available in a terminal that is too small."""
 STORE_CHECKS = "store checks"
 """The group of readings that find out whether the store or files of the workspace have changed."""
-
-
-class RunControl(Protocol):
-    """The run of the browser, as screens know it: at most one is in progress."""
-
-    is_leaving: bool
-    """Whether the browser ends as soon as the run has stopped."""
-
-    @property
-    def is_running(self) -> bool:
-        """Return whether a run is in progress."""
-
-    @property
-    def progress_text(self) -> str:
-        """Return the progress in few characters; empty without a run."""
-
-    @property
-    def texts(self) -> Sequence[str]:
-        """Return what the run does in ever fewer words; empty without a run."""
-
-    def show(self) -> None:
-        """Show the progress on a screen of its own."""
-
-    def refuse_second(self) -> bool:
-        """Show a message if a run is in progress; returns whether there is one."""
-
-    def begin(self, request: RunRequest, preview: PlanPreview) -> None:
-        """Start what was planned, and show its progress."""
-
-    def stay(self) -> None:
-        """Keep the browser open when the run has stopped."""
 
 
 class BrowserApp(Protocol):

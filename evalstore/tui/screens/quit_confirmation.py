@@ -13,9 +13,6 @@ from evalstore.tui.screens.dialogs import Dialog
 if TYPE_CHECKING:
     from evalstore.tui.state.background_run import BackgroundRun
 
-_DRAW_SECONDS = 0.2
-"""How often it is drawn."""
-
 
 class QuitConfirmation(Dialog):
     """How far the run is, and what quitting would do with it."""
@@ -35,13 +32,16 @@ flight are finished and stored; a third time it quits at once. {page.back} conti
         self._runner = runner
 
     def on_mount(self) -> None:
-        """Draw, again and again."""
+        """Show the progress; from now on it is drawn with that of all other screens."""
         self.body.focus()
-        self.reload()
-        self.set_interval(_DRAW_SECONDS, self.reload)
+        self.show_progress()
 
     def reload(self, *, stay: bool = True) -> None:
-        """Show the progress and what quitting would do."""
+        """Draw again."""
+        self.show_progress()
+
+    def show_progress(self) -> None:
+        """Show the progress, as far as all screens show it, and what quitting would do."""
         self.set_title("quit")
         self.body.show(self._lines(), stay=True)
         self._make_room()
@@ -62,8 +62,9 @@ flight are finished and stored; a third time it quits at once. {page.back} conti
 
     def _lines(self) -> Iterator[StyledLine]:
         key = self.browser.key_of("quit")
-        done, total = self._runner.progress
-        progress = f"{done:,} of {total:,} are done" if self._runner.is_planned else "it is planned"
+        shown = self._runner.shown
+        done, total = shown.counts
+        progress = f"{done:,} of {total:,} are done" if shown.is_planned else "it is planned"
         if self._runner.is_over:
             yield from text_lines(f"The run has ended meanwhile. {key} quits.")
         elif self.browser.runs.is_leaving:

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.tui.state.background_run import BackgroundRun
 
-_DRAW_SECONDS = 0.2
-"""How often the progress is drawn."""
-
 
 class RunPage(Dialog):
     """How far the run is, then how it ended; below it the cases go on changing."""
@@ -46,27 +43,27 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         self._changes: VerdictChanges | None = None
 
     def on_mount(self) -> None:
-        """Draw, again and again."""
+        """Show the progress; from now on it is drawn with that of all other screens."""
         self.body.focus()
         if self.runner.is_over:
             self.show_end()
         self.show_progress()
-        self.set_interval(_DRAW_SECONDS, self.show_progress)
 
     def on_resize(self) -> None:
         """Draw bars of another width once the text has its new one; Textual calls this, too."""
         self.call_after_refresh(self.show_progress)
 
     def reload(self, *, stay: bool = True) -> None:
-        """Draw again."""
-        self.show_progress()
+        """Draw the progress again."""
+        self.browser.runs.draw()
 
     def show_progress(self) -> None:
-        """Show the progress."""
+        """Show the progress, as far as all screens show it."""
         if self.runner.is_over:
             return
-        self.set_title(self.runner.request.title, "stopping …" if self.runner.stops else "")
-        self.body.show(progress_lines(self.runner, max(10, self.body.size.width - 40)), stay=True)
+        progress = self.runner.shown
+        self.set_title(self.runner.request.title, "stopping …" if progress.stops else "")
+        self.body.show(progress_lines(progress, max(10, self.body.size.width - 40)), stay=True)
 
     def refresh_ages(self) -> None:
         """Draw the end of the run again, which says how long ago the run before it was."""
@@ -113,7 +110,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
     def action_stop(self) -> None:
         """Stop the run; a second time, at once."""
         self.runner.interrupt()
-        self.show_progress()
+        self.browser.runs.draw()
 
     def action_hide(self) -> None:
         """Leave the run to itself."""

@@ -35,6 +35,8 @@ def test_a_role_that_may_not_create_a_schema(as_role: As) -> None:
     assert (state.size, state.writable) == (None, False)
     finding = describe_store(state, str(address))
     assert (finding.level, "cannot be made" in finding.message) == ("fail", True)
+    finding = describe_store(state, str(address), is_database=True)
+    assert finding.hint == "its owner can GRANT CREATE ON DATABASE"
 
 
 def test_a_role_that_may_not_look_into_the_schema(as_role: As, pg_store: Store) -> None:
@@ -60,7 +62,10 @@ def test_a_role_that_may_only_read_reads_and_is_told_when_it_writes(
     state = inspect_database(address)
     assert (state.size or 0) > 0
     assert not state.writable
-    assert "read-only" in describe_store(state, str(address)).message
+    finding = describe_store(state, str(address), is_database=True)
+    assert "read-only" in finding.message
+    assert finding.hint
+    assert "its owner can GRANT SELECT, INSERT" in finding.hint
     with closing(Store.open(address)) as store:
         assert list(store.iterate()) == list(pg_store.iterate())
         assert store.find_runs() == pg_store.find_runs()
@@ -85,7 +90,10 @@ def test_a_transaction_that_only_reads(as_role: As, pg_store: Store) -> None:
     assert caught.value.hint
     assert "RESET default_transaction_read_only lets it write" in caught.value.hint
     assert "standby" not in caught.value.hint
-    assert not inspect_database(address).writable
+    state = inspect_database(address)
+    assert not state.writable
+    finding = describe_store(state, str(address), is_database=True)
+    assert finding.hint == f"commands that only read work; for others: {caught.value.hint}"
 
 
 @pytest.mark.extended
@@ -102,9 +110,16 @@ def test_a_standby_is_read(own_server: PostgreSQLServer, tmp_path: Path) -> None
             with pytest.raises(StoreError, match="is read-only") as caught:
                 store.record_run(a_run(1))
             assert caught.value.hint == "name the primary server, not a standby"
-        assert not inspect_database(copy).writable
+        other = read_address(standby.url("other"))
+        for place in (copy, other):
+            state = inspect_database(place)
+            assert not state.writable
+            finding = describe_store(state, str(place), is_database=True)
+            assert finding.hint
+            assert finding.hint.endswith("name the primary server, not a standby")
+            assert "GRANT" not in finding.hint
         with pytest.raises(StoreError, match="is read-only"):
-            Store.open(read_address(standby.url("other")), create=True)
+            Store.open(other, create=True)
 
 
 def _mounted(folder: Path, megabytes: int) -> bool:

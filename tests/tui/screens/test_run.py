@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 from unittest import mock
 
 import pytest
@@ -35,6 +36,7 @@ from evalstore.tui.screens.plan import PlanPage
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.state.data_source import WorkspaceSource
+from evalstore.tui.widgets.title_line import TitleLine
 from evalstore.values import Reply, Request, Usage
 from tests import endpoint
 from tests.builders import tree
@@ -365,6 +367,12 @@ def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path) -> None:
     drive(scenario)
 
 
+async def planned(pilot: Pilot[None]) -> None:
+    """Wait until a run of the browser has been planned."""
+    runs = cast(Browser, pilot.app).runs
+    await until(pilot, lambda: runs.runner is not None and runs.runner.is_planned)
+
+
 def title(pilot: Pilot[None]) -> str:
     return screen(pilot).splitlines()[0]
 
@@ -419,6 +427,8 @@ def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(
         app = pilot.app
         await press(pilot, "R")
         await pilot.press("enter")
+        await planned(pilot)
+        await press(pilot, "r", awaits_runs=False)
         await shown(pilot, "0/2")
         await pilot.press("q")
         await shown(pilot, "A run is in progress: 0 of 4 are done.")
@@ -444,15 +454,42 @@ def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(
     drive(scenario)
 
 
+def test_all_that_is_shown_of_a_run_is_of_one_moment(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.tui.run_control._DRAW_SECONDS", 600)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        app = cast(Browser, pilot.app)
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await planned(pilot)
+        assert app.runs.runner
+        for asked in range(3):
+            await press(pilot, "r", awaits_runs=False)
+            app.runs.runner.advance("asked", 1)  # after all was drawn, before it is painted
+            app.screen_stack[1].query_one(TitleLine).refresh()
+            await settled(pilot, awaits_runs=False)
+            seen = screen(pilot)
+            assert f"▶ {asked}/4" in seen.splitlines()[0]
+            assert f" running     asking {asked}/2, judging 0/2\n" in seen
+            assert re.search(rf"│ asking +[^ ]+  {asked}/2", seen)
+        waiting.may.set()
+        await settled(pilot)
+
+    drive(scenario)
+
+
 def test_bars_have_the_width_of_the_terminal_right_after_it_was_resized(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.tui.screens.run._DRAW_SECONDS", 600)
+    monkeypatch.setattr("evalstore.tui.run_control._DRAW_SECONDS", 600)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
         await pilot.press("enter")
-        await until(pilot, lambda: pilot.app.runs.progress_text == "▶ 0/4")  # type: ignore[attr-defined]
+        await planned(pilot)
+        await press(pilot, "r", awaits_runs=False)
         for width in (60, 130, 90):
             await resized(pilot, width, 30, awaits_runs=False)
             bars = re.findall(r"(?:ask|judg)ing +(░+)", screen(pilot))
