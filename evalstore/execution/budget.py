@@ -56,7 +56,7 @@ class Budget:
     async def reserve(self, usd: float) -> None:
         """Reserve the cost of a call; raises `OverBudgetError` if it does not fit alone."""
         if self._limit is not None:
-            while self.spent + self._reserved + usd > self._limit + _ROUNDING:
+            while not fits_in(self._limit, self.spent + self._reserved + usd):
                 if not self._calls_in_flight:
                     raise OverBudgetError
                 if self._settled is None:
@@ -78,6 +78,11 @@ class Budget:
         if self._settled is not None:
             self._settled.set_result(None)
             self._settled = None
+
+
+def fits_in(limit: float, usd: float) -> bool:
+    """Return whether a cost is within a limit, both in USD."""
+    return usd <= limit + _ROUNDING
 
 
 def count_text(text: str) -> int:

@@ -8,11 +8,13 @@ from evalstore import hashing
 from evalstore.store.costs import OutputTokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from evalstore.execution.model_calls import Endpoint
     from evalstore.execution.retry_policy import ModelKey
     from evalstore.store import Store
+
+    _Maker = tuple[str, ModelKey]
 
 
 def find_output_sizes(
@@ -23,22 +25,23 @@ def find_output_sizes(
     Models without any are left out; of one that answers and judges, the larger numbers count.
     `candidates` are by display id, `judges` by evaluator id.
     """
+    models = [
+        (hashing.identify(hashing.describe_model(each.version))[0], each.key)
+        for each in candidates.values()
+    ]
+    return find_sizes(store, models, [(id, each.key) for id, each in judges.items()])
+
+
+def find_sizes(
+    store: Store, models: Iterable[_Maker], evaluators: Iterable[_Maker]
+) -> dict[ModelKey, OutputTokens]:
+    """Return the same for ids of model versions and of evaluators, each with its model's key."""
     sizes: dict[ModelKey, OutputTokens] = {}
-    for endpoint, tokens in _find_tokens(store, candidates, judges):
-        known = sizes.get(endpoint.key, OutputTokens(0, 0))
-        largest = OutputTokens(max(known.mean, tokens.mean), max(known.most, tokens.most))
-        sizes[endpoint.key] = largest
+    for kind, makers in (("session", [*models]), ("judgement", [*evaluators])):
+        found = store.find_output_tokens(kind, [id for id, _ in makers])
+        for id, key in makers:
+            tokens, known = found.get(id), sizes.get(key, OutputTokens(0, 0))
+            if tokens:
+                most = max(known.most, tokens.most)
+                sizes[key] = OutputTokens(max(known.mean, tokens.mean), most)
     return sizes
-
-
-def _find_tokens(
-    store: Store, candidates: Mapping[str, Endpoint], judges: Mapping[str, Endpoint]
-) -> Iterator[tuple[Endpoint, OutputTokens]]:
-    endpoints = list(candidates.values())
-    models = [hashing.identify(hashing.describe_model(each.version))[0] for each in endpoints]
-    of_models = store.find_output_tokens("session", models)
-    for model, endpoint in zip(models, endpoints, strict=True):
-        if model in of_models:
-            yield endpoint, of_models[model]
-    for evaluator, tokens in store.find_output_tokens("judgement", judges).items():
-        yield judges[evaluator], tokens

@@ -19,11 +19,16 @@ _ROUNDING = 1e-6
 
 
 def find_short_limit(
-    project: Project, options: RunOptions, status: Status, models: Sequence[str]
+    project: Project,
+    options: RunOptions,
+    status: Status,
+    models: Sequence[str],
+    least: float | None,
 ) -> CostLimit | None:
     """Return the limit of a run of these models if its plan is likely to reach it, else None.
 
-    Answers and their judgements are paid in turn, so it lasts for the same part of both.
+    Answers and their judgements are paid in turn, so it lasts for the same part of both. `least` is
+    what a call may cost, if the limit allows none.
     """
     usd = most_cost(project, options)
     if usd is None:
@@ -31,6 +36,8 @@ def find_short_limit(
     name = "maxCost" if options.max_cost is None else "--max-cost"
     if unpriced := tuple(id for id in models if project.price_of(id) is None):
         return CostLimit(usd, name, None, None, unpriced)
+    if least is not None:
+        return CostLimit(usd, name, 0, 0, call=least)
     if status.cost is None or status.cost <= usd:
         return None
     part = usd / status.cost

@@ -37,6 +37,8 @@ _OF_ALL = "all"
 """The topic of dask's scheduler that tells which workers come and go."""
 _KILLED = "KilledWorker"
 """The error of a task that several workers were lost with."""
+_END_WITHOUT = "its workers end within a minute"
+"""What dask does with them: it waits for their tasks for half a minute."""
 _SAID = "the password of the store is not sent through dask"
 
 
@@ -64,8 +66,9 @@ class DaskRunners:
         self._client: Any = None
         self._tasks: list[Any] = []
         self._workers = LiveWorkers()
+        self._has_lost_scheduler = False
         self.remark = ""
-        """What the end of the run says when all workers were lost; else empty."""
+        """What the end of the run says when the scheduler or all workers were lost; else empty."""
 
     def start(self, run: str, known: Collection[str]) -> None:
         """Submit the tasks; raises `EvalstoreError` when the scheduler cannot be reached.
@@ -116,6 +119,9 @@ class DaskRunners:
         with self._lock:
             self._is_over = True
             self.remark = self._workers.remark
+            if self._has_lost_scheduler:
+                lost = f"the scheduler '{self._scheduler}' was lost: {_END_WITHOUT}"
+                self.remark = f"{lost}, and this program did the rest"
         with suppress(Exception):  # the scheduler may be gone, and the run is recorded
             if self._client:
                 if self._tasks:
@@ -155,7 +161,7 @@ class DaskRunners:
             ) from error
 
     def _show_end(self, task: Any) -> None:
-        """Show why a worker could not take part."""
+        """Show why a worker could not take part, or that the scheduler is not heard any more."""
         if task.status == "finished":
             problem: dict[str, str] | None = task.result()
             if problem:
@@ -169,6 +175,12 @@ class DaskRunners:
             self._show(f"a worker could not take part: {_first_line(error)}")
             if isinstance(error, ImportError):
                 self._show("hint: install the same version of evalstore on all workers")
+        elif self._client.status != "running":  # its tasks are cancelled here, not in the workers
+            self._has_lost_scheduler = True
+            self._show(
+                f"the connection to the scheduler '{self._scheduler}' was lost: if it has ended, "
+                f"{_END_WITHOUT}, and this program does the rest"
+            )
 
     def _show_event(self, event: tuple[float, Any]) -> None:
         self._show(str(event[1]))

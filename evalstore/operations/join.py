@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.clock import Clock
-from evalstore.errors import INTERRUPTED, OK, RevisionError
+from evalstore.errors import INTERRUPTED, OK, NoWorkspaceError, RevisionError
 from evalstore.execution.shared_work import SharedWork
 from evalstore.files.normal_path import normal_path
 from evalstore.operations.restored_run import require_joinable, restored
@@ -87,7 +87,12 @@ def _find_store(location: Location) -> StoreLocation:
         if is_url(location.store):
             return read_address(location.store)
         return normal_path(location.directory, location.store)
-    place = locate_store(open_workspace(location), location)
+    try:
+        workspace = open_workspace(location)
+    except NoWorkspaceError as error:
+        hint = "'--store' or EVALSTORE_STORE names the store of the run; then none is needed"
+        raise NoWorkspaceError(str(error), hint=hint) from error
+    place = locate_store(workspace, location)
     if isinstance(place, DatabaseAddress):
         warn_outside(location.directory, location.warn, is_database=True)
     return place

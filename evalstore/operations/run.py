@@ -13,6 +13,7 @@ from evalstore.errors import OK, StoreError
 from evalstore.git import read_user_name
 from evalstore.operations.abandoned_runs import record_abandoned
 from evalstore.operations.baseline import Baseline, find_baseline
+from evalstore.operations.call_limit import CallLimit
 from evalstore.operations.cost_limit import find_short_limit
 from evalstore.operations.equal_parts import find_unchanged_parts, known_parts
 from evalstore.operations.gate import decide, reaches_threshold
@@ -22,7 +23,7 @@ from evalstore.operations.plan_status import describe_scope
 from evalstore.operations.regressions import find_regressions, without_files
 from evalstore.operations.remote_answers import find_unread_remotes, unread_text
 from evalstore.operations.run_plans import Plans
-from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
+from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to, most_cost
 from evalstore.operations.run_record import (
     FinishedRun,
     carry_out,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from evalstore.operations.work_reasons import KindReasons
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
+    from evalstore.planning.plan import Plan
     from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
     from evalstore.results import Result
@@ -72,9 +74,14 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
     """
     warn_of_ignored_variables(location)
     with _open_scope(location, selection, options) as (project, scope):
-        survey = PlanTotals()
-        status, _ = describe_scope(project, scope, selection, FiledItems, survey.add)
-        status.short_limit = find_short_limit(project, options, status, survey.models)
+        survey, calls = PlanTotals(), CallLimit(project, most_cost(project, options))
+
+        def note(plan: Plan) -> None:
+            survey.add(plan)
+            calls.add(plan)
+
+        status, _ = describe_scope(project, scope, selection, FiledItems, note)
+        status.short_limit = find_short_limit(project, options, status, survey.models, calls.least)
         return status
 
 

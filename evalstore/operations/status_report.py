@@ -142,6 +142,9 @@ class CostLimit(NamedTuple):
     """The same of the judgements by models."""
     unpriced: tuple[str, ...] = ()
     """The models whose price is not known, so that a run with the limit does not begin."""
+    call: float | None = None
+    """What a call may cost, in USD, if that is more than the limit for all of them, so that a run
+    makes none; else None."""
 
 
 def _items_to_json(items: Sequence[PlanItem]) -> Json:

@@ -46,8 +46,7 @@ def inspect_database(address: DatabaseAddress) -> StoreState:
 
     driver = PostgreSQLDriver(address, patience=0.0)
     try:
-        size, version, writable, others = driver.inspect()
-        hint = None if writable else driver.why_read_only()
+        size, version, writable, hint, others = driver.inspect()
         return StoreState(size, version, writable, others=others, hint=hint)
     finally:
         driver.close()

@@ -35,14 +35,16 @@ class RunInProgressError(RevisionError):
         self.id = id
 
 
-def _range_hint(count: int) -> str:
-    """Return which runs there are, given their number."""
-    if count < 2:
-        return (
-            "there is only one run, @"
-            if count
-            else "there are no runs yet: 'evalstore run' makes one"
-        )
+def _range_hint(store: Store) -> str:
+    """Return which runs there are."""
+    count = store.count_runs()
+    if not count:
+        if running := store.find_shared_runs():
+            name = short(running[0].id)
+            return f"run {name} is in progress: 'evalstore show {name}' says how far it is"
+        return "there are no runs yet: 'evalstore run' makes one"
+    if count == 1:
+        return "there is only one run, @"
     return f"there are {count} runs, the oldest is @~{count - 1}"
 
 
@@ -65,7 +67,7 @@ def resolve_run(store: Store, text: str) -> Run:
         back = int(latest[1] or 0)
         runs = store.find_runs(limit=1, offset=back)
         if not runs:
-            raise RevisionError(f"there is no run '{text}'", hint=_range_hint(store.count_runs()))
+            raise RevisionError(f"there is no run '{text}'", hint=_range_hint(store))
         return runs[0]
     earlier = _EARLIER.match(text)
     if earlier:

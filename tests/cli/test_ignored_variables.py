@@ -127,6 +127,7 @@ def test_where_no_store_is_named_to_join_it_is_said_that_the_file_does_not(
     outside = tree(workspace.parent / "outside", {".env": "EVALSTORE_STORE=postgresql://db/x\n"})
     ran = evalstore("-C", str(outside), "run", "--join", "@")
     assert ran.stderr.startswith(f"warning: .env:1: EVALSTORE_STORE {SAID} ({HINT})\nerror: ")
+    assert "hint: '--store' or EVALSTORE_STORE names the store of the run" in ran.stderr
 
 
 @pytest.mark.parametrize("folder", [".", "tests"])

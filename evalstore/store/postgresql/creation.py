@@ -15,6 +15,7 @@ from evalstore.display import safe
 from evalstore.errors import StoreError
 from evalstore.store import migrations
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
+from evalstore.store.postgresql.error_messages import hint_where_read_only
 from evalstore.store.postgresql.foreign_code import find_foreign_code, refuse_code_of_migrations
 from evalstore.store.postgresql.schema import COMPUTED, FUNCTIONS, GROWTH_MARKS, statements
 from evalstore.store.schema_objects import UnexpectedObject
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _LOCK = 0x6576616C
 """The key of the lock that is held while tables are created or migrated."""
-MAY_WRITE = "current_setting('transaction_read_only') = 'off'"
+_MAY_WRITE = "current_setting('transaction_read_only') = 'off'"
 """The condition that is false on a standby, and where transactions only read."""
 IS_STANDBY = "SELECT pg_is_in_recovery()::int"
 """Counts 1 on a server that follows another one."""
@@ -239,11 +240,18 @@ def measure(
     """
     if not is_there:
         right = "has_database_privilege(current_database(), 'CREATE')"
-        return None, connection.count(f"SELECT ({right} AND {MAY_WRITE})::int") > 0
+        return None, connection.count(f"SELECT ({right} AND {_MAY_WRITE})::int") > 0
     size = connection.count(
         "SELECT COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
         "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relkind = 'r'",
         address.schema,
     )
-    may_write = f"SELECT (has_table_privilege('sessions', 'INSERT') AND {MAY_WRITE})::int"
+    may_write = f"SELECT (has_table_privilege('sessions', 'INSERT') AND {_MAY_WRITE})::int"
     return size, connection.count(may_write) > 0
+
+
+def why_read_only(connection: PostgreSQLConnection) -> str | None:
+    """Return what lets a user write where all transactions only read; None where some write."""
+    if connection.count(f"SELECT ({_MAY_WRITE})::int"):
+        return None
+    return hint_where_read_only(is_standby=connection.count(IS_STANDBY) > 0)

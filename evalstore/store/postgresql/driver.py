@@ -39,7 +39,6 @@ from evalstore.store.postgresql.connection import (
 )
 from evalstore.store.postgresql.creation import (
     IS_STANDBY,
-    MAY_WRITE,
     create_store,
     find_invalid_indexes,
     find_stores,
@@ -48,13 +47,9 @@ from evalstore.store.postgresql.creation import (
     measure,
     migrate,
     runs_code,
+    why_read_only,
 )
-from evalstore.store.postgresql.error_messages import (
-    ROLLED_BACK,
-    explain_database_error,
-    hint_where_read_only,
-    is_lost,
-)
+from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
 from evalstore.store.postgresql.foreign_code import find_foreign_code
 from evalstore.store.postgresql.outage import Outage
 
@@ -295,24 +290,19 @@ class PostgreSQLDriver:
             (row,) = connection.execute(_STAMP).fetchall()
             return str(row[0])
 
-    def inspect(self) -> tuple[int | None, str | None, bool, list[str]]:
+    def inspect(self) -> tuple[int | None, str | None, bool, str | None, list[str]]:
         """Return the size in bytes, the migration, and whether this user may write.
 
         Without a store, the size is None, the last of these tells whether this user may create
-        one, and then come the schemas of the database that have one.
+        one. Then come what lets a user write where all transactions only read, and, without a
+        store, the schemas of the database that have one.
         """
         with self.reading() as connection:
             version = find_version(connection, self._address)
             size, may_write = measure(connection, self._address, is_there=version is not None)
             others = find_stores(connection, self._address) if version is None else []
-            return size, version, may_write, others
-
-    def why_read_only(self) -> str | None:
-        """Return what lets a user write where all transactions only read; None where some write."""
-        with self.reading() as connection:
-            if connection.count(f"SELECT ({MAY_WRITE})::int"):
-                return None
-            return hint_where_read_only(is_standby=connection.count(IS_STANDBY) > 0)
+            hint = None if may_write else why_read_only(connection)
+            return size, version, may_write, hint, others
 
     # --- for `fsck`
 

@@ -194,6 +194,31 @@ def test_workers_that_are_lost_are_told_one_by_one_and_at_the_end(
     assert team.query("SELECT count(*) FROM sessions") == [(200,)]
 
 
+def test_a_scheduler_that_is_lost_is_told_and_the_run_goes_on(team: Team, cluster: Cluster) -> None:
+    team.write(200, below=JSON)
+    gate = Gate(team.server)
+    process = team.start("run", *launch(cluster))
+    scheduler, *workers = cluster.processes
+    wait_until(lambda: at_work(team) == {process.pid, *(worker.pid for worker in workers)})
+    address = cluster.address
+    scheduler.kill()
+    scheduler.wait()
+    assert process.stderr is not None
+    assert process.stderr.readline() == (
+        f"the connection to the scheduler '{address}' was lost: if it has ended, its workers end "
+        "within a minute, and this program does the rest\n"
+    )
+    gate.open()
+    out, err = process.communicate(timeout=SECONDS)
+    end = (
+        f"warning: the scheduler '{address}' was lost: its workers end within a minute, and this "
+        "program did the rest\n"
+    )
+    assert (process.returncode, err.count("scheduler"), end in err) == (0, 1, True), err
+    assert "200 pass" in out
+    assert team.query("SELECT count(*) FROM sessions") == [(200,)]
+
+
 def test_a_worker_that_took_no_part_is_not_mentioned() -> None:
     workers = LiveWorkers()
     assert workers.remove("tcp://early", took_part=False, is_expected=True) == ""

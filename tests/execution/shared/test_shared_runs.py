@@ -309,6 +309,8 @@ def test_a_run_in_progress_is_shown_and_has_no_results_yet(team: Team, start: St
         assert (code, out) == (2, ""), words
         assert f"error: run {name} is in progress: it has no results before it is recorded" in err
         assert f"hint: 'evalstore show {name}' and 'evalstore status' say how far it is" in err
+    err = use("show", "@")[2]
+    assert f"hint: run {name} is in progress: 'evalstore show {name}' says how far it is" in err
     team.let_go.set()
     reports(programs)
     with closing(Store.open(read_location(team.url))) as store:
