@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from evalstore.values import Json, Question, Reply, Usage, Verdict, Word
+from evalstore.values import Json, Question, Reply, ToolCall, Usage, Verdict, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,20 @@ class Session:
     def answer(self) -> Reply:
         """Return the answer of the last turn."""
         return self.turns[-1]
+
+
+ShownTurn = tuple[str | None, str | None, tuple[ToolCall, ...]]
+"""The text, the refusal and the tool calls of a turn."""
+
+
+class ComparedSession(NamedTuple):
+    """What is compared of a session."""
+
+    id: str
+    question: Question
+    started: int
+    """Microseconds since 1970, UTC."""
+    turns: Sequence[ShownTurn]
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,7 +227,8 @@ def document(content: Any) -> None:
         if isinstance(value, Iterator):
             start = _items(start, value)
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            start = _items(start, iter(value))
+            is_streamed = any(map(_is_streamed, value[0].values()))
+            start = (_streamed_items if is_streamed else _items)(start, iter(value))
         elif isinstance(value, dict) and any(map(_is_streamed, value.values())):
             line_part(start)
             _members(value)
@@ -246,6 +247,17 @@ def _items(start: str, items: Iterator[Any]) -> str:
         line_part(start + ",".join(f"\n    {_json(item)}" for item in batch))
         start = ","
     line_part("\n  ]" if start else "]")
+    return ","
+
+
+def _streamed_items(start: str, items: Iterator[dict[str, Any]]) -> str:
+    """Print a list of objects, each while it is read; returns what comes before the next member."""
+    start += "["
+    for item in items:
+        line_part(f"{start}\n    ")
+        _members(item)
+        start = ","
+    line_part("\n  ]")
     return ","
 
 

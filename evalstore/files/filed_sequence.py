@@ -80,6 +80,10 @@ class PackedSequence(FiledSequence[T]):
         """Return the value with a number."""
         return self._unpack(self._packed[number])
 
+    def read_some(self, numbers: Iterable[int]) -> list[T]:
+        """Return the values with these numbers, in this order; each batch is read once."""
+        return [*map(self._unpack, self._packed.read_some(numbers))]
+
 
 def keep_values(
     values: Iterable[T],

@@ -121,20 +121,39 @@ class TemporaryList(Collection[Any]):
             if number >= self._filed:
                 return self._last[number - self._filed]
             batch = self._batch_of(number)
-            read, values = self._read
-            if read != batch:
-                values = self._load(batch)
-                self._read = batch, values
-            return values[number - self._firsts[batch]]
+            return self._load_kept(batch)[number - self._firsts[batch]]
 
     def read_some(self, numbers: Iterable[int]) -> list[Any]:
         """Return the values with these numbers, in this order; each batch is read once."""
         listed = list(numbers)
-        found = {number: self[number] for number in sorted({*listed})}
+        ordered = sorted({*listed})
+        with self._lock:
+            values = [*self._read_ordered(ordered)]
+        if ordered == listed:
+            return values
+        found = dict(zip(ordered, values, strict=True))
         return [found[number] for number in listed]
+
+    def _read_ordered(self, numbers: Sequence[int]) -> Iterator[Any]:
+        """Yield the values with these numbers, which are in order."""
+        first, batch = 0, list[Any]()
+        for number in numbers:
+            if number - first >= len(batch) and number < self._filed:
+                of = self._batch_of(number)
+                first, batch = self._firsts[of], self._load_kept(of)
+            yield batch[number - first] if number < self._filed else self[number]
 
     def _batch_of(self, number: int) -> int:
         return bisect_right(self._firsts, number) - 1
+
+    def _load_kept(self, number: int) -> list[Any]:
+        """Return the values of a batch, which are kept until another one is read."""
+        with self._lock:
+            read, values = self._read
+            if read != number:
+                values = self._load(number)
+                self._read = number, values
+            return values
 
     def _load(self, number: int) -> list[Any]:
         start, end = self._starts[number : number + 2]

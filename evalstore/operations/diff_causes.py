@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
 from evalstore.operations.diff_sides import real_path
 from evalstore.values import RECORDED
+from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from evalstore.operations.compared_side import Side
     from evalstore.results import Result
     from evalstore.store.case_finder import CaseFinder
+    from evalstore.values import CaseFile
 
+_AT_ONCE = 10_000
+"""Results whose cases are looked for together."""
 _NAMED = 2
 """The most candidates, or files, that are named."""
 
@@ -56,28 +61,32 @@ def _text(count: int, noun: str) -> str:
 
 
 def find_causes(results: Iterable[Result], side: Side, other: Side, finder: CaseFinder) -> Causes:
-    """Return what the other side lacks of these results of a side."""
+    """Return what the other side lacks of these results of a side, by file."""
     named: dict[str, None] = {}
     candidates: dict[str, None] = {}
     files: dict[str, None] = {}
-    by_node: dict[str, list[Result]] = {}
+    rows = DigestSet()
+    count = 0
     models = None if other.models is None else {*other.models, *other.left_out, RECORDED}
-    for result in results:
-        node = other.nodes.get(result.file)
-        if models is not None and result.model not in models:
-            (named if result.model in side.named else candidates)[result.model] = None
+    for file, of_file in groupby(results, key=lambda result: result.file):
+        node = other.nodes.get(file)
         if node is None:
-            files[real_path(result.file)] = None
-        else:
-            by_node.setdefault(node, []).append(result)
-    rows: set[tuple[str, str]] = set()
-    for node, listed in by_node.items():
-        names = {name for result in listed for name in (result.key, result.row)}
-        cases = finder.find(other.files[node], names)
-        known = {name for case in cases for name in (case.key, case.row)}
-        rows |= {
-            (result.file, result.row)
-            for result in listed
-            if known.isdisjoint((result.key, result.row))
-        }
-    return Causes(tuple(candidates), tuple(files), tuple(named), len(rows))
+            files[real_path(file)] = None
+        while batch := list(islice(of_file, _AT_ONCE)):
+            for result in batch:
+                if models is not None and result.model not in models:
+                    (named if result.model in side.named else candidates)[result.model] = None
+            for result in _without_case(batch, other.files[node], finder) if node else ():
+                count += rows.add(digest_of_value((file, result.row)))
+    return Causes(tuple(candidates), tuple(files), tuple(named), count)
+
+
+def _without_case(
+    results: Sequence[Result], file: CaseFile, finder: CaseFinder
+) -> Iterator[Result]:
+    """Yield those of these results whose case a file does not have."""
+    cases = finder.find(file, {name for result in results for name in (result.key, result.row)})
+    known = {name for case in cases for name in (case.key, case.row)}
+    for result in results:
+        if known.isdisjoint((result.key, result.row)):
+            yield result

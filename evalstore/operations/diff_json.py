@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore.operations.diff_attempts import count_attempts
-from evalstore.operations.json_output import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from evalstore.operations.attempts import Attempt
     from evalstore.reports.version_diff import Difference
@@ -39,10 +38,15 @@ def side_to_json(
 
 
 def edits_to_json(
-    edits: Mapping[str, Sequence[Difference]], sources: Mapping[str, Sequence[str]]
+    edits: Mapping[str, Sequence[Difference]],
+    sources: Mapping[str, Sequence[str]],
+    convert: Callable[[Any], Json],
 ) -> Json:
-    """Return the edits of test files as JSON, with what of them was edited: `sources`."""
+    """Return the edits of test files as JSON, with what of them was edited: `sources`.
+
+    `convert` turns those of a file into JSON.
+    """
     return [
-        {"file": file, "edited": list(sources.get(file, (file,))), "edits": to_json(listed)}
+        {"file": file, "edited": list(sources.get(file, (file,))), "edits": convert(listed)}
         for file, listed in edits.items()
     ]

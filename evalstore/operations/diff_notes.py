@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from evalstore.operations.compared_side import Side
     from evalstore.planning.project import Project
     from evalstore.reports.comparison import Comparison, Pair
-    from evalstore.results import Session
+    from evalstore.results import ComparedSession
 
 
 def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
@@ -78,7 +78,7 @@ class QuestionChanges:
         self._project = project
         self._of_models: dict[tuple[str, str], str] = {}
 
-    def read(self, pairs: Iterable[Pair], sessions: Mapping[str, Session]) -> None:
+    def read(self, pairs: Iterable[Pair], sessions: Mapping[str, ComparedSession]) -> None:
         """Add the pairs that have other answers, whose sessions are given."""
         for pair in filter(has_other_answers, pairs):
             for side in (pair, pair.swapped()):
@@ -86,7 +86,7 @@ class QuestionChanges:
                 if change and side.was and side.now:
                     self.words.add(side.was.sessions, side.now.sessions, change)
 
-    def _describe(self, pair: Pair, sessions: Mapping[str, Session]) -> str:
+    def _describe(self, pair: Pair, sessions: Mapping[str, ComparedSession]) -> str:
         """Describe how the question, or the age of the answers, differs; empty if neither does."""
         assert pair.was
         assert pair.now

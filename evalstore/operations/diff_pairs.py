@@ -88,7 +88,7 @@ class PairSorter:
         def of_group(*names: str) -> list[Pair]:
             return [pair for pair, group in zip(pairs, groups, strict=True) if group in names]
 
-        sessions = self._project.store.find_sessions(sessions_to_compare(of_group(*_FLIPS)))
+        sessions = self._project.store.find_compared(sessions_to_compare(of_group(*_FLIPS)))
         for number, pair in enumerate(pairs):
             if groups[number] == "changed" and pair.has_same_verdict:
                 groups[number] = _EQUAL if has_equal_texts(pair, sessions) else "changed"

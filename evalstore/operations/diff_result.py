@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore.operations.diff_attempts import (
     change_text,
@@ -13,6 +13,7 @@ from evalstore.operations.diff_attempts import (
 from evalstore.operations.diff_causes import Causes
 from evalstore.operations.diff_json import edits_to_json, side_to_json
 from evalstore.operations.diff_reasons import PairReasons
+from evalstore.operations.edit_kinds import keep_differences
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_field
 from evalstore.operations.same_answers import sessions_of
@@ -23,7 +24,7 @@ from evalstore.store.results import join_feedback
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence, Set
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
     from evalstore.operations.attempts import Attempts
     from evalstore.operations.diff_attempts import PairAttempts
@@ -46,7 +47,7 @@ class Diff:
     now: str
     """A run's id, or `workspace`."""
     comparison: Comparison
-    edits: dict[str, list[Difference]]
+    edits: Mapping[str, Sequence[Difference]]
     """Test file -> the edits of its cases."""
     feedback: Mapping[str, str]
     """The feedback by the id of its judgement."""
@@ -230,8 +231,13 @@ class Diff:
         """Return the pairs of each change as JSON, which is made while it is read."""
         return {name: map(self.pair_document, getattr(self, name)) for name in CHANGES}
 
-    def document_with(self, pairs: Mapping[str, Json]) -> Json:
-        """Return the comparison as JSON, with these lists of its pairs."""
+    def document_with(
+        self, pairs: Mapping[str, Json], convert: Callable[[Any], Json] = to_json
+    ) -> Json:
+        """Return the comparison as JSON, with these lists of its pairs.
+
+        `convert` turns the edits of a file into JSON.
+        """
         return {
             "from": self.was,
             "to": self.now,
@@ -241,7 +247,7 @@ class Diff:
             "unchanged": self.comparison.unchanged_count,
             "causes": {change: self.causes_of(change) for change in ("new", "gone")},
             "notes": self.notes,
-            "edits": edits_to_json(self.edits, self.sources),
+            "edits": edits_to_json(self.edits, self.sources, convert),
             "participants": to_json(self.participants[0]),
             "statistics": _statistics_json(self.comparison),
         }
@@ -283,9 +289,11 @@ def _statistics_json(comparison: Comparison) -> Json:
     return {"was": to_json(was), "now": to_json(now), **to_json(comparison.change())}
 
 
-def _swap(edits: Mapping[str, Sequence[Difference]]) -> dict[str, list[Difference]]:
+def _swap(edits: Mapping[str, Sequence[Difference]]) -> dict[str, Sequence[Difference]]:
     """Return the edits with the sides exchanged."""
-    return {file: [edit.swapped() for edit in listed] for file, listed in edits.items()}
+    return {
+        file: keep_differences(edit.swapped() for edit in listed) for file, listed in edits.items()
+    }
 
 
 def _name(side: str) -> str:

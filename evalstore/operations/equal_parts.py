@@ -16,6 +16,7 @@ from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.reports.comparison import EqualPart
 from evalstore.reports.statistics import Counts, count_rows
 from evalstore.store.case_files import StoredCases, long_parts_of
+from evalstore.store.cases_of_parts import cases_of_parts
 from evalstore.store.cell_columns import CellColumns, iterate_columns
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.result_counts import find_divided
@@ -211,14 +212,11 @@ def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[Ca
     same = {part.node for part in old} & {part.node for part in new}
     if not same:
         return was, now
-    names: set[str] = set()
-    for cases, parts in ((was.cases, old), (now.cases, new)):
-        for case in cases.read(part for part in parts if part.node not in same):
-            names |= {case.key, case.row}
-    with_names = finder.parts_with([part for part in new if part.node in same], names)
+    kept, others = ([part for part in parts if part.node not in same] for parts in (old, new))
+    with_names = finder.parts_sharing([part for part in new if part.node in same], [*kept, *others])
     same -= {part.node for part in with_names}
     before, after = (
-        tuple(cases.read(part for part in parts if part.node not in same))
+        cases_of_parts(cases, [part for part in parts if part.node not in same])
         for cases, parts in ((was.cases, old), (now.cases, new))
     )
     return replace(was, cases=before), replace(now, cases=after)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.display import plural
+from evalstore.operations.edit_kinds import DistinctEdits, EditKinds, keep_differences
 from evalstore.operations.edited_sources import is_use_of
 from evalstore.operations.equal_parts import leave_out_same
 from evalstore.planning.source_changes import ROWS, as_replaced
@@ -18,6 +19,7 @@ from evalstore.reports.case_edits import (
     differ_pair,
     versions_compared,
 )
+from evalstore.workspace.digest_set import ValueSet
 
 if TYPE_CHECKING:
     from evalstore.planning.source_changes import SourceChanges
@@ -42,29 +44,13 @@ Name = Callable[[str, str], "str | None"]
 """From a kind and an id to the current name of a version."""
 
 
-@dataclass
-class _FirstEdit:
-    """The first difference of a kind in the rows of a file."""
+class _Compared(NamedTuple):
+    """Two versions of a case of a file, or a difference of the file besides these."""
 
-    difference: Difference
-    row: str
-    rows: int = 1
-    """How many rows have a difference of this kind."""
-    is_same: bool = True
-    """Whether the values are the same in all of them."""
-
-    def named(self, cases: int) -> Difference:
-        """Return the difference; with its row, if other rows have other values or none at all.
-
-        `cases` are those of the file.
-        """
-        is_alone = self.rows == 1 < cases and not self.difference.subject.startswith("row ")
-        if not self.row or (self.is_same and not is_alone):
-            return self.difference
-        others = "" if is_alone else f" and {plural(self.rows - 1, 'other row')}"
-        return replace(
-            self.difference, subject=f"{self.difference.subject} in [{self.row}]{others}"
-        )
+    file: str
+    was: Case | None = None
+    now: Case | None = None
+    other: Difference | None = None
 
 
 def find_edits(
@@ -73,60 +59,55 @@ def find_edits(
     finder: CaseFinder,
     name: Name = lambda _kind, _id: None,
     changes: Mapping[str, SourceChanges | None] | None = None,
-) -> dict[str, list[Difference]]:
+) -> dict[str, Sequence[Difference]]:
     """Return the differences between two versions of each file, reading contents in batches.
 
     Parts of a long file that both versions have are not read.
 
     Of equal edits of several rows only the first is listed. One that is filled in otherwise in
-    other rows names its row. `changes` tell whose bytes differ.
+    other rows names its row. `changes` tell whose bytes differ. Very many are in temporary files.
     """
     known = changes or {}
-    sizes = {file: len(now.cases) for file, (_, now) in files.items()}
-    files = {file: leave_out_same(*pair, finder) for file, pair in files.items()}
-    edits: dict[str, dict[str, _FirstEdit]] = {file: {} for file in files}
-    others: dict[str, list[Difference]] = {}
+    found = {file: EditKinds(len(now.cases)) for file, (_, now) in files.items()}
 
-    def pairs() -> Iterator[tuple[str, Case | None, Case]]:
-        for file, (was, now) in files.items():
+    def compared() -> Iterator[_Compared]:
+        for file, pair in files.items():
+            was, now = leave_out_same(*pair, finder)
             paired = PairedCases(was, now)
-            yield from ((file, *pair) for pair in paired)
-            others[file] = [*differ_otherwise(was, now, paired.gone())]
+            yield from (_Compared(file, *cases) for cases in paired)
+            others = differ_otherwise(was, now, paired.gone())
+            yield from (_Compared(file, other=other) for other in others)
 
-    for batch in in_batches(pairs()):
+    for batch in in_batches(compared()):
         versions.read_ahead(
-            version for _, old, case in batch if old for version in versions_compared(old, case)
+            version
+            for each in batch
+            if each.was and each.now
+            for version in versions_compared(each.was, each.now)
         )
-        for file, old, case in batch:
-            for found in differ_pair(old, case, versions.find, name):
-                difference = as_replaced(found, known.get(file))
-                first = edits[file].get(difference.subject)
-                if first is None:
-                    edits[file][difference.subject] = _FirstEdit(difference, case.row)
-                else:
-                    first.rows += 1
-                    first.is_same = first.is_same and first.difference == difference
-    listed = {
-        file: [edit.named(sizes[file]) for edit in kinds.values()] for file, kinds in edits.items()
-    }
-    for file, differences in others.items():
-        listed[file] += [other for other in differences if other.subject not in edits[file]]
-        listed[file] = _without_repeated(listed[file])
-    return listed
+        for file, was, now, other in batch:
+            if other:
+                found[file].append(other)
+            if now:
+                for difference in differ_pair(was, now, versions.find, name):
+                    found[file].add(as_replaced(difference, known.get(file)), now.row)
+    return {file: _without_repeated(kinds.finish()) for file, kinds in found.items()}
 
 
-def _without_repeated(edits: Sequence[Difference]) -> list[Difference]:
+def _without_repeated(edits: Sequence[Difference]) -> Sequence[Difference]:
     """Return edits without those of checks that say again how a prompt or a schema was edited.
 
     A check names no lines of its schema, so it is left out only where nothing else was edited.
     """
-    told = {
-        (match["kind"], match["rest"], each.was, each.now)
-        for each in edits
-        if (match := _TOLD.match(each.subject))
-    }
-    is_schema_alone = len(edits) == 2 and {kind for kind, *_ in told} == {"schema"}
-    return [
+    told, kinds = ValueSet(), set[str]()
+    for each in edits:
+        if match := _TOLD.match(each.subject):
+            told.update([(match["kind"], match["rest"], each.was, each.now)])
+            kinds.add(match["kind"])
+    if not kinds:
+        return edits
+    is_schema_alone = len(edits) == 2 and kinds == {"schema"}
+    return keep_differences(
         each
         for each in edits
         if not (match := _TOLD_BY_CHECK.match(each.subject))
@@ -134,30 +115,30 @@ def _without_repeated(edits: Sequence[Difference]) -> list[Difference]:
             (match["kind"], match["rest"], each.was, each.now) in told
             or (is_schema_alone and match["kind"] == "schema")
         )
-    ]
+    )
 
 
 def by_subject(
     edits: Mapping[str, Iterable[Difference]], sources: Mapping[str, Sequence[str]]
-) -> dict[str, list[Difference]]:
+) -> Mapping[str, Sequence[Difference]]:
     """Return the edits by what was edited: a test file, or a named prompt, once for all files.
 
     `sources` are the names of what was edited, by test file. Where it was not the test file, the
     edits are those of what it uses: a `tool`, or `rows of tests/data/letters.csv`.
     """
-    subjects: dict[str, dict[Difference, None]] = {}
-    prompts: dict[str, dict[Difference, None]] = {}
+    subjects: dict[str, DistinctEdits] = defaultdict(DistinctEdits)
+    prompts: dict[str, DistinctEdits] = defaultdict(DistinctEdits)
     for file, differences in edits.items():
         names = sources.get(file, (file,))
         for difference in differences:
             prompt, colon, rest = difference.subject.partition(": ")
             if colon and difference.subject.startswith(PROMPT_EDITS):
                 edit = replace(difference, subject=rest)
-                prompts.setdefault(prompt, {})[edit] = None
+                prompts[prompt].add(edit)
             elif file in names or not is_use_of(difference.subject, names):
                 subject, of_subject = _place(file, names, difference)
-                subjects.setdefault(subject, {})[of_subject] = None  # several files may use it
-    return {subject: list(listed) for subject, listed in (subjects | prompts).items()}
+                subjects[subject].add(of_subject)  # several files may use it
+    return subjects | prompts
 
 
 def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str, Difference]:

@@ -10,17 +10,21 @@ from evalstore.files.yaml12 import split_frontmatter
 
 if TYPE_CHECKING:
     from evalstore.reports.comparison import Comparison
+    from evalstore.reports.pair_groups import PairGroup
     from evalstore.workspace.folder import WorkspaceFolder
 
 
 def has_edited_rows(workspace: WorkspaceFolder, comparison: Comparison) -> bool:
     """Return whether some rows of a file are new, others are gone, and no field names its rows."""
-    new, gone = (
-        {(pair.either.file, pair.either.row) for pair in pairs}
-        for pairs in (comparison.new, comparison.gone)
-    )
-    files = {file for file, _ in new - gone} & {file for file, _ in gone - new}
+    new, gone = comparison.new, comparison.gone
+    files = _files_besides(new, gone) & _files_besides(gone, new)
     return any(lacks_row_id(workspace, file) for file in sorted(files))
+
+
+def _files_besides(pairs: PairGroup, others: PairGroup) -> set[str]:
+    """Return the test files of those of the pairs whose rows are not those of the others."""
+    known = {digest for _, digest in others.rows()}
+    return {file for file, digest in pairs.rows() if digest not in known}
 
 
 def lacks_row_id(workspace: WorkspaceFolder, file: str) -> bool:

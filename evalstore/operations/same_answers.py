@@ -9,9 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from evalstore.reports.comparison import Pair
-    from evalstore.results import Session
+    from evalstore.results import ComparedSession
     from evalstore.store import Store
-    from evalstore.store.sessions import ShownTurn
 
 _AT_ONCE = 1_000
 """Pairs whose answers are read together."""
@@ -20,7 +19,7 @@ Sessions = tuple[str, ...]
 
 
 def find_same_answers(
-    store: Store, pairs: Iterable[Pair], known: Mapping[str, Session] | None = None
+    store: Store, pairs: Iterable[Pair], known: Mapping[str, ComparedSession] | None = None
 ) -> frozenset[tuple[Sessions, Sessions]]:
     """Return the sessions of pairs with the same verdict and, word for word, the same answers.
 
@@ -33,7 +32,7 @@ def find_same_answers(
     while batch := list(islice(others, _AT_ONCE)):
         ids = dict.fromkeys(id for was, now in batch for id in (*was, *now))
         texts = store.find_shown_turns(id for id in ids if id not in known)
-        texts |= {id: _shown(known[id]) for id in ids if id in known}
+        texts |= {id: [*known[id].turns] for id in ids if id in known}
         for was, now in batch:
             if all(
                 old in texts and texts[old] == texts.get(new)
@@ -60,8 +59,3 @@ def _with_other_sessions(pairs: Iterable[Pair]) -> Iterator[tuple[Sessions, Sess
         was, now = sessions_of(pair)
         if was != now and len(was) == len(now) and pair.has_same_verdict:
             yield was, now
-
-
-def _shown(session: Session) -> list[ShownTurn]:
-    """Return what a reader sees of the answers of a session."""
-    return [(turn.text, turn.refusal, turn.tool_calls) for turn in session.turns]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.earlier_index import Match
     from evalstore.planning.settled_cache import SettledPart
-    from evalstore.results import Result, Session
+    from evalstore.results import ComparedSession, Result
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Json
@@ -269,7 +269,7 @@ class _Comparer:
         """Sort the pairs of an earlier result and the current one by how they changed."""
         pairs, self._pairs = self._pairs, []
         unequal = [pair for pair in pairs if sort_pair(pair) != "unchanged"]
-        sessions = self._store.find_sessions(sessions_to_compare(unequal))
+        sessions = self._store.find_compared(sessions_to_compare(unequal))
         changed = [pair for pair in unequal if sort_pair(pair) == "changed"]
         same = find_same_answers(self._store, changed)
         for pair in pairs:
@@ -282,7 +282,9 @@ class _Comparer:
             if not differences.get((pair.was.evaluations, pair.now.evaluations)):
                 self._changes.judged_otherwise.append(pair.now)
 
-    def _add(self, pair: Pair, sessions: Mapping[str, Session], *, has_same_answer: bool) -> None:
+    def _add(
+        self, pair: Pair, sessions: Mapping[str, ComparedSession], *, has_same_answer: bool
+    ) -> None:
         was, now = pair.was, pair.now
         assert was
         assert now

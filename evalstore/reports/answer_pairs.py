@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from evalstore.reports.comparison import Pair
-    from evalstore.results import Result, Session
+    from evalstore.results import ComparedSession, Result, Session
 
+Compared = TypeVar("Compared")
 OLDER = "older answers count"
 """The reason of a change whose answers were stored before those of the other side."""
 
@@ -32,16 +33,18 @@ def sessions_to_compare(pairs: Iterable[Pair]) -> set[str]:
     return {id for side in sides for result in side if result for id in result.sessions}
 
 
-def has_equal_texts(pair: Pair, sessions: Mapping[str, Session]) -> bool:
+def has_equal_texts(pair: Pair, sessions: Mapping[str, ComparedSession]) -> bool:
     """Return whether both sides asked the same and were answered alike, word for word."""
     sides = _sides(pair, sessions)
     if sides is None:
         return False
     was, now = sides
-    return [_shown(session) for session in was] == [_shown(session) for session in now]
+    return [(each.question, each.turns) for each in was] == [
+        (each.question, each.turns) for each in now
+    ]
 
 
-def counts_older(pair: Pair, sessions: Mapping[str, Session]) -> bool:
+def counts_older(pair: Pair, sessions: Mapping[str, Session | ComparedSession]) -> bool:
     """Return whether the second side asks the same, but its other answers are older."""
     sides = _sides(pair, sessions)
     if sides is None:
@@ -58,8 +61,8 @@ def counts_older(pair: Pair, sessions: Mapping[str, Session]) -> bool:
 
 
 def _sides(
-    pair: Pair, sessions: Mapping[str, Session]
-) -> tuple[Sequence[Session], Sequence[Session]] | None:
+    pair: Pair, sessions: Mapping[str, Compared]
+) -> tuple[Sequence[Compared], Sequence[Compared]] | None:
     """Return the sessions of both sides; None unless they differ and all are known."""
     if not has_other_answers(pair):
         return None
@@ -69,12 +72,6 @@ def _sides(
     return None if was is None or now is None else (was, now)
 
 
-def _known(side: Result, sessions: Mapping[str, Session]) -> list[Session] | None:
+def _known(side: Result, sessions: Mapping[str, Compared]) -> list[Compared] | None:
     known = [sessions[id] for id in side.sessions if id in sessions]
     return known if len(known) == len(side.sessions) else None
-
-
-def _shown(session: Session) -> object:
-    """Return what a reader sees of a session, and the question that it answers."""
-    turns = [(turn.text, turn.refusal, turn.tool_calls) for turn in session.turns]
-    return session.question, turns

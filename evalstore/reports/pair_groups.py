@@ -104,6 +104,13 @@ class PairGroup(FiledSequence[Pair]):
             for old, new in self.numbers()
         }
 
+    def rows(self) -> Iterator[tuple[str, int]]:
+        """Yield the test file of each pair, and the digest of file and row."""
+        was, now = self.sides.was, self.sides.now
+        for old, new in self.numbers():
+            side, number = (was, old) if new == _NONE else (now, new)
+            yield side.file_name(number), side.row_digest(number)
+
     def count_pending(self) -> int:
         """Return how many pairs were judged on the first side and are pending on the second."""
         return sum(map(self._is_now_pending, self.numbers()))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from evalstore.files.filed_sequence import NumberedSequence, keep_values
+from evalstore.files.filed_sequence import NumberedSequence, PackedSequence, keep_values
 from evalstore.results import Result
 from evalstore.values import VERDICTS
 
@@ -91,10 +91,10 @@ class PlacedResults(NumberedSequence[Result]):
 
         They are in memory together.
         """
-        if isinstance(self._results, list):
+        if not isinstance(self._results, PackedSequence):
             return [self.read_one(number) for number in numbers]
-        found = {number: self.read_one(number) for number in sorted({*numbers})}
-        return [found[number] for number in numbers]
+        found = self._results.read_some(numbers)
+        return found if self._rename is None else [*map(self._named, found)]
 
     def with_names(self, rename: Callable[[str], str]) -> PlacedResults:
         """Return the same results with other names of their files."""
@@ -119,6 +119,13 @@ class PlacedResults(NumberedSequence[Result]):
         if self._rename is None:
             return self.places[_CELL][number]
         return digest_of_cell(self.read_one(number))
+
+    def row_digest(self, number: int) -> int:
+        """Return the digest of file and row of the result with a number."""
+        if self._rename is None:
+            return self.rows[number]
+        result = self.read_one(number)
+        return hash((result.file, result.row))
 
     def verdict(self, number: int) -> Verdict | None:
         """Return the verdict of the result with a number."""

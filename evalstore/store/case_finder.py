@@ -81,11 +81,23 @@ class CaseFinder:
         """Return those of these smallest parts that may have cases with one of these names."""
         if not names:
             return []
+        self._read_names(parts)
+        wanted = {hash(canonical_json(name)[1:-1]) for name in names}
+        return [part for part in parts if not wanted.isdisjoint(self._digests[part.node])]
+
+    def parts_sharing(
+        self, parts: Sequence[CasePart], others: Sequence[CasePart]
+    ) -> list[CasePart]:
+        """Return those of these smallest parts that may have cases with names of the others."""
+        self._read_names([*parts, *others])
+        wanted = {digest for other in others for digest in self._digests[other.node]}
+        return [part for part in parts if not wanted.isdisjoint(self._digests[part.node])]
+
+    def _read_names(self, parts: Sequence[CasePart]) -> None:
+        """Keep the digests of the names in these parts."""
         nodes = (part.node for part in parts)
         for id, text in self._texts(id for id in nodes if id not in self._digests):
             self._digests[id] = array("q", map(hash, names_in(id, text)))
-        wanted = {hash(canonical_json(name)[1:-1]) for name in names}
-        return [part for part in parts if not wanted.isdisjoint(self._digests[part.node])]
 
     def _texts(self, nodes: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Yield the canonical JSON of these nodes by id."""

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evalstore import deserialize, hashing
-from evalstore.results import Evaluation, Failure, KnownCosts, Sample, Session, Vote
+from evalstore.results import (
+    ComparedSession,
+    Evaluation,
+    Failure,
+    KnownCosts,
+    Sample,
+    Session,
+    ShownTurn,
+    Vote,
+)
 from evalstore.store.contents import (
     as_count,
     as_time,
@@ -26,9 +35,6 @@ from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
 from evalstore.store.taken_work import delete_work, write_counts
 from evalstore.store.tree_nodes import NodeQueries
 from evalstore.values import Json, ToolCall
-
-ShownTurn = tuple[str | None, str | None, tuple[ToolCall, ...]]
-"""The text, the refusal and the tool calls of a turn."""
 
 
 class Label(NamedTuple):
@@ -194,11 +200,17 @@ class SessionQueries(NodeQueries):
 
         Those the store does not have are left out.
         """
+        return {id: _shown_turns(content) for id, content in self._decode(SESSIONS, ids)}
+
+    def find_compared(self, ids: Iterable[str]) -> dict[str, ComparedSession]:
+        """Return what is compared of sessions by id, without restoring these.
+
+        Those the store does not have are left out.
+        """
         return {
-            id: [
-                (turn.get("text"), turn.get("refusal"), deserialize.restore_calls(turn))
-                for turn in content["turns"]
-            ]
+            id: ComparedSession(
+                id, deserialize.restore_question(content), content["started"], _shown_turns(content)
+            )
             for id, content in self._decode(SESSIONS, ids)
         }
 
@@ -296,6 +308,14 @@ def _note(known: dict[str, float], id: str, value: Any, table: str) -> None:
     """Note the value of a column by id, if it has one."""
     if value is not None and (number := require_number(value, table, id)) is not None:
         known[id] = number
+
+
+def _shown_turns(content: Json) -> list[ShownTurn]:
+    """Return what a reader sees of the turns of a session."""
+    return [
+        (turn.get("text"), turn.get("refusal"), deserialize.restore_calls(turn))
+        for turn in content["turns"]
+    ]
 
 
 def _answer(id: str, content: Json) -> StoredAnswer:

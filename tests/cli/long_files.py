@@ -9,7 +9,9 @@ import pytest
 from evalstore.files import filed_mapping, filed_sequence, temporary_list
 from evalstore.operations import (
     comparable_results,
+    diff_causes,
     diff_pairs,
+    edit_kinds,
     filled_side,
     mixed_cases,
     plan_status,
@@ -20,7 +22,7 @@ from evalstore.operations import (
 )
 from evalstore.planning import cell_batches, planner
 from evalstore.reports import case_edits, pair_groups
-from evalstore.store import case_chunks, case_files
+from evalstore.store import case_chunks, case_files, cases_of_parts
 from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
@@ -76,6 +78,10 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (same_answers, "_AT_ONCE", 3),
         (comparable_results, "_AT_ONCE", 5),
         (filled_side, "_AT_ONCE", 7),
+        (diff_causes, "_AT_ONCE", 7),
+        (edit_kinds, "_FEW", 3),
+        (cases_of_parts, "_FEW", 9),
+        (cases_of_parts, "_AT_ONCE", 3),
         (mixed_cases, "_AT_ONCE", 7),
     ):
         monkeypatch.setattr(module, name, number)

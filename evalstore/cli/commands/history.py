@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -119,7 +120,8 @@ def diff(
     if is_data:
         compared = operations.with_prompt_names(here(), compared)
     lists = ["broke", "fixed", *([] if flips else ["changed", "new", "gone"])]
-    content = compared.document_with(compared.pair_documents()) if is_data else None
+    pairs = compared.pair_documents() if is_data else {}
+    content = compared.document_with(pairs, partial(map, to_json)) if is_data else None
     if not print_data(content, lists, output_format, kind="diff", json=json):
         if name_only:
             for file in _files(compared, lists):

@@ -186,7 +186,7 @@ def _row_label(diff: Diff, listed: ListedPair) -> str:
     return f"{result.row} ({prompt})".lstrip() if prompt else result.row
 
 
-def other_edits(diff: Diff, pairs: Sequence[ListedPair]) -> dict[str, list[Difference]]:
+def other_edits(diff: Diff, pairs: Sequence[ListedPair]) -> dict[str, Sequence[Difference]]:
     """Return the edits of the test files that no listed pair is of."""
     listed = {pair.place[0] for pair in pairs}
     return {file: edits for file, edits in diff.edits.items() if file not in listed}

@@ -1,0 +1,62 @@
+"""The cases of some parts of a file with very many of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    from evalstore.store.case_files import CasePart, StoredCases
+    from evalstore.values import Case
+
+_FEW = 10_000
+"""The most cases that stay in memory."""
+_AT_ONCE = 32
+"""The parts whose cases are in memory together, where there are more."""
+
+
+def cases_of_parts(cases: StoredCases, parts: Sequence[CasePart]) -> Sequence[Case]:
+    """Return the cases of those of the smallest parts that are given; very many are read later."""
+    if sum(part.size for part in parts) <= _FEW:
+        return tuple(cases.read(parts))
+    return _CasesOfParts(cases, parts)
+
+
+class _CasesOfParts(Sequence["Case"]):
+    """Cases that are read when they are used; those next to each other are read together."""
+
+    def __init__(self, cases: StoredCases, parts: Sequence[CasePart]) -> None:
+        self._cases, self._parts = cases, parts
+        self._starts = [0, *accumulate(part.size for part in parts)]
+        """The number of the first case of each part, and how many cases there are."""
+        self._first = 0
+        self._block: Sequence[Case] = ()
+        """The cases that were read last, from number `_first` on."""
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def __iter__(self) -> Iterator[Case]:
+        return self._cases.read(self._parts)
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Case]: ...
+
+    def __getitem__(self, index: int | slice) -> Case | Sequence[Case]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, range):
+            return tuple(map(self._find, numbers))
+        return self._find(numbers)
+
+    def _find(self, number: int) -> Case:
+        if not 0 <= number - self._first < len(self._block):
+            part = bisect_right(self._starts, number) - 1
+            start = part - part % _AT_ONCE
+            self._first = self._starts[start]
+            self._block = tuple(self._cases.read(self._parts[start : start + _AT_ONCE]))
+        return self._block[number - self._first]
