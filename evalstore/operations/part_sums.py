@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.files.access import Boundary
-    from evalstore.results import Result
-    from evalstore.values import Case
 
 CACHE = "sums"
 """The name of its file."""
@@ -67,11 +65,6 @@ def plain_grouping(by: By) -> By:
     A part is in one file, and may be in others. A grouping that repeats a dimension is its own.
     """
     return tuple(sorted({*by} - {"file"})) if len({*by}) == len(by) else by
-
-
-def keys_of(by: By, result: Result, case: Case) -> Sequence[Key]:
-    """Return the groups of a result: several if it has tags."""
-    return keys_with(by, result.model, result.prompt, case.tags, result.file)
 
 
 def keys_with(

@@ -5,8 +5,8 @@ Costs are those of the answers and judgements that count, even if an earlier run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,23 +16,23 @@ from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.measured_results import Calls, ResultMeter, select_results
-from evalstore.operations.part_sums import keys_of
 from evalstore.operations.prompt_names import name_prompts_of_run
 from evalstore.operations.rerolls import Rerolls, count_rerolls
+from evalstore.operations.result_groups import ResultGroups
 from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.simulated_costs import is_all_scripted
 from evalstore.operations.stats_filter import Filter
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import describe_selection, is_partial, leaves_out_cases
-from evalstore.reports.group_totals import GroupTotals, ResultGroup
-from evalstore.results import Result
 from evalstore.store.revisions import WORK
 from evalstore.values import Case, Json
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.reports.group_totals import ResultGroup
+    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.workspace.settings import AnalysisQuery
 
@@ -168,10 +168,7 @@ class StatsCollector:
         self.convert = _converter(project, self._code)
         self.keep = Filter(project, run, self._query)
         self.meter = ResultMeter(project.store, run.verdict_rule, self.keep, self.convert)
-        self._total = GroupTotals()
-        self._sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
-        self._groups: dict[tuple[object, ...], list[GroupTotals]] = {}
-        """The groups of results, by all that they are grouped by."""
+        self._groups = ResultGroups(groupings)
 
     def collect(self, batches: Iterable[list[tuple[Result, Case]]]) -> None:
         """Add the results that count."""
@@ -184,19 +181,7 @@ class StatsCollector:
 
     def _add(self, batch: Sequence[tuple[Result, Case]], calls: Calls) -> None:
         for measured, case in self.meter.measure(batch, calls):
-            result = measured.result
-            place = result.model, result.prompt, result.file, case.tags
-            groups = self._groups.get(place)
-            if groups is None:
-                groups = self._groups[place] = [self._total, *self._groups_of(result, case)]
-            row = result.file, hash(result.row)
-            for totals in groups:
-                totals.add(measured, row)
-
-    def _groups_of(self, result: Result, case: Case) -> Iterator[GroupTotals]:
-        for by, totals in zip(self._groupings, self._sums, strict=True):
-            for key in keys_of(by, result, case):
-                yield totals.setdefault(key, GroupTotals())
+            self._groups.add(measured, case.tags)
 
     def collect_parts(self) -> bool:
         """Add all results, those of parts of long files in sums; False if that cannot be done."""
@@ -205,10 +190,6 @@ class StatsCollector:
         from evalstore.operations.stats_parts import collect_parts  # few runs need it
 
         return collect_parts(self)
-
-    def keys(self, by: By, result: Result, case: Case) -> Sequence[_Key]:
-        """Return the groups of a result by a grouping."""
-        return keys_of(by, result, case)
 
     @property
     def is_plain(self) -> bool:
@@ -219,17 +200,11 @@ class StatsCollector:
     @property
     def needed(self) -> set[By]:
         """Return the groupings of the sums that `add_sums` takes."""
-        return {(), *self._groupings}
+        return {*self._groups.groupings}
 
     def add_sums(self, file: str, by: By, groups: Mapping[_Key, Sequence[Any]]) -> None:
         """Add the sums of results of a file by a grouping."""
-        if by == ():
-            self._total.add_sums(file, groups[()])
-        for grouping, totals in zip(self._groupings, self._sums, strict=True):
-            for key, sums in groups.items() if grouping == by else ():
-                parts = zip(by, key, strict=True)
-                place = tuple(file if name == "file" else part for name, part in parts)
-                totals.setdefault(place, GroupTotals()).add_sums(file, sums)
+        self._groups.add_sums(file, by, groups)
 
     def finish(self, *, rerolls: bool) -> list[Stats]:
         """Return the statistics, with `rerolls` also those of questions that were asked again.
@@ -237,17 +212,18 @@ class StatsCollector:
         Raises `NothingSelectedError` when nothing was added.
         """
         run, chosen = self.run, self._query
+        found = {by: self._groups.find(by) for by in self._groupings}
         prompts = name_prompts_of_run(
             self.project,
             (
                 part
-                for by, totals in zip(self._groupings, self._sums, strict=True)
-                for key in totals
+                for by, groups in found.items()
+                for key in groups
                 for name, part in zip(by, key, strict=True)
                 if name == "prompt"
             ),
         )
-        everything = self._total.group((), "all")
+        everything = self._groups.total("all")
         if not everything.results:
             raise NothingSelectedError(
                 f"the query '{chosen.description}' selects nothing of {side_name(run.id)}"
@@ -272,8 +248,8 @@ class StatsCollector:
                 groups=tuple(
                     sorted(
                         (
-                            group_totals.group(key, _GAP.join(names), names)
-                            for key, group_totals in totals.items()
+                            replace(group, key=key, name=_GAP.join(names), names=names)
+                            for key, group in found[by].items()
                             for names in [_names(prompts, by, key)]
                         ),
                         key=partial(_group_order, by, candidate_order(self.project.settings)),
@@ -282,7 +258,7 @@ class StatsCollector:
                 rerolls=counted,
                 is_simulated=is_simulated,
             )
-            for by, totals in zip(self._groupings, self._sums, strict=True)
+            for by in self._groupings
         ]
 
 

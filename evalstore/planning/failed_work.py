@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import hashing
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.planning.cell_batches import batches
-from evalstore.planning.earlier_batches import EarlierBatches, WholePlanError
 from evalstore.planning.plan import (
     CHECKS,
     UNSETTLED,
@@ -18,6 +17,7 @@ from evalstore.planning.plan import (
     plan_asks,
     plan_judgements,
 )
+from evalstore.planning.shared_needs import SharedNeeds
 from evalstore.workspace.digest_set import DigestMap, IdSet, digest_of_value
 
 if TYPE_CHECKING:
@@ -133,14 +133,9 @@ def find_tried(
         )
     tried = FailedWork(IdSet(), FailedJudgements(project))
     busy = bytearray()
-    try:
-        earlier = EarlierBatches(cells.shared)
-        for batch in batches(cells, _BATCH, 2 * _BATCH):
-            earlier.begin(batch)
-            busy += _find_busy(project, batch, tried, answers, judgements)
-    except WholePlanError:
-        tried = FailedWork(IdSet(), FailedJudgements(project))
-        busy = _find_busy(project, [*cells], tried, answers, judgements)
+    needs = SharedNeeds(cells) if cells.shared else None
+    for batch in batches(cells, _BATCH, 2 * _BATCH):
+        busy += _find_busy(project, batch, needs, tried, answers, judgements)
     if cells and not any(busy):
         raise NothingSelectedError(
             "nothing is selected: no call failed, and no judgement is undecided or an error",
@@ -152,13 +147,19 @@ def find_tried(
 def _find_busy(
     project: Project,
     cells: Sequence[Cell],
+    needs: SharedNeeds | None,
     tried: FailedWork,
     answers: AgeLimit,
     judgements: AgeLimit,
 ) -> bytearray:
-    """Return 1 for each cell with failed calls or undecided judgements, and note the calls."""
-    plan = Plan(cells=[*cells])
+    """Return 1 for each cell with failed calls or undecided judgements, and note the calls.
+
+    The cells are those of a batch; `needs` are what other batches need, too.
+    """
+    # The first of the cells that need most answers to a question decides on it.
+    plan = Plan(cells=[*(needs.cells_for(cells) if needs else ()), *cells])
     plan_asks(plan, project.store.find_samples(plan.questions), answers)
+    plan.cells = [*cells]
     votes = project.store.find_votes(plan.subjects())
     plan_judgements(plan, votes, judgements, UNSETTLED)
     for question in failed_questions(project, plan):

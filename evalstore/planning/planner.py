@@ -31,7 +31,7 @@ from evalstore.planning.cells import (
     place_cases,
     take_first,
 )
-from evalstore.planning.earlier_batches import EarlierWork, WholePlanError
+from evalstore.planning.earlier_batches import EarlierWork
 from evalstore.planning.failed_cells import find_failed
 from evalstore.planning.named_rows import NamedRows
 from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
@@ -265,8 +265,7 @@ def plan_cells(
         partial(carry_over, load=partial(project.versions.load, "evaluation")),
     )
     if scope.retry_only:
-        if shared.judged:
-            raise WholePlanError
+        # What earlier batches judge for these cells is tried there: the cells need as many answers.
         tried = scope.retry_only
         failed_work.drop_untried(plan, tried.questions, tried.judgements)
     _leave_out_shared(plan)

@@ -195,10 +195,6 @@ class GroupTotals:
         self._answers = _Facts()
         self._judgements = _Facts()
 
-    def add(self, result: MeasuredResult, case: tuple[str, Hashable]) -> None:
-        """Add a result of a case: the file, and what names the row, such as its digest."""
-        self.add_result(case, *result[1:])
-
     def add_result(
         self,
         case: tuple[str, Hashable],
@@ -207,7 +203,10 @@ class GroupTotals:
         judgements: Sequence[CallFacts],
         attempts: Sequence[Verdict],
     ) -> None:
-        """Add the result of a file and row; the others are the fields of `MeasuredResult`."""
+        """Add the result of a case: the file, and what names the row, such as its digest.
+
+        The others are the fields of `MeasuredResult`.
+        """
         self._results += 1
         file, row = case
         rows = self._cases.get(file)

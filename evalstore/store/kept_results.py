@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 Cells = list[tuple["Result", "Case"]]
 MOST_RESULTS = 50_000
-"""The most results, and the most cases, that are kept: about 60 MB."""
+"""The most results that are kept, with their cases: about 60 MB."""
+_MOST_CASES = 10_000
+"""The most cases that are kept alone: they are read less often, and decoded sooner."""
 
 
 class KeptResults:
@@ -26,7 +28,7 @@ class KeptResults:
     """
 
     def __init__(self, most: int = MOST_RESULTS) -> None:
-        self._room = {"cells": most, "files": most}
+        self._room = {"cells": most, "files": min(most, _MOST_CASES)}
         self._cells: dict[tuple[str, str], Cells] = {}
         self._files: dict[str, CaseFile] = {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.operations.part_sums import keys_of, plain_grouping, without_file
+from evalstore.operations.part_sums import keys_with, plain_grouping, without_file
 from evalstore.operations.part_table import PartTable, ResultPlaces
 from evalstore.reports.group_totals import CallFacts, GroupTotals, Spending
 from evalstore.results import Result
@@ -66,7 +66,7 @@ def test_the_sums_of_a_table_are_those_of_its_results_one_by_one(
             for ids, known in ((each.sessions, answers), (each.evaluations, judgements))
         ]
         for by in map(plain_grouping, GROUPINGS):
-            for key in keys_of(by, each, case):
+            for key in keys_with(by, each.model, each.prompt, case.tags, FILE):
                 totals = expected[by].setdefault(without_file(by, key), GroupTotals())
                 totals.add_result((FILE, each.row), each.verdict, facts[0], facts[1], attempts)
     sums = table.add_up(places, answers, judgements)

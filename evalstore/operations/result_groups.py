@@ -1,0 +1,89 @@
+"""Adds up the results of a run by several groupings; the results are in a temporary file.
+
+Of the sums, which know each case and each answer, those of one grouping are in memory at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from evalstore.files.temporary_list import TemporaryList
+from evalstore.operations.part_sums import By, Key, keys_with
+from evalstore.reports.group_totals import GroupTotals, ResultGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from evalstore.reports.group_totals import MeasuredResult
+
+_Place = tuple[str, str | None, tuple[str, ...], str]
+"""All that results are grouped by: a candidate, a system prompt, tags and a file."""
+_Sums = dict[Key, GroupTotals]
+
+
+class ResultGroups:
+    """Groups of results, which are read once for each grouping that differs from the others."""
+
+    def __init__(self, groupings: Iterable[By]) -> None:
+        self.groupings = dict.fromkeys([(), *groupings])
+        """The groupings, without repetitions; the first one makes one group of all results."""
+        self._places: dict[_Place, int] = {}
+        self._results = TemporaryList()
+        """The number of the place of each result, the digest of its row, and its facts."""
+        self._known: dict[tuple[int, ...], ResultGroup] = {}
+        """What was added up: the group of the results of these places."""
+        self._sums: dict[By, _Sums] = {}
+        """The sums of all groupings once there are sums of parts."""
+
+    def add(self, measured: MeasuredResult, tags: tuple[str, ...]) -> None:
+        """Add a result of a case with these tags; after sums none may be added."""
+        result = measured.result
+        place = result.model, result.prompt, tags, result.file
+        number = self._places.setdefault(place, len(self._places))
+        self._results.append((number, hash(result.row), *measured[1:]))
+
+    def add_sums(self, file: str, by: By, groups: Mapping[Key, Sequence[Any]]) -> None:
+        """Add the sums of results of a file by a grouping."""
+        self._sums = self._sums or self._add_up(self.groupings)
+        totals = self._sums[by]
+        for key, sums in groups.items():
+            parts = zip(by, key, strict=True)
+            place = tuple(file if name == "file" else part for name, part in parts)
+            totals.setdefault(place, GroupTotals()).add_sums(file, sums)
+
+    def total(self, name: str) -> ResultGroup:
+        """Return the group of all results, with this name."""
+        found = self.find(()).get(())
+        return replace(found, name=name) if found else GroupTotals().group((), name)
+
+    def find(self, by: By) -> dict[Key, ResultGroup]:
+        """Return the groups of a grouping, which have no names yet."""
+        if self._sums:
+            return {key: totals.group(key, "") for key, totals in self._sums[by].items()}
+        places: dict[Key, list[int]] = {}
+        for place, number in self._places.items():
+            for key in keys_with(by, *place):
+                places.setdefault(key, []).append(number)
+        if any(tuple(numbers) not in self._known for numbers in places.values()):
+            for key, totals in self._add_up([by])[by].items():
+                self._known[tuple(places[key])] = totals.group((), "")
+        return {key: self._known[tuple(numbers)] for key, numbers in places.items()}
+
+    def _add_up(self, groupings: Collection[By]) -> dict[By, _Sums]:
+        """Return the sums of the results by these groupings."""
+        sums: dict[By, _Sums] = {by: {} for by in groupings}
+        of_place = [
+            [
+                sums[by].setdefault(key, GroupTotals())
+                for by in groupings
+                for key in keys_with(by, *place)
+            ]
+            for place in self._places
+        ]
+        files = [file for *_, file in self._places]
+        for number, row, *facts in self._results:
+            case = files[number], row
+            for totals in of_place[number]:
+                totals.add_result(case, *facts)
+        return sums
