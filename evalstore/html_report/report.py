@@ -37,6 +37,7 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK
 from evalstore.store.row_results import RowResults
+from evalstore.store.session_results import SessionResults
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
@@ -142,7 +143,7 @@ def build_report(
         compared = _compare(location, project, run, compare)
         regressions = _find_regressions(project, run, compared, compare)
         stored = None if run.id == WORKSPACE else run
-        rows = RowResults(project.store)
+        rows, sessions = RowResults(project.store), SessionResults(project.store)
         data = CaseData(
             AnswerReader(project, run),
             savings := ReuseSavings(run),
@@ -151,7 +152,7 @@ def build_report(
             lambda prompts: label_prompts(
                 project, {id: number for number, id in enumerate(prompts)}
             ),
-            lambda result, cells: _explain(project, run, result, cells, rows),
+            lambda result, cells: _explain(project, run, result, cells, rows, sessions),
             collector.collect_read,
         )
         with TemporaryFile() as spool:
@@ -183,13 +184,18 @@ def build_report(
 
 
 def _explain(
-    project: Project, run: Run, result: Result, cells: Sequence[Result], rows: RowResults
+    project: Project,
+    run: Run,
+    result: Result,
+    cells: Sequence[Result],
+    rows: RowResults,
+    sessions: SessionResults,
 ) -> VerdictExplanation:
     if run.id == WORKSPACE:
-        return explain_workspace_result(project, result, cells)
+        return explain_workspace_result(project, result, cells, sessions=sessions)
     folder = project.settings.paths["tests"]
     return explain_stored_result(
-        project.location, project.store, result, run, folder=folder, rows=rows
+        project.location, project.store, result, run, folder=folder, rows=rows, sessions=sessions
     )
 
 
