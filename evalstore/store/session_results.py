@@ -49,7 +49,7 @@ class _Tree(NamedTuple):
 
 
 class SessionResults:
-    """Finds the results with a session in result trees; those who look for several sessions share it."""
+    """Finds the results with a session in result trees; those who look for several share it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

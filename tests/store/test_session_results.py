@@ -53,10 +53,8 @@ def store_tree(
         )
         root = build_case_tree(file, collect(contents))
         store.ensure_versions(contents, {})
-        cells = [
-            describe_cell(n, 0, "a", 1, "pass", None, chance.sample(SESSIONS, chance.choice([0, 1, 2])), [])
-            for n in range(size)
-        ]  # fmt: skip
+        given = [chance.sample(SESSIONS, chance.choice([0, 1, 2])) for _ in range(size)]
+        cells = [describe_cell(n, 0, "a", 1, "pass", None, ids, []) for n, ids in enumerate(given)]
         leaves |= build_results(
             {path: cells}, {path: file}, {path: root}, store.load_cases, collect(contents)
         )
