@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.store import contents, session_results, tree_nodes
+from evalstore.store import contents, result_counts, session_results, tree_nodes
 from tests.html_report.pages import TEST, call, data_of, make_workspace, report, scripted
 
 FILES = 12
@@ -61,7 +61,7 @@ def test_however_many_failures_were_judged_again_a_later_run_is_read_once(
         (root / path).write_text(text.replace("kind", "kind and short"), encoding="utf-8")
     assert call(root, "run", "--fail-on", "none") == 0
     read: list[object] = []
-    iterate = session_results.iterate_texts
+    iterate = result_counts.iterate_texts
 
     def count(*arguments: Any) -> Any:
         read.append(arguments)
