@@ -38,6 +38,7 @@ from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK
 from evalstore.store.row_results import RowResults
 from evalstore.store.session_results import SessionResults
+from evalstore.store.wanted import note_reached
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import FileRef, Json
+    from evalstore.values import Case, FileRef, Json
 
 MARK = b"<!doctype html>\n<!-- A report of evalstore."
 """How a report begins; only a file that begins so is replaced."""
@@ -157,8 +158,8 @@ def build_report(
         )
         with TemporaryFile() as spool:
             results = chain.from_iterable(batches)
-            parts = iter(lambda: list(islice(results, _AT_ONCE)), [])
-            for number, block in enumerate(data.blocks(parts)):
+            total = sum(run.verdicts.values()) if stored else 0
+            for number, block in enumerate(data.blocks(_parts(results, total))):
                 spool.write(data_block(f"block-{number}", block))
             order = candidate_order(project.settings)
             data.table.sort_candidates(order)
@@ -181,6 +182,17 @@ def build_report(
             spool.seek(0)
             write_page(out, summary, data.table, spool, MARK, served)
     return data.table
+
+
+def _parts(
+    results: Iterator[tuple[Result, Case]], total: int
+) -> Iterator[list[tuple[Result, Case]]]:
+    """Yield the results that are in memory together, and tell how many of all were read."""
+    read = 0
+    while part := list(islice(results, _AT_ONCE)):
+        read += len(part)
+        note_reached("results", read, total)
+        yield part
 
 
 def _explain(
