@@ -204,7 +204,7 @@ def _explain(
     sessions: SessionResults,
 ) -> VerdictExplanation:
     if run.id == WORKSPACE:
-        return explain_workspace_result(project, result, cells, sessions=sessions)
+        return explain_workspace_result(project, result, cells, rows=rows, sessions=sessions)
     folder = project.settings.paths["tests"]
     return explain_stored_result(
         project.location, project.store, result, run, folder=folder, rows=rows, sessions=sessions

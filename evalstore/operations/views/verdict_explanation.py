@@ -305,6 +305,7 @@ def explain_workspace_result(
     *,
     session: str | None = None,
     view: AnswerView | None = None,
+    rows: RowResults | None = None,
     sessions: SessionResults | None = None,
 ) -> VerdictExplanation:
     """Explain a result of the workspace; `cells` are all results of its case."""
@@ -321,6 +322,7 @@ def explain_workspace_result(
             case=case,
             file=name_in_newest_run(project, result.file),
             project=project,
+            rows=rows,
         )
     view = view or _read_view(location, store, result, None, session, history, sessions)
     return VerdictExplanation(
