@@ -26,13 +26,15 @@ _AT_ONCE = 1_000
 """The items of a long list that are encoded together."""
 
 
-def content_policy(script: str, style: str, *, is_served: bool = False) -> str:
-    """Return the policy that allows these two inline texts and pictures within the page.
+def content_policy(script: str, style: str, *others: str, is_served: bool = False) -> str:
+    """Return the policy that allows these inline texts and pictures within the page.
 
-    A page that `is_served` may ask its own server whether there are newer results.
+    `others` are more scripts. A page that `is_served` may ask its own server whether there are
+    newer results.
     """
     policy = (*_POLICY, "connect-src 'self'") if is_served else _POLICY
-    return "; ".join(policy).format(script=source_hash(script), style=source_hash(style))
+    scripts = "' '".join(map(source_hash, (script, *others)))
+    return "; ".join(policy).format(script=scripts, style=source_hash(style))
 
 
 def source_hash(text: str) -> str:

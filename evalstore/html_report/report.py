@@ -37,6 +37,8 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import is_partial
 from evalstore.store.revisions import WORK
 from evalstore.store.row_results import RowResults
+from evalstore.store.session_results import SessionResults
+from evalstore.store.wanted import note_reached
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import FileRef, Json
+    from evalstore.values import Case, FileRef, Json
 
 MARK = b"<!doctype html>\n<!-- A report of evalstore."
 """How a report begins; only a file that begins so is replaced."""
@@ -142,7 +144,7 @@ def build_report(
         compared = _compare(location, project, run, compare)
         regressions = _find_regressions(project, run, compared, compare)
         stored = None if run.id == WORKSPACE else run
-        rows = RowResults(project.store)
+        rows, sessions = RowResults(project.store), SessionResults(project.store)
         data = CaseData(
             AnswerReader(project, run),
             savings := ReuseSavings(run),
@@ -151,13 +153,13 @@ def build_report(
             lambda prompts: label_prompts(
                 project, {id: number for number, id in enumerate(prompts)}
             ),
-            lambda result, cells: _explain(project, run, result, cells, rows),
+            lambda result, cells: _explain(project, run, result, cells, rows, sessions),
             collector.collect_read,
         )
         with TemporaryFile() as spool:
             results = chain.from_iterable(batches)
-            parts = iter(lambda: list(islice(results, _AT_ONCE)), [])
-            for number, block in enumerate(data.blocks(parts)):
+            total = sum(run.verdicts.values()) if stored else 0
+            for number, block in enumerate(data.blocks(_parts(results, total))):
                 spool.write(data_block(f"block-{number}", block))
             order = candidate_order(project.settings)
             data.table.sort_candidates(order)
@@ -182,14 +184,30 @@ def build_report(
     return data.table
 
 
+def _parts(
+    results: Iterator[tuple[Result, Case]], total: int
+) -> Iterator[list[tuple[Result, Case]]]:
+    """Yield the results that are in memory together, and tell how many of all were read."""
+    read = 0
+    while part := list(islice(results, _AT_ONCE)):
+        read += len(part)
+        note_reached("results", read, total)
+        yield part
+
+
 def _explain(
-    project: Project, run: Run, result: Result, cells: Sequence[Result], rows: RowResults
+    project: Project,
+    run: Run,
+    result: Result,
+    cells: Sequence[Result],
+    rows: RowResults,
+    sessions: SessionResults,
 ) -> VerdictExplanation:
     if run.id == WORKSPACE:
-        return explain_workspace_result(project, result, cells)
+        return explain_workspace_result(project, result, cells, rows=rows, sessions=sessions)
     folder = project.settings.paths["tests"]
     return explain_stored_result(
-        project.location, project.store, result, run, folder=folder, rows=rows
+        project.location, project.store, result, run, folder=folder, rows=rows, sessions=sessions
     )
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.store.session_results import SessionResults
 
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
@@ -315,6 +316,18 @@ def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
         if here and not is_partial(run):
             break
     return list(cells.values()), len(prompts) > len({prompt[:2] for prompt in prompts})
+
+
+def results_with(store: Store, session: str, sessions: SessionResults) -> list[Result]:
+    """Return the results with a session that `cells_with` returns."""
+    cells: dict[Cell, Result] = {}
+    for run in store.find_recent_runs():
+        here = sessions.find(run.results, session)
+        for result in here:
+            cells.setdefault((result.file, result.row, result.prompt, result.model), result)
+        if here and not is_partial(run):
+            break
+    return list(cells.values())
 
 
 Cell = tuple[str, str, str | None, str]

@@ -18,11 +18,13 @@ from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.html_report.page import ServedPage
 from evalstore.html_report.report import build_report
+from evalstore.html_report.waiting import waiting_page
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.views.cases import store_stamp
 from evalstore.operations.views.explained_case import find_case
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.store.revisions import WORK, resolve_run
+from evalstore.store.wanted import Reached, telling
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_rows import CasePlaces
@@ -68,12 +70,15 @@ class BuiltPages:
         root = open_workspace(location).root
         # A path in an address is relative to the workspace.
         self._location = location if location.config else replace(location, directory=root)
+        self._name = root.name
         self._base = base
         self._folder = TemporaryDirectory(prefix="evalstore-pages-")
         self._pages: dict[str, BuiltPage] = {}
         self._files: list[BuiltPage] = []
         """The pages whose files are there, oldest first."""
         self._numbers = count()
+        self._making: tuple[str, Reached] | None = None
+        """How far the page that is being made has come, and of which run it is."""
         self._lock = Lock()
         self._maker = ThreadPoolExecutor(max_workers=1)
         """Reads all results: memory that several threads have freed would not be used again."""
@@ -108,6 +113,15 @@ class BuiltPages:
     def last(self, run: str) -> BuiltPage | None:
         """Return the page of a run that was made last, if it is kept."""
         return self._pages.get(run)
+
+    def waiting(self, run: str) -> bytes:
+        """Return what is shown while the page of a run, by its id, or of the workspace is made."""
+        making = self._making
+        reached = making[1] if making and making[0] == run else None
+        if run == WORKSPACE:
+            return waiting_page(self._name, None, reached)
+        with open_store(self._location) as store:
+            return waiting_page(self._name, resolve_run(store, run), reached)
 
     def build(self, run: str) -> BuiltPage:
         """Return the page of a run by its id, or of the workspace as it is now.
@@ -145,6 +159,16 @@ class BuiltPages:
         return time.monotonic() - page.ended < page.seconds
 
     def _make(self, run: str) -> BuiltPage:
+        def tell(reached: Reached) -> None:
+            self._making = run, reached
+
+        try:
+            with telling(tell):
+                return self._write(run)
+        finally:
+            self._making = None
+
+    def _write(self, run: str) -> BuiltPage:
         started = time.monotonic()
         newest, state = self.read_state()
         path = Path(self._folder.name) / f"{next(self._numbers)}.html"

@@ -13,9 +13,10 @@ from evalstore.display import safe
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.html_report.embedding import content_policy
 from evalstore.html_report.templates import read_asset
+from evalstore.html_report.waiting import RELOAD
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.store.revisions import WORK
-from evalstore.web.built_pages import BuiltPages
+from evalstore.web.built_pages import BuiltPage, BuiltPages
 from evalstore.web.local_server import LocalSite, serve_site
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ T = TypeVar("T")
 Say = Callable[[str], None]
 _SECONDS = 1.0
 """Between two looks at the store."""
+_PATIENCE = 2.0
+"""After so many seconds a web browser is shown how far a page has come that is made for it.
+
+It asks again after one second, when the page of the workspace is still new.
+"""
 _SHARE = 3
 """How many times longer than making a page takes pass at least before it is made again."""
 
@@ -49,10 +55,14 @@ class ResultsSite(LocalSite):
     def __init__(self, location: Location) -> None:
         super().__init__()
         script, style = read_asset("report.js"), read_asset("report.css")
-        policy = content_policy(script, style, is_served=True)
+        policy = content_policy(script, style, RELOAD, is_served=True)
         self.policy = f"{policy}; frame-ancestors 'none'"
         self.pages = BuiltPages(location, self.base)
         self._closing = asyncio.Event()
+        self._making: dict[str, asyncio.Task[BuiltPage]] = {}
+        """The pages that are being made, by run."""
+        self._told: set[asyncio.Task[BuiltPage]] = set()
+        """Those of which a browser was shown how far they have come."""
 
     def routes(self) -> list[web.AbstractRouteDef]:
         """Return the pages and the stream of changes."""
@@ -73,10 +83,9 @@ class ResultsSite(LocalSite):
         newest, _ = await _call(self.pages.read_state)
         raise web.HTTPFound(f"{self.base}/run/{newest}" if newest else f"{self.base}/work")
 
-    async def show_workspace(self, _request: web.Request) -> web.StreamResponse:
+    async def show_workspace(self, request: web.Request) -> web.StreamResponse:
         """Return the page of the workspace as it is now; it follows a run in progress."""
-        page = await _call(self.pages.build, WORKSPACE)
-        return web.FileResponse(page.path)
+        return await self._show(request, WORKSPACE)
 
     async def show_run(self, request: web.Request) -> web.StreamResponse:
         """Return the page of a run; other names of it than its id are redirected."""
@@ -86,8 +95,31 @@ class ResultsSite(LocalSite):
         run = await _call(self.pages.find_run, revision)
         if run != revision:
             raise web.HTTPFound(f"{self.base}/run/{run}")
-        page = await _call(self.pages.build, run)
-        return web.FileResponse(page.path)
+        return await self._show(request, run)
+
+    async def _show(self, request: web.Request, run: str) -> web.StreamResponse:
+        """Return the page of a run, or what is known of it at once to a browser that has none."""
+        making = self._making.get(run)
+        if making is None:
+            making = asyncio.create_task(_call(self.pages.build, run))
+            self._making[run] = making
+            making.add_done_callback(lambda task: self._forget(run, task))
+        is_read_by_person = "text/html" in request.headers.get("Accept", "")
+        may_wait = is_read_by_person and self.pages.last(run) is None
+        await asyncio.wait({making}, timeout=_PATIENCE if may_wait else None)
+        if not making.done():
+            self._told.add(making)
+            text = await _call(self.pages.waiting, run)
+            return web.Response(body=text, content_type="text/html", charset="utf-8")
+        self._told.discard(making)
+        self._forget(run, making)
+        return web.FileResponse(making.result().path)
+
+    def _forget(self, run: str, making: asyncio.Task[BuiltPage]) -> None:
+        """Forget what was made, but keep the error for the browser that will ask again."""
+        is_made = making.cancelled() or making.exception() is None
+        if self._making.get(run) is making and (is_made or making not in self._told):
+            del self._making[run]
 
     async def show_case(self, request: web.Request) -> web.StreamResponse:
         """Redirect to a case in the newest run that has it, or in the run of the query `run`."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from evalstore.store import contents, tree_nodes
-from tests.html_report.pages import TEST, call, make_workspace, report, scripted
+from evalstore.store import Store, contents, result_counts, session_results, tree_nodes
+from evalstore.store.row_results import RowResults
+from tests.html_report.pages import TEST, call, data_of, make_workspace, report, scripted
 
 FILES = 12
 
@@ -47,3 +48,47 @@ def test_an_unchanged_result_is_decoded_once(
         assert times[table].total() <= unchanged + edited_results, times
     leaves = 2 * (FILES + 2)  # cases and results of each file, twice for the edited one
     assert times["nodes"][1] >= leaves, times
+
+
+def test_however_many_failures_were_judged_again_a_later_run_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        f"tests/topic-{number}.md": TEST.replace("Hello", f"Hello {number}") for number in range(3)
+    }
+    root = make_workspace(tmp_path, files)
+    assert call(root, "run", "--fail-on", "none") == 0
+    for path, text in files.items():
+        (root / path).write_text(text.replace("kind", "kind and short"), encoding="utf-8")
+    assert call(root, "run", "--fail-on", "none") == 0
+    read: list[object] = []
+    iterate = result_counts.iterate_texts
+
+    def count(*arguments: Any) -> Any:
+        read.append(arguments)
+        return iterate(*arguments)
+
+    monkeypatch.setattr(session_results, "iterate_texts", count)
+    page = report(root, "@~1").read_text(encoding="utf-8")
+    assert data_of(page, "block-0")
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("revision", ["@", "@work"])
+def test_all_explained_failures_look_for_rows_in_the_same_place(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {f"tests/topic-{n}.md": TEST.replace("Hello", f"Hello {n}") for n in range(3)}
+    root = make_workspace(tmp_path, files)
+    assert call(root, "run", "--fail-on", "none") == 0
+    made: list[RowResults] = []
+    begin = RowResults.__init__
+
+    def count(rows: RowResults, store: Store) -> None:
+        made.append(rows)
+        begin(rows, store)
+
+    monkeypatch.setattr(RowResults, "__init__", count)
+    page = report(root, revision).read_text(encoding="utf-8")
+    assert "failing since" in page
+    assert len(made) <= 2

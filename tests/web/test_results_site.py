@@ -16,8 +16,10 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.errors import EvalstoreError
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.options import Location
+from evalstore.store.wanted import note_reached
 from evalstore.web import built_pages, local_server, results_site
 from evalstore.web.built_pages import BuiltPages
 from evalstore.web.results_site import ResultsSite
@@ -263,7 +265,66 @@ def test_the_command_prints_the_address(
     assert ports == [8123]
 
 
+class Held(BuiltPages):
+    """Pages that are made no further than to their first results before they may."""
+
+    may = threading.Event()
+
+    def _write(self, run: str) -> built_pages.BuiltPage:
+        note_reached("results", 500, 1_234)
+        assert self.may.wait(60)
+        if run == WORKSPACE:
+            raise EvalstoreError("it cannot be read", hint="read it again")
+        return super()._write(run)
+
+
+@pytest.fixture
+def held(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of pages that are made when `Held.may` is set, for those with little patience."""
+    monkeypatch.setattr(results_site, "BuiltPages", Held)
+    monkeypatch.setattr(results_site, "_PATIENCE", 0.05)
+    Held.may.clear()
+    with serving(root) as address:
+        try:
+            yield address
+        finally:
+            Held.may.set()
+
+
+PERSON = {"Accept": "text/html,*/*;q=0.8"}
+
+
+def test_a_browser_is_shown_what_is_known_before_the_page_is_made(held: str) -> None:
+    response, text = ask(held, newest(held), PERSON)
+    while "500 of 1,234 results" not in text:
+        response, text = ask(held, newest(held), PERSON)
+    assert (response.status, response.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert '<meta http-equiv="refresh" content="1">' in text
+    assert "<title>desk: run " in text
+    assert "data-cases" not in text
+    Held.may.set()
+    assert "data-cases" in ask(held, newest(held))[1], "a program waits for the page"
+    assert "data-cases" in ask(held, newest(held), PERSON)[1]
+
+
+def test_the_error_is_shown_to_who_was_told_to_wait(held: str) -> None:
+    assert "the workspace as it is now" in ask(held, "work", PERSON)[1]
+    Held.may.set()
+    text = ""
+    while "it cannot be read" not in text:
+        response, text = ask(held, "work", PERSON)
+    assert (response.status, text) == (409, "error: it cannot be read\nhint: read it again\n")
+
+
 # --- in a real browser
+
+
+def test_a_page_that_waited_becomes_that_of_the_run(held: str, page: Page) -> None:
+    page.call("Page.navigate", url=f"{held.rstrip('/')}/run/{newest(held)[-32:]}#case-2")
+    page.wait("document.body.innerText.includes('500 of 1,234 results')")
+    Held.may.set()
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    page.wait("document.getElementById('case').open")
 
 
 def test_the_page_of_the_workspace_follows_a_run(tmp_path: Path, page: Page) -> None:

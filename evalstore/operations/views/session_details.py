@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.errors import StoreError
-from evalstore.operations.show import cells_with
+from evalstore.operations.show import cells_with, results_with
 from evalstore.operations.views.judgements import JudgementView, read_judgements
+from evalstore.store.session_results import SessionResults
 from evalstore.values import URGENCY
 
 if TYPE_CHECKING:
@@ -38,10 +39,15 @@ class SessionDetails:
     """The row of each judgement that counts, by id of the judgement."""
 
 
-def read_session_details(store: Store, id: str, result: Result | None = None) -> SessionDetails:
+def read_session_details(
+    store: Store,
+    id: str,
+    result: Result | None = None,
+    sessions: SessionResults | None = None,
+) -> SessionDetails:
     """Read a session as part of the case of `result`; without it, as the newest run has it.
 
-    Raises `StoreError` when the store does not have it.
+    Those who read several share `sessions`. Raises `StoreError` when the store does not have it.
     """
     session = store.find_sessions([id]).get(id)
     if session is None:
@@ -59,7 +65,7 @@ def read_session_details(store: Store, id: str, result: Result | None = None) ->
         id,
         counted,
         current if cells else None,
-        partial(_evaluations_elsewhere, store, id, result),
+        partial(_evaluations_elsewhere, store, id, result, sessions),
     )
     rows = {key: cell.row for cell in reversed(cells) for key in cell.evaluations}
     if len(cells) > 1:
@@ -75,10 +81,12 @@ def _urgency(judgement: JudgementView, rows: Mapping[str, str]) -> tuple[bool, b
     return bool(judgement.why_not), judgement.id not in rows, URGENCY.index(word)
 
 
-def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[str]:
+def _evaluations_elsewhere(
+    store: Store, id: str, result: Result | None, sessions: SessionResults | None
+) -> set[str]:
     """Return the evaluation versions of a session in other cases than that of `result`."""
     if result is None:
         return set()
-    cells, _ = cells_with(store, id)
+    cells = results_with(store, id, sessions or SessionResults(store))
     others = [cell for cell in cells if (cell.file, cell.row) != (result.file, result.row)]
     return {other.evaluation for other in others if other.evaluation}

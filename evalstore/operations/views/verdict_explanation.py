@@ -20,6 +20,7 @@ from evalstore.operations.views.failed_checks import (
     find_failing_answer,
 )
 from evalstore.operations.views.result_history import ResultHistory, VerdictCounts, find_history
+from evalstore.operations.views.session_details import read_session_details
 from evalstore.operations.workspace_results import compute_workspace, workspace_as_run
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.store.session_results import SessionResults
     from evalstore.values import Case
 
 
@@ -268,16 +270,17 @@ def explain_stored_result(
     folder: str | None = None,
     cells: Sequence[Result] | None = None,
     rows: RowResults | None = None,
+    sessions: SessionResults | None = None,
 ) -> VerdictExplanation:
     """Explain a result of a run; `view` is the page of its answer, if it has been read.
 
     `folder` is that of the test files, if it is known. `cells` are all results of its case; None:
-    those in the run. Those who explain several results share `rows`.
+    those in the run. Those who explain several results share `rows` and `sessions`.
     """
     folder = folder or open_workspace(location).settings.paths["tests"]
     rows = rows or RowResults(store)
     history = find_history(store, folder, result, run, rows=rows)
-    view = view or _read_view(location, store, result, run.id, session, history)
+    view = view or _read_view(location, store, result, run.id, session, history, sessions)
     if cells is None:
         file = result.file
         leaf = find_entry([run.results], file, store.load_nodes).get(run.results)
@@ -302,6 +305,8 @@ def explain_workspace_result(
     *,
     session: str | None = None,
     view: AnswerView | None = None,
+    rows: RowResults | None = None,
+    sessions: SessionResults | None = None,
 ) -> VerdictExplanation:
     """Explain a result of the workspace; `cells` are all results of its case."""
     store, location = project.store, project.location
@@ -317,8 +322,9 @@ def explain_workspace_result(
             case=case,
             file=name_in_newest_run(project, result.file),
             project=project,
+            rows=rows,
         )
-    view = view or _read_view(location, store, result, None, session, history)
+    view = view or _read_view(location, store, result, None, session, history, sessions)
     return VerdictExplanation(
         result=result,
         run=None,
@@ -351,6 +357,7 @@ def _read_view(
     run: str | None,
     named: str | None,
     history: ResultHistory | None,
+    sessions: SessionResults | None,
 ) -> AnswerView:
     """Read the page of an answer: of the named session, or of the one that stands for the result.
 
@@ -362,7 +369,8 @@ def _read_view(
         return question_of(location, result, run)
     if named is None:
         session = find_failing_answer(store, result, session)
-    return read_answer(location, store, session, result)
+    judged = read_session_details(store, session, result, sessions)
+    return read_answer(location, store, session, result, judged)
 
 
 def _judged_sessions(store: Store, result: Result) -> list[Attempt]:

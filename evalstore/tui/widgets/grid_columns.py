@@ -16,6 +16,8 @@ GAP = 2
 MARGIN = 2
 """Characters in front of the first, for the mark."""
 
+_READABLE = 7
+"""So many characters of a text that is cut say something."""
 NEVER = 1 << 30
 """As `Column.since`: it is not drawn, but saved with the others."""
 
@@ -88,6 +90,7 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     picks = [n for n in every if n == at or not columns[n].is_empty]
     picked = picks.index(at) if at is not None else 0
     made = {n: replace(columns[n], width=_narrow(columns[n])) for n in (*fixed, *picks)}
+    fixed = _cut_to(fixed, made, width - (made[at].width + GAP if at is not None else 0))
     room = width - MARGIN + GAP - sum(made[n].width + GAP for n in fixed)
     fits, taken = 0, 0
     for n in picks:
@@ -110,6 +113,24 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
         right = " ›" if first + fits < len(picks) and n == seen[-1] else ""
         made[n] = replace(made[n], title=_cut_head(made[n], level, left, right))
     return VisibleColumns(tuple(shown), tuple(made[n] for n in shown), first)
+
+
+def _cut_to(numbers: list[int], made: dict[int, Column], width: int) -> list[int]:
+    """Return the columns for which there is room when the widest texts are cut, not numbers."""
+    shown = list(numbers)
+    while shown and (
+        over := max(0, MARGIN - GAP + sum(made[n].width + GAP for n in shown) - width)
+    ):
+        texts = [n for n in shown if not made[n].right] or shown
+        widest = max(texts, key=lambda n: made[n].width)
+        cut = min(over, made[widest].width - (_READABLE if len(shown) > 1 else 1))
+        if cut > 0:
+            made[widest] = replace(made[widest], width=made[widest].width - cut)
+        elif len(shown) > 1:
+            shown.pop()
+        else:
+            break
+    return shown
 
 
 def full_width(columns: Sequence[Column]) -> int:

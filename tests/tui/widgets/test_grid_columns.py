@@ -22,6 +22,23 @@ def test_the_picked_column_is_seen_and_all_fit(width: int, picked: int) -> None:
         assert MARGIN + sum(column.width + GAP for column in laid.columns) - GAP <= width
 
 
+TEXTS = [
+    Column("run", 9),
+    Column("when", 14),
+    Column("passed", 6, right=True),
+    Column("why", 30, grows=True, most=40, least=10, since=20),
+]
+
+
+@pytest.mark.parametrize("width", range(3, 90))
+def test_nothing_is_drawn_beyond_the_table_and_no_number_is_cut(width: int) -> None:
+    laid = fit_columns(TEXTS, width, 0, 0)
+    assert laid.columns
+    assert MARGIN + sum(column.width + GAP for column in laid.columns) - GAP <= width
+    assert 2 not in laid.shown or laid.columns[2].width == 6
+    assert len(laid.columns) == 1 or min(column.width for column in laid.columns) >= 6
+
+
 def test_columns_become_narrow_before_they_are_left_out() -> None:
     assert [column.width for column in fit_columns(COLUMNS, 140, 0, 0).columns] == [35, 5] + [
         14
