@@ -67,7 +67,10 @@ def share_run(
     cost holds all the same. With a launcher of runners `EvalstoreError` is raised.
     """
     limit = most_cost(project, options)
-    shared = SharedWork(secrets.token_hex(16), True, limit, launcher=launcher)
+    failed_before = project.store.find_newest_failure()
+    shared = SharedWork(
+        secrets.token_hex(16), True, limit, failed_before=failed_before, launcher=launcher
+    )
     description: Json = {
         "format": FORMAT,
         "version": __version__,
@@ -75,7 +78,7 @@ def share_run(
         "planned": {"ask": survey.asks, "judge": survey.judgements},
     }
     try:
-        description |= _describe(project, origin, options)
+        description |= _describe(project, origin, options) | {"failedBefore": failed_before}
         _require_shareable(description, shared.id)
     except EvalstoreError as error:
         if launcher:

@@ -18,6 +18,7 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.store import run_documents
 from evalstore.store.run_documents import (
     CALLS,
+    FORMAT,
     UnreadableError,
     explain,
     read_accounts,
@@ -27,7 +28,7 @@ from evalstore.store.run_documents import (
 )
 
 DESCRIPTION: dict[str, Any] = {
-    "format": 1,
+    "format": FORMAT,
     "version": __version__,
     "files": {"evalstore.yaml": "candidates: [one]\n"},
     "config": "evalstore.yaml",
@@ -40,6 +41,7 @@ DESCRIPTION: dict[str, Any] = {
     "author": None,
     "sources": None,
     "planned": {"ask": 2, "judge": 0},
+    "failedBefore": 0,
     "options": dict.fromkeys(("concurrency", "timeout", "retries", "max_time"))
     | {"judge_only": False, "exit_first": True},
 }
@@ -52,9 +54,9 @@ TEXTS = {
     "deep inside": '{"x":' * 100_000,
     "a number without end": '{"format": ' + "1" * 5_000 + "}",
     "NaN": '{"format": NaN}',
-    "half a character": '{"format": 1, "version": "\\ud800"}',
+    "half a character": '{"format": 2, "version": "\\ud800"}',
     "very long": '{"format": "' + "x" * 2**25 + '"}',
-    "without the rest": '{"format":1,"version":"0.1.0"}',
+    "without the rest": '{"format":2,"version":"0.1.0"}',
 }
 FIELDS: dict[str, dict[str, Any]] = {
     "no files": {"files": None},
@@ -87,7 +89,7 @@ def test_a_description_is_returned_as_it_was_written() -> None:
 
 
 def test_a_description_with_a_problem_may_have_nothing_else() -> None:
-    alone = {"format": 1, "version": "0.1.0", "problem": "it has a key"}
+    alone = {"format": FORMAT, "version": "0.1.0", "problem": "it has a key"}
     assert read_description(json.dumps(alone)) == alone
 
 
@@ -127,9 +129,9 @@ def test_the_error_tells_damage_from_another_version() -> None:
     assert run in damaged.hint
     other = explain(run, "it is odd", json.dumps(DESCRIPTION | {"version": "0.0.1\n\x1b[2J"}))
     assert f"; it was begun by evalstore 0.0.1\\n\\x1b[2J, and this is {__version__}" in str(other)
-    newer = explain(run, "it is odd", json.dumps(DESCRIPTION | {"format": 2}))
+    newer = explain(run, "it is odd", json.dumps(DESCRIPTION | {"format": FORMAT + 1}))
     assert isinstance(newer, NewerError)
-    assert "was written by a newer evalstore: the format 2 of its" in str(newer)
+    assert f"was written by a newer evalstore: the format {FORMAT + 1} of its" in str(newer)
     assert type(explain(run, "it is odd", "[")) is StoreError
 
 
