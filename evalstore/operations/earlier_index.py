@@ -80,7 +80,11 @@ Match = tuple[CurrentResult, Result | None]
 
 def keep_current(results: Iterable[CurrentResult]) -> Sequence[CurrentResult]:
     """Return the results as a list, or if there are many in a temporary file."""
-    return keep_values(results, tuple, _unpack)
+    return keep_values(results, _pack, _unpack)
+
+
+def _pack(current: CurrentResult) -> tuple[Any, ...]:
+    return tuple(current.result), current.prompts
 
 
 def _unpack(values: Sequence[Any]) -> CurrentResult:

@@ -34,7 +34,7 @@ class GrowingResults(FiledSequence["Result"]):
     def append(self, result: Result) -> None:
         """Add a result."""
         self.cells.append(digest_of_value(cell_of(result)))
-        self._results.append(result)
+        self._results.append(tuple(result))
 
     def __len__(self) -> int:
         return len(self.cells)

@@ -38,7 +38,7 @@ class FiledCases:
         self.keys.append(digest_of_value(case.key))
         self.rows.append(digest_of_value(case.row))
         self.digests.append(digest_of_value(case))
-        self._cases.append(case)
+        self._cases.append(tuple(case))
 
     def __len__(self) -> int:
         return len(self.digests)

@@ -98,14 +98,15 @@ def find_regressions(
     found = _search(store, runs, run, _Waiting(_find_failures(store, run)))
     ordered = SortedValues()
     ordered.add(
-        [result.file, result.row, number, result, id] for number, (result, id) in enumerate(found)
+        [result.file, result.row, number, tuple(result), id]
+        for number, (result, id) in enumerate(found)
     )
     return keep_regressions(_unpack(value[-2:]) for value in ordered)
 
 
 def keep_regressions(regressions: Iterable[Regression]) -> Sequence[Regression]:
     """Return regressions as a list, or if there are very many in a temporary file."""
-    return keep_values(regressions, tuple, _unpack)
+    return keep_values(regressions, _pack, _unpack)
 
 
 def without_files(
@@ -117,6 +118,10 @@ def without_files(
     if not left_out:
         return regressions
     return keep_regressions(each for each in regressions if each.result.file not in left_out)
+
+
+def _pack(regression: Regression) -> tuple[Any, ...]:
+    return tuple(regression.result), regression.passed_in
 
 
 def _unpack(values: Sequence[Any]) -> Regression:
@@ -160,7 +165,7 @@ class _Waiting:
     def _add(self, failures: list[_Failure]) -> range:
         """File failures; returns the numbers of their chunks."""
         first = self._filed.batches
-        self._filed.extend(failures)
+        self._filed.extend([*map(_pack_failure, failures)])
         return range(first, self._filed.batches)
 
     @property
@@ -201,9 +206,17 @@ class _Waiting:
                 del self._chunks[file]
 
 
+def _pack_failure(failure: _Failure) -> tuple[Any, ...]:
+    """Return a failure as JSON; a place that is that of the result is left out."""
+    result, then, prompts = failure
+    is_moved = then != result[: len(then)]
+    return tuple(result), tuple(then) if is_moved else None, prompts
+
+
 def _unpack_failure(values: Sequence[Any]) -> _Failure:
     result, then, prompts = values
-    return _Failure(unpack_result(result), _Place._make(then), tuple(prompts))
+    place = _Place._make(then or result[: len(_Place._fields)])
+    return _Failure(unpack_result(result), place, tuple(prompts))
 
 
 def _search(

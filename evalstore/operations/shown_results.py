@@ -57,7 +57,7 @@ class ShownResults:
         left = iter(shown)
         while some := list(islice(left, _AT_ONCE)):
             self._words |= {word_of(each.document) for each in some}
-            self._values.extend(some)
+            self._values.extend([*map(tuple, some)])
 
     def __len__(self) -> int:
         return len(self._values)

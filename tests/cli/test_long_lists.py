@@ -216,6 +216,7 @@ def test_show_file_needs_little_memory_for_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_small_batches(monkeypatch)
+    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 1)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     peaks: list[int] = []
     for number, count in enumerate((100, 100, 900, 900)):

@@ -149,7 +149,7 @@ class RankedResults(FiledSequence[ListedResult]):
 
     def add(self, rank: int, entry: ListedResult) -> None:
         """Add a result."""
-        self._of_rank[rank].append(entry)
+        self._of_rank[rank].append((tuple(entry.result), *entry[1:]))
 
     def __len__(self) -> int:
         return sum(map(len, self._of_rank))
