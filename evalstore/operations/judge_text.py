@@ -25,6 +25,7 @@ from evalstore.planning.cells import build_cells
 from evalstore.planning.estimate import estimate
 from evalstore.planning.history_filters import bounds_of
 from evalstore.planning.open_project import open_catalogue
+from evalstore.planning.plan_price import add_up
 from evalstore.planning.planner import Scope, plan_cells
 from evalstore.planning.reasons import Explainer
 from evalstore.planning.results import compute_results
@@ -204,7 +205,7 @@ def _carry_out(
 
     def price() -> float | None:
         explainer = Explainer(project)
-        return estimate(project, explainer.asks(plan), plan.judgements).usd
+        return add_up([estimate(project, explainer.asks(plan), plan.judgements)]).usd
 
     get_leave(project, survey, price, options, listener)
     project.store.ensure_versions(

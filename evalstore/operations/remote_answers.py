@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.hashing import subject_of
 from evalstore.operations.status_report import RemoteAnswers, RemoteJudgements
-from evalstore.planning.earlier_batches import WholePlanError
 from evalstore.values import RECORDED
+from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
     from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.plan import Plan, PlannedAsk
+    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
+    from evalstore.planning.plan_price import BatchPrice, MeanCosts
     from evalstore.planning.project import Project
     from evalstore.sharing.indexed_records import IndexedRecords
     from evalstore.store import Store
@@ -29,14 +30,56 @@ class _Sums:
     total: int = 0
     cost: float | None = 0.0
     """None when a price is not known."""
+    by_mean: Counter[str] = field(default_factory=Counter)
+    """Answers whose price is the mean of a candidate, by its id; they are not in the cost."""
     judgements: int = 0
     waiting: int = 0
     """Judgements of the answers whose own ones wait for trust."""
+    _left: DigestMap = field(default_factory=DigestMap)
+    """Of answers that several batches may have: how many judgements do not count yet, twice that
+    number, plus one if they are among those that wait."""
 
     def add(self, count: int, price: float | None) -> None:
         """Add items with the price of one."""
         self.total += count
         self.cost = None if price is None or self.cost is None else self.cost + count * price
+
+    def add_judgements(
+        self,
+        there: Counter[bytes],
+        wanted: Iterable[tuple[bytes, PlannedJudgement, float | None]],
+        waiting: Collection[bytes],
+        *,
+        are_shared: bool,
+    ) -> None:
+        """Add the judgements of a batch, of which there are so many by subject, each once.
+
+        Those `wanted` come with the price of one; for the others, trust is waited for.
+        `are_shared`: other batches may have judgements of the same subjects.
+        """
+        before: dict[bytes, int] = {}
+        if are_shared:
+            numbers = ((each, self._left.get(digest_of_value(each))) for each in there)
+            before = {subject: number for subject, number in numbers if number is not None}
+            there.update({subject: (n >> 1) - there[subject] for subject, n in before.items()})
+        self.waiting -= sum(number >> 1 for number in before.values() if number & 1)
+        for subject, judgement, price in wanted:
+            if some := min(there[subject], judgement.count):
+                there[subject] -= some
+                self.add(some, price)
+        waits = {subject for subject, number in before.items() if number & 1}.union(waiting)
+        self.waiting += sum(there[subject] for subject in waits)
+        if are_shared:
+            for subject, count in there.items():
+                self._left.put(digest_of_value(subject), count << 1 | (subject in waits))
+
+    def cost_with(self, means: MeanCosts) -> float | None:
+        """Return the cost of all items, with these means; None when a price is not known."""
+        cost = self.cost
+        for candidate, count in self.by_mean.items():
+            mean = means.find(candidate)
+            cost = None if cost is None or mean is None else cost + count * mean
+        return cost
 
 
 class RemoteSums:
@@ -45,37 +88,32 @@ class RemoteSums:
     Nothing is connected to.
     """
 
-    def __init__(self, project: Project) -> None:
-        self._project = project
+    def __init__(self, project: Project, means: MeanCosts) -> None:
+        """`means` are those of all batches in the end."""
+        self._project, self._means = project, means
         self._answers = {name: _Sums() for name in project.settings.remotes}
         """By remote; those that cannot be read are taken out."""
         self._judgements = {name: _Sums() for name in project.settings.remotes}
         self._blocked = 0
 
-    def add(
-        self,
-        plan: Plan,
-        asks: Sequence[PlannedAsk],
-        prices: Sequence[float | None],
-        judgement_prices: Sequence[float | None],
-    ) -> None:
-        """Add a batch: its plan, its asks with the price of one answer, those that wait included.
+    def add(self, plan: Plan, asks: Sequence[PlannedAsk], price: BatchPrice) -> None:
+        """Add a batch: its plan, its asks and their price.
 
-        `judgement_prices` are those of one judgement by each model. An index names what is judged,
-        but not by what: so as many as there are count. Raises `WholePlanError` where cells of
-        several batches have judgements of one answer.
+        An index names what is judged, but not by what: so as many as there are count.
         """
         if self._answers:
-            self._add_answers(asks, prices)
+            waiting = plan.waiting_asks
+            prices = (*price.answers, *(None for _ in waiting))
+            listed = [*zip((*asks, *waiting), prices, strict=True)]
+            self._add_answers(listed, price.by_mean)
         if self._judgements:
-            self._add_judgements(plan, judgement_prices)
+            self._add_judgements(plan, price.judgements)
 
-    def _add_answers(self, asks: Sequence[PlannedAsk], prices: Sequence[float | None]) -> None:
-        wanted = [
-            (ask, price)
-            for ask, price in zip(asks, prices, strict=True)
-            if ask.cell.candidate.id != RECORDED
-        ]
+    def _add_answers(
+        self, asks: Sequence[tuple[PlannedAsk, float | None]], by_mean: Collection[str]
+    ) -> None:
+        """Add asks with the price of one answer; that of the candidates `by_mean` is their mean."""
+        wanted = [(ask, price) for ask, price in asks if ask.cell.candidate.id != RECORDED]
         if not wanted:
             return
         questions = {ask.question_id for ask, _ in wanted}
@@ -84,7 +122,11 @@ class RemoteSums:
             answers = _find(self._project.store, records, questions)
             there = Counter(answers.values())
             for ask, price in wanted:
-                if some := min(there[ask.question_id], ask.count):
+                some = min(there[ask.question_id], ask.count)
+                if some and price is None and ask.cell.candidate.id in by_mean:
+                    sums.total += some
+                    sums.by_mean[ask.cell.candidate.id] += some
+                elif some:
                     sums.add(some, price)
             sums.judgements += len(records.find_keyed("evaluations", list(answers)))
 
@@ -107,13 +149,9 @@ class RemoteSums:
             places = records.find_keys("evaluations", subjects)
             stored = self._project.store.find_present("evaluations", places.keys())
             there = Counter(key for id, key in places.items() if id not in stored)
-            if there and plan.shared.earlier and plan.shared.earlier.shared:
-                raise WholePlanError
-            for subject, judgement, price in wanted:
-                if some := min(there[subject], judgement.count):
-                    there[subject] -= some
-                    sums.add(some, price)
-            sums.waiting += sum(there[subject] for subject in waiting)
+            earlier = plan.shared.earlier
+            are_shared = bool(earlier and earlier.shared)
+            sums.add_judgements(there, wanted, waiting, are_shared=are_shared)
 
         self._read(self._judgements, count)
 
@@ -133,7 +171,7 @@ class RemoteSums:
     def answers(self) -> tuple[RemoteAnswers, ...]:
         """Return the remotes that have some of the answers."""
         return tuple(
-            RemoteAnswers(name, sums.total, _rounded(sums.cost), sums.judgements)
+            RemoteAnswers(name, sums.total, _rounded(sums.cost_with(self._means)), sums.judgements)
             for name, sums in self._answers.items()
             if sums.total
         )

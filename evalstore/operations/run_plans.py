@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.operations.run_preview import PlanTotals
 from evalstore.planning.cell_batches import batches, find_shared, take_out
 from evalstore.planning.estimate import estimate
+from evalstore.planning.plan_price import add_up
 from evalstore.planning.planner import plan_cells
 from evalstore.planning.reasons import Explainer
 from evalstore.workspace.digest_set import IdSet
@@ -109,8 +110,6 @@ class Plans:
     def price(self) -> float | None:
         """Return the estimated cost in USD; None if a price is not known."""
         explainer = Explainer(self._project)
-        prices = [
-            estimate(self._project, explainer.asks(plan), plan.judgements).usd
-            for plan in self._once()
-        ]
-        return None if None in prices else sum(price for price in prices if price is not None)
+        return add_up(
+            estimate(self._project, explainer.asks(plan), plan.judgements) for plan in self._once()
+        ).usd

@@ -12,9 +12,9 @@ from evalstore.operations.participant_edits import find_current_edits, without_n
 from evalstore.operations.prompt_names import PromptPlace, prompt_labels, settled_places
 from evalstore.operations.remote_answers import RemoteSums, asks_again
 from evalstore.operations.status_report import FileChange, ReasonCounts
-from evalstore.planning.earlier_batches import WholePlanError
-from evalstore.planning.estimate import count_by_checks, estimate, make_estimate, may_judge_less
+from evalstore.planning.estimate import count_by_checks, estimate, may_judge_less
 from evalstore.planning.plan_item import PlanItem
+from evalstore.planning.plan_price import PriceSums
 from evalstore.planning.reasons import Explainer
 from evalstore.values import RECORDED
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evalstore.operations.status_report import OtherReason
-    from evalstore.planning.estimate import Estimate
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.plan_items import ItemList
+    from evalstore.planning.plan_price import BatchPrice, Estimate
     from evalstore.planning.project import Project
     from evalstore.planning.reason import Reason
     from evalstore.planning.settled_parts import SettledParts
@@ -54,18 +54,11 @@ class PlanSums:
         self._files = set[str]()
         """Those with something to do."""
         self._prompts: dict[PromptPlace, None] = {}
-        self._total, self._paid, self._guessed = 0.0, 0.0, (0, 0)
-        self._unpriced: dict[str, None] = {}
+        self.prices = PriceSums()
 
-    def add(self, plan: Plan, price: Estimate) -> None:
+    def add(self, plan: Plan, price: BatchPrice) -> None:
         """Add the plan of a batch, and its price."""
-        if price.has_means and plan.shared.earlier:
-            raise WholePlanError
-        self._total += price.total
-        self._paid += price.paid
-        tokens, answers = price.guessed
-        self._guessed = (self._guessed[0] + tokens, self._guessed[1] + answers)
-        self._unpriced.update(dict.fromkeys(price.unpriced))
+        self.prices.add(price)
         self.ask += plan.ask_count
         self.record += plan.recorded_count
         self.judge += plan.judge_count
@@ -92,7 +85,7 @@ class PlanSums:
     @property
     def price(self) -> Estimate:
         """Return the estimated cost of all batches."""
-        return make_estimate(self._total, self._guessed, self._unpriced, paid=self._paid)
+        return self.prices.finish()
 
     @property
     def has_recorded(self) -> bool:
@@ -134,7 +127,9 @@ class StatusSums:
                 project, self.last, self._explainer.was_run, narrows=selection.narrows
             )
             self._labels = NewLabels(project.store, self.last.ended)
-        self.remotes = None if asks_again(project, selection) else RemoteSums(project)
+        self.remotes = (
+            None if asks_again(project, selection) else RemoteSums(project, self.plans.prices.means)
+        )
 
     def add(self, plan: Plan) -> None:
         """Add the plan of a batch; all cells of a case must be in it.
@@ -161,12 +156,7 @@ class StatusSums:
         price = estimate(self._project, asks, plan.judgements)
         self.plans.add(plan, price)
         if self.remotes:
-            self.remotes.add(
-                plan,
-                [*(ask for ask, _ in asks), *plan.waiting_asks],
-                [*price.answers, *(None for _ in plan.waiting_asks)],
-                price.judgements,
-            )
+            self.remotes.add(plan, [ask for ask, _ in asks], price)
 
     def _note_changes(
         self,

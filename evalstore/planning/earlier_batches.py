@@ -34,7 +34,8 @@ class EarlierBatches:
     """Finds what earlier batches ask and judge, which the current one must not count again.
 
     The first case that asks a question has it, and likewise each judgement. Cells that share a
-    question must need equally many answers to it: else the plan of a batch depends on later ones.
+    question must need equally many answers to it, also where it is that of one conversation of
+    several: else the plan of a batch depends on later ones.
     """
 
     def __init__(self, shared: IdSet) -> None:
@@ -61,25 +62,29 @@ class EarlierBatches:
                 self._start, is_first = self._encode(cell), False
             if self.shared.isdisjoint(cell.questions):
                 continue
-            if len(cell.questions) > 1:
-                raise WholePlanError
-            (question,) = cell.questions
-            candidate = cell.candidate
-            terms = self._terms.setdefault(
-                (cell.attempts, limit_of(cell), candidate.reachable, candidate.trust_needed),
-                len(self._terms),
-            )
-            if terms >> _BITS_OF_TERMS:
-                raise WholePlanError
-            code = self._asked.add(
-                digest_of(question), self._encode(cell) << _BITS_OF_TERMS | terms
-            )
-            first, its_terms = code >> _BITS_OF_TERMS, code & (1 << _BITS_OF_TERMS) - 1
-            if its_terms != terms:
-                raise WholePlanError
-            if first < self._start:
-                known[question] = self._decode(first)
+            for question, _, count in cell.distinct_questions():
+                if question in self.shared:
+                    first = self._add(question, count, cell)
+                    if first < self._start:
+                        known[question] = self._decode(first)
         return known
+
+    def _add(self, question: str, count: int, cell: Cell) -> int:
+        """Add how many answers to a question a cell needs; returns the code of the first case.
+
+        Raises `WholePlanError` if that needs another number of them.
+        """
+        candidate = cell.candidate
+        terms = self._terms.setdefault(
+            (count, limit_of(cell), candidate.reachable, candidate.trust_needed), len(self._terms)
+        )
+        if terms >> _BITS_OF_TERMS:
+            raise WholePlanError
+        code = self._asked.add(digest_of(question), self._encode(cell) << _BITS_OF_TERMS | terms)
+        first, its_terms = code >> _BITS_OF_TERMS, code & (1 << _BITS_OF_TERMS) - 1
+        if its_terms != terms:
+            raise WholePlanError
+        return first
 
     def find_judged(self, key: Hashable, cell: Cell) -> FirstCase | None:
         """Return the case of an earlier batch for which a judgement is planned; None if new."""

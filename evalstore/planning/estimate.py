@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING
 
 from evalstore.planning.cells import limit_of
+from evalstore.planning.plan_price import BatchPrice
 from evalstore.planning.pricing import sum_usage
 from evalstore.values import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
@@ -26,77 +27,17 @@ _VERDICT = 60
 """Tokens of a judgement."""
 
 
-class Estimate(NamedTuple):
-    """The estimated cost of a plan."""
-
-    usd: float | None
-    """None when a price is not known."""
-    guess: int | None
-    """The mean guessed tokens of an answer; None when stored answers tell those of all."""
-    known: float
-    """The part with known prices; the same as `usd` when all are known."""
-    unpriced: tuple[str, ...]
-    """The models whose price neither a list nor a stored answer or judgement tells."""
-    answers: tuple[float | None, ...]
-    """USD of one answer for each of the asks; None when its price is not known."""
-    judgements: tuple[float | None, ...]
-    """The same of one judgement for each of those by models."""
-    total: float = 0.0
-    """The part with known prices, not rounded."""
-    guessed: tuple[int, int] = (0, 0)
-    """The guessed tokens of all answers, and how many answers they are of."""
-    paid: float = 0.0
-    """The part of `total` that is not of scripted models."""
-    has_means: bool = False
-    """Whether the price of some answers is the mean of those that are asked for again."""
-
-    @property
-    def is_simulated(self) -> bool:
-        """Return whether all of the cost is of scripted models, so that nobody is paid."""
-        return self.total > 0 and not self.paid and not self.unpriced
-
-
-def make_estimate(
-    total: float,
-    guessed: tuple[int, int],
-    unpriced: Iterable[str],
-    answers: Iterable[float | None] = (),
-    judgements: Iterable[float | None] = (),
-    paid: float = 0.0,
-    *,
-    has_means: bool = False,
-) -> Estimate:
-    """Return the estimate of these sums; `guessed` are tokens, and the answers they are of.
-
-    `paid` is the part that is not of scripted models.
-    """
-    known = round(total, 6)
-    tokens, count = guessed
-    names = tuple(dict.fromkeys(unpriced))
-    return Estimate(
-        usd=None if names else known,
-        guess=round(tokens / count) if count else None,
-        known=known,
-        unpriced=names,
-        answers=tuple(answers),
-        judgements=tuple(judgements),
-        total=total,
-        guessed=guessed,
-        paid=paid,
-        has_means=has_means,
-    )
-
-
 def estimate(
     project: Project,
     asks: list[tuple[PlannedAsk, Reason]],
     judgements: Iterable[PlannedJudgement],
-) -> Estimate:
-    """Estimate from the usage of the nearest relatives, else from the newest answers of the model.
+) -> BatchPrice:
+    """Estimate what a plan costs, or that of a batch.
 
-    Without these an answer is taken to be about as long as its question. A judge is estimated from
-    its newest judgements, and a model without a known price from what its newest stored answers and
-    judgements have cost, or those of its version before.
+    It goes by the usage of the nearest relatives, else by the newest answers of the model. Without
+    these an answer is taken to be about as long as its question. A judge is estimated from its
+    newest judgements, and a model without a known price from what its newest stored answers and
+    judgements have cost, or from the mean of those of its version before.
     """
     relatives = {reason.relative for _, reason in asks if reason.relative}
     samples = project.store.find_samples(relatives) if relatives else {}
@@ -125,20 +66,18 @@ def estimate(
     measured = project.store.find_judging_usage(
         {by_model.judge.evaluator for by_model in by_models if by_model.judge}
     )
-    total, paid, guessed, count, has_means = 0.0, 0.0, 0, 0, False
+    total, paid, guessed, count = 0.0, 0.0, 0, 0
+    by_mean = Counter[str]()
     unpriced: dict[str, None] = {}
     answers: list[float | None] = []
     judged: list[float | None] = []
     usual_asked, usual_judged = _find_usual(project, asks, by_models)
-    before = _costs_before(asks, {id: sessions[each[0].id] for id, each in samples.items()})
     for ask, reason in asks:
         price = project.price_of(ask.cell.candidate.id)
         if price is None:
-            candidate = ask.cell.candidate
-            cost = usual_asked.get(candidate.model, before.get(candidate.id))
-            has_means = has_means or (candidate.model not in usual_asked and cost is not None)
+            cost = usual_asked.get(ask.cell.candidate.model)
             if cost is None:
-                unpriced[ask.cell.candidate.id] = None
+                by_mean[ask.cell.candidate.id] += ask.count
             answers.append(cost)
             total += ask.count * (cost or 0.0)
             paid += ask.count * (cost or 0.0)
@@ -177,8 +116,16 @@ def estimate(
         judged.append(price.cost(usage).usd)
         total += judgement.count * price.cost(usage).usd
         paid += 0.0 if price.is_simulated else judgement.count * price.cost(usage).usd
-    return make_estimate(
-        total, (guessed, count), unpriced, answers, judged, paid, has_means=has_means
+    relative_sessions = {id: sessions[each[0].id] for id, each in samples.items()}
+    return BatchPrice(
+        answers=tuple(answers),
+        judgements=tuple(judged),
+        total=total,
+        paid=paid,
+        guessed=(guessed, count),
+        by_mean=by_mean,
+        costs_before=_costs_before(asks, relative_sessions, by_mean) if by_mean else {},
+        unpriced_judges=tuple(unpriced),
     )
 
 
@@ -203,18 +150,17 @@ def _find_usual(
 
 
 def _costs_before(
-    asks: Iterable[tuple[PlannedAsk, Reason]], relatives: Mapping[str, Session]
-) -> dict[str, float]:
-    """Return the mean cost of the answers that are asked for again, by the id of the candidate.
-
-    They are those of its version before, as of an application whose code was edited.
-    """
+    asks: Iterable[tuple[PlannedAsk, Reason]],
+    relatives: Mapping[str, Session],
+    candidates: Collection[str],
+) -> dict[str, dict[str, float]]:
+    """Return what the answers that are asked for again have cost, by question, of candidates."""
     costs: dict[str, dict[str, float]] = {}
     for ask, reason in asks:
-        session = relatives.get(reason.relative or "")
-        if reason.relative and session and session.cost:
-            costs.setdefault(ask.cell.candidate.id, {})[reason.relative] = session.cost.usd
-    return {id: fmean(listed.values()) for id, listed in costs.items()}
+        candidate, session = ask.cell.candidate.id, relatives.get(reason.relative or "")
+        if candidate in candidates and reason.relative and session and session.cost:
+            costs.setdefault(candidate, {})[reason.relative] = session.cost.usd
+    return costs
 
 
 def _guess(shown: int, cell: Cell) -> int:

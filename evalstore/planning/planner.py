@@ -268,8 +268,8 @@ def plan_cells(
         # What earlier batches judge for these cells is tried there: the cells need as many answers.
         tried = scope.retry_only
         failed_work.drop_untried(plan, tried.questions, tried.judgements)
-    _leave_out_shared(plan)
     _note_untrusted(project, plan)
+    _leave_out_shared(plan)
     if scope.judge_only:
         plan.asks = []
         plan.judgements = [judgement for judgement in plan.judgements if judgement.sessions]
@@ -300,10 +300,11 @@ def _leave_out_shared(plan: Plan) -> None:
     shared = plan.shared
     if not (known := shared.questions):
         return
-    cells = {cell.questions[0]: cell for cell in plan.cells if cell.questions[0] in known}
-    for question, cell in cells.items():
+    left: dict[str, int] = {}
+    for cell in plan.cells:
         if not (cell.candidate.reachable or cell.candidate.trust_needed):
-            plan.left_asks -= cell.attempts - len(plan.sessions.get(question, ()))
+            left |= {id: count for id, _, count in cell.distinct_questions() if id in known}
+    plan.left_asks -= sum(count - len(plan.sessions.get(id, ())) for id, count in left.items())
     asked = {ask.question_id for ask in plan.asks}
     shared.asked = {id: place for id, place in known.items() if id in asked}
     plan.asks = [ask for ask in plan.asks if ask.question_id not in known]

@@ -52,13 +52,15 @@ class QuestionSharing:
     def asked_by(self, cell: Cell) -> Cell | FirstCase | None:
         """Return the other case with which a run asks the questions of a cell; None if its own."""
         before = self._plan.shared.asked
-        places = [before[question] for question in cell.questions if question in before]
-        if places:
-            return places[0]
-        asks = [self._asks[question] for question in cell.questions if question in self._asks]
-        if not asks or any(_is_same_case(cell, ask.cell) for ask in asks):
+        found: list[Cell | FirstCase] = []
+        for question in cell.questions:
+            if question in before:
+                found.append(before[question])
+            elif question in self._asks:
+                found.append(self._asks[question].cell)
+        if any(_is_same_case(cell, other) for other in found):
             return None
-        return asks[0].cell
+        return found[0] if found else None
 
 
 def place_of(other: Cell | FirstCase, cell: Cell) -> str:
@@ -66,5 +68,5 @@ def place_of(other: Cell | FirstCase, cell: Cell) -> str:
     return other.file if other.file != cell.file else "another row"
 
 
-def _is_same_case(cell: Cell, other: Cell) -> bool:
+def _is_same_case(cell: Cell, other: Cell | FirstCase) -> bool:
     return (cell.file, cell.number) == (other.file, other.number)

@@ -56,10 +56,10 @@ def _files(choice: random.Random, *, equal: bool) -> dict[str, str]:
         files[f"tests/rows{number}.jsonl"] = "".join(choice.sample(rows, 50))
         attempts = 1 if equal else choice.randint(1, 3)
         turn = "# 👤\n\nWhere is {{country}}?\n\n"
-        more = choice.random() < 0.3 and not equal
+        more, times = choice.random() < 0.3, "" if equal else " ×2"
         files[f"tests/t{number}.md"] = (
             f"---\ndataset: rows{number}.jsonl\nattempts: {attempts}\n---\n\n"
-            + (f"# ▶ same ×2\n\n{turn}# ▶ other\n\n# 👤\n\nHi\n\n" if more else turn)
+            + (f"# ▶ same{times}\n\n{turn}# ▶ other\n\n# 👤\n\nHi\n\n" if more else turn)
             + "---\n\n"
             + choice.choice(("Is it the capital of {{country}}?\n\n", "Is it a city?\n\n", ""))
             + CHECK

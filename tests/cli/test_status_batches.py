@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,8 +16,10 @@ import pytest
 
 from evalstore.operations import plan_status
 from evalstore.operations import run as run_operation
+from evalstore.operations.status_report import Status
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.plan_items import FiledItems
+from evalstore.planning.project import Project
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.long_files import JUDGE, ONE, PRICE, TWO, treat_as_long
@@ -28,8 +31,10 @@ Edit = Callable[[Files, random.Random], None]
 _ROWS = 90
 _SETTINGS = "evalstore.yaml"
 _TEST = "tests/rows.md"
+_ANSWERS = "answer: '{{capital}}'\n"
+_TURNS = "# ▶ same\n\n# 👤\n\nHi\n\n# ▶ own ×2\n\n# 👤\n\nHo\n\n# ▶ row\n\n# 👤"
 _FILES = {
-    _SETTINGS: "candidates: [one]\nremotes: {r: ../remote}\n",
+    _SETTINGS: "candidates: [one]\nremotes: {r: shared}\n",
     "models/one.yaml": ONE + PRICE,
     "models/two.yaml": TWO,
     "models/judge.yaml": JUDGE + PRICE,
@@ -93,6 +98,31 @@ def _share(files: Files, choice: random.Random) -> None:
         )
 
 
+def _edit_model(files: Files, choice: random.Random) -> None:
+    """Replace a model by another version, at another price."""
+    text = files["models/one.yaml"].partition("costs:")[0]
+    text = re.sub("providerModelCode: .*\n", "", text)
+    files["models/one.yaml"] = (
+        f"{text}providerModelCode: m{choice.random()}\n"
+        f"costs: [{{costPerCall: {choice.randrange(1, 9) / 10_000}}}]\n"
+    )
+
+
+def _toggle_turns(files: Files, _random: random.Random) -> None:
+    """Add conversations that all rows share, or remove them: that of another file, and its own."""
+    name = _TEST if _TEST in files else "tests/moved.md"
+    text = files[name].replace(_ANSWERS, "")
+    files[name] = (
+        text.replace(_TURNS, "# 👤") if _TURNS in text else text.replace("# 👤", _TURNS, 1)
+    )
+
+
+def _toggle_answers(files: Files, choice: random.Random) -> None:
+    """Add recorded answers, unless there are several conversations, or remove them."""
+    if _TURNS not in files.get(_TEST, ""):
+        _toggled(_TEST, "tags:", _ANSWERS)(files, choice)
+
+
 def _rename(files: Files, _random: random.Random) -> None:
     was, now = (_TEST, "tests/moved.md") if _TEST in files else ("tests/moved.md", _TEST)
     files[now] = files.pop(was)
@@ -105,7 +135,7 @@ EDITS: dict[str, Edit] = {
     "both": _replaced(_TEST, ("Where is", "So where is"), ("contains", "startsWith")),
     "prompts": _toggled(_TEST, "tags:", "systemPrompts: [short, long]\n"),
     "prompt": _replaced("prompts/short.md", ("Be short.", "Be very short.")),
-    "answers": _toggled(_TEST, "tags:", "answer: '{{capital}}'\n"),
+    "answers": _toggle_answers,
     "attempts": _toggled(_TEST, "tags:", "attempts: 2\n"),
     "all attempts": _toggled(_SETTINGS, "remotes:", "attempts: 2\n"),
     "candidates": _replaced(_SETTINGS, ("[one]", "[one, two]")),
@@ -115,6 +145,8 @@ EDITS: dict[str, Edit] = {
     "rows": _edit_rows,
     "shared": _share,
     "name": _rename,
+    "turns": _toggle_turns,
+    "version": _edit_model,
 }
 SELECTIONS = (
     *(SelectionOptions(),) * 4,
@@ -137,6 +169,8 @@ class Place:
         self.files = dict(_FILES)
         self.write()
         monkeypatch.chdir(self.root)
+        self.unpriced: set[str] = set()
+        """The models without a known price."""
         self.batches = 0
         """How many statuses were added up in several batches."""
 
@@ -145,18 +179,23 @@ class Place:
         shutil.rmtree(self.root / "tests", ignore_errors=True)
         tree(self.root, self.files)
 
-    def compare(self, selection: SelectionOptions) -> None:
-        """Compare the status of several batches with that of one."""
-        location = Location(self.root)
-        several = plan_status.compute_status(location, selection)
-        bare = plan_status.compute_status(location, selection, whole=False)
+    def compare(self, selection: SelectionOptions) -> Status:
+        """Compare the status of several batches with that of one, and return it."""
+        location, price_of = Location(self.root), Project.price_of
         with self._patch.context() as patch:
+            patch.setattr(
+                *(Project, "price_of"),
+                lambda project, id: None if id in self.unpriced else price_of(project, id),
+            )
+            several = plan_status.compute_status(location, selection)
+            bare = plan_status.compute_status(location, selection, whole=False)
             patch.setattr(plan_status, "FEW", 10**9)
             one = plan_status.compute_status(location, selection)
         self.batches += isinstance(several.items, FiledItems)
         assert [*several.items] == one.items
         assert len(several.items) == len(one.items)
         assert replace(several, items=[]) == replace(one, items=[]) == bare
+        return one
 
     def compare_output(self, *command: str) -> None:
         """Compare what a command prints in both ways."""
@@ -232,6 +271,74 @@ def test_any_edits_and_runs(place: Place, seed: int) -> None:
             for path in (place.root / ".evalstore").glob("store.db*"):
                 path.unlink()
     assert place.batches
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_mean_price_and_what_conversations_share_are_those_of_all_batches(
+    place: Place, seed: int
+) -> None:
+    choice = random.Random(seed)
+    place.unpriced = {"one"}
+    if seed % 2:
+        EDITS["turns"](place.files, choice)
+    if seed > 2:
+        place.files["models/old.yaml"] = "id: old\nprovider: recorded\n"
+        EDITS["candidates"](place.files, choice)
+        place.files[_SETTINGS] = place.files[_SETTINGS].replace("one, two", "one, two, old")
+    compared = 0
+    for _ in range(4):
+        place.write()
+        for limits in (("--limit", str(choice.randrange(20, 60))), ("-m", "one,two")):
+            place.evalstore("run", "--yes", "--fail-on", "none", *limits)
+            for name in ("version", choice.choice(("judge", "turns", "criteria", "all attempts"))):
+                EDITS[name](place.files, choice)
+            place.write()
+            for selection in (SelectionOptions(), SelectionOptions(offline=True)):
+                place.compare(selection)
+                compared += 1
+        place.evalstore("push", "r")
+        if choice.random() < 0.5:
+            place.evalstore("fetch", "r")
+            for path in (place.root / ".evalstore").glob("store.db*"):
+                path.unlink()
+            place.compare(SelectionOptions())
+            compared += 1
+    assert place.batches == compared
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_a_remote_has_judged_counts_once_for_all_batches(place: Place, seed: int) -> None:
+    choice = random.Random(seed)
+    if seed % 2:
+        EDITS["turns"](place.files, choice)
+    if seed > 3:
+        EDITS["all attempts"](place.files, choice)
+    EDITS["criteria"](place.files, choice)
+    text = place.files[_TEST]
+    for number in range(3):
+        place.files[f"tests/same{number}.md"] = text.replace("Is it a city", f"Is it {number % 2}")
+    place.write()
+    run = "run", "--yes", "--fail-on", "none"
+    place.evalstore(*run)
+    stores = [*(place.root / ".evalstore").glob("store.db*")]
+    before = {path: path.read_bytes() for path in stores}
+    EDITS["judge"](place.files, choice)
+    place.write()
+    place.evalstore(*run, "tests/same1.md", "--sample", "60")
+    place.evalstore(*run, "--limit", "20")
+    pushed = place.evalstore("push", "r")
+    assert pushed.exit_code == 0, pushed.stderr
+    for path in (place.root / ".evalstore").glob("store.db*"):
+        path.unlink()
+    for path, content in before.items():
+        path.write_bytes(content)
+    for name in (None, "votes", "check"):
+        if name:
+            EDITS[name](place.files, choice)
+            place.write()
+        for selection in (SelectionOptions(), SelectionOptions(tags=("b",))):
+            assert place.compare(selection).remote_judgements
+    assert place.batches == 6
 
 
 @pytest.mark.parametrize("name", ["both", "attempts", "shared", "prompts"])

@@ -1,0 +1,125 @@
+"""Adds up the estimated cost of a plan, batch by batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.workspace.digest_set import DigestSet, digest_of_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Estimate(NamedTuple):
+    """The estimated cost of a plan."""
+
+    usd: float | None
+    """None when a price is not known."""
+    guess: int | None
+    """The mean guessed tokens of an answer; None when stored answers tell those of all."""
+    known: float
+    """The part with known prices; the same as `usd` when all are known."""
+    unpriced: tuple[str, ...]
+    """The models whose price neither a list nor a stored answer or judgement tells."""
+    is_simulated: bool
+    """Whether all of the cost is of scripted models, so that nobody is paid."""
+
+
+class BatchPrice(NamedTuple):
+    """What the plan of a batch costs, as far as it tells that."""
+
+    answers: tuple[float | None, ...]
+    """USD of one answer for each of the asks; None when its price is not known, or is a mean."""
+    judgements: tuple[float | None, ...]
+    """The same of one judgement for each of those by models."""
+    total: float
+    """The part with known prices, not rounded."""
+    paid: float
+    """The part of `total` that is not of scripted models."""
+    guessed: tuple[int, int]
+    """The guessed tokens of all answers, and how many answers they are of."""
+    by_mean: Mapping[str, int]
+    """The candidates whose price only the answers that are asked for again tell, by id, each with
+    how many answers it is asked for."""
+    costs_before: Mapping[str, Mapping[str, float]]
+    """What these answers have cost in USD: by the id of such a candidate and by question."""
+    unpriced_judges: tuple[str, ...]
+    """The judges whose price is not known."""
+
+
+class MeanCosts:
+    """The mean cost of the answers that are asked for again, by candidate, each counted once.
+
+    They are those of its version before, as of an application whose code was edited. Of each few
+    bytes are kept.
+    """
+
+    def __init__(self) -> None:
+        self._seen = DigestSet()
+        self._sums: dict[str, Fraction] = {}
+        """Exact, so that the order of the batches does not matter."""
+        self._counts = Counter[str]()
+
+    def add(self, costs: Mapping[str, Mapping[str, float]]) -> None:
+        """Add costs in USD, by the id of the candidate and by question."""
+        for candidate, by_question in costs.items():
+            for question, usd in by_question.items():
+                if self._seen.add(digest_of_value((candidate, question))):
+                    self._sums[candidate] = self._sums.get(candidate, Fraction()) + Fraction(usd)
+                    self._counts[candidate] += 1
+
+    def find(self, candidate: str) -> float | None:
+        """Return the mean of a candidate in USD; None if it has no answer with a cost."""
+        count = self._counts[candidate]
+        return float(self._sums[candidate]) / count if count else None
+
+
+class PriceSums:
+    """The sums of the prices of all batches."""
+
+    def __init__(self) -> None:
+        self.means = MeanCosts()
+        self._total, self._paid, self._guessed = 0.0, 0.0, (0, 0)
+        self._by_mean = Counter[str]()
+        self._unpriced_judges: dict[str, None] = {}
+
+    def add(self, price: BatchPrice) -> None:
+        """Add the price of a batch."""
+        self._total += price.total
+        self._paid += price.paid
+        tokens, answers = price.guessed
+        self._guessed = (self._guessed[0] + tokens, self._guessed[1] + answers)
+        self._by_mean.update(price.by_mean)
+        self.means.add(price.costs_before)
+        self._unpriced_judges.update(dict.fromkeys(price.unpriced_judges))
+
+    def finish(self) -> Estimate:
+        """Return the estimated cost of all batches."""
+        total, paid = self._total, self._paid
+        unpriced: list[str] = []
+        for candidate, answers in self._by_mean.items():
+            mean = self.means.find(candidate)
+            if mean is None:
+                unpriced.append(candidate)
+            total += answers * (mean or 0.0)
+            paid += answers * (mean or 0.0)
+        names = tuple(dict.fromkeys((*unpriced, *self._unpriced_judges)))
+        known = round(total, 6)
+        tokens, count = self._guessed
+        return Estimate(
+            usd=None if names else known,
+            guess=round(tokens / count) if count else None,
+            known=known,
+            unpriced=names,
+            is_simulated=total > 0 and not paid and not names,
+        )
+
+
+def add_up(prices: Iterable[BatchPrice]) -> Estimate:
+    """Return the estimated cost of all batches of a plan."""
+    sums = PriceSums()
+    for price in prices:
+        sums.add(price)
+    return sums.finish()
