@@ -5,7 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
+
+from evalstore.files.filed_sequence import NumberedSequence
 
 if TYPE_CHECKING:
     from evalstore.store.case_files import CasePart, StoredCases
@@ -24,7 +26,7 @@ def cases_of_parts(cases: StoredCases, parts: Sequence[CasePart]) -> Sequence[Ca
     return _CasesOfParts(cases, parts)
 
 
-class _CasesOfParts(Sequence["Case"]):
+class _CasesOfParts(NumberedSequence["Case"]):
     """Cases that are read when they are used; those next to each other are read together."""
 
     def __init__(self, cases: StoredCases, parts: Sequence[CasePart]) -> None:
@@ -41,19 +43,8 @@ class _CasesOfParts(Sequence["Case"]):
     def __iter__(self) -> Iterator[Case]:
         return self._cases.read(self._parts)
 
-    @overload
-    def __getitem__(self, index: int) -> Case: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Case]: ...
-
-    def __getitem__(self, index: int | slice) -> Case | Sequence[Case]:
-        numbers = range(len(self))[index]
-        if isinstance(numbers, range):
-            return tuple(map(self._find, numbers))
-        return self._find(numbers)
-
-    def _find(self, number: int) -> Case:
+    def read_one(self, number: int) -> Case:
+        """Return the case with a number."""
         if not 0 <= number - self._first < len(self._block):
             part = bisect_right(self._starts, number) - 1
             start = part - part % _AT_ONCE

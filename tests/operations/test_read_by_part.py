@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -14,24 +11,16 @@ from evalstore.operations.urgent_results import cases_with_several_prompts, find
 from evalstore.operations.verdict_history import PENDING, VerdictHistory, Words
 from evalstore.results import Result
 from evalstore.runs import Run
-from evalstore.store import Store, case_chunks, case_files
+from evalstore.store import Store
 from evalstore.store.case_chunks import build_case_tree, build_results, collect
 from evalstore.store.path_trees import build_tree
 from evalstore.store.results import describe_cell, iterate_entries
 from evalstore.values import URGENCY, Case, CaseFile, Json, Verdict
+from tests.small_parts import store as store
 
 pytestmark = pytest.mark.extended
 
 VERDICTS: list[Verdict | None] = ["pass", "fail", "undecided", "error", None]
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A store; files of hundreds of cases are treated as very long."""
-    for module in (case_chunks, case_files):
-        monkeypatch.setattr(module, "MAX_PART", 8)
-    with closing(Store.open(tmp_path / "store.db", create=True)) as opened:
-        yield opened
 
 
 def case_of(number: int, prompts: tuple[str | None, ...]) -> Case:

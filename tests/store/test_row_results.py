@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from evalstore.store import Store, case_chunks, case_files, row_results, tree_nodes
+from evalstore.store import Store, row_results, tree_nodes
 from evalstore.store.case_chunks import build_case_tree, build_results, collect
 from evalstore.store.contents import decode_content
 from evalstore.store.results import describe_cell, iterate_entries
 from evalstore.store.row_results import RowResults
 from evalstore.values import Case, CaseFile, Json
+from tests.small_parts import store as store
 
 pytestmark = pytest.mark.extended
 
 ODD = ['a "b"', "back\\slash", 'x","row":"row 3', '"case":0', "é\n", "\\"]
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A store; files of hundreds of cases are treated as very long."""
-    for module in (case_chunks, case_files):
-        monkeypatch.setattr(module, "MAX_PART", 8)
-    with closing(Store.open(tmp_path / "store.db", create=True)) as opened:
-        yield opened
 
 
 def case_of(number: int, chance: random.Random) -> Case:

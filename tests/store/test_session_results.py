@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from evalstore.store import Store, case_chunks, case_files, session_results
+from evalstore.store import Store, session_results
 from evalstore.store.case_chunks import build_case_tree, build_results, collect
 from evalstore.store.path_trees import build_tree
 from evalstore.store.results import describe_cell, iterate_entries
 from evalstore.store.session_results import SessionResults
 from evalstore.values import Case, CaseFile
+from tests.small_parts import store as store
 
 pytestmark = pytest.mark.extended
 
 SESSIONS = [f"{number % 40:010x}{number:022x}" for number in range(120)]
 """Ids of sessions, of which three begin alike."""
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A store; files of hundreds of cases are treated as very long."""
-    for module in (case_chunks, case_files):
-        monkeypatch.setattr(module, "MAX_PART", 8)
-    with closing(Store.open(tmp_path / "store.db", create=True)) as opened:
-        yield opened
 
 
 def store_tree(
