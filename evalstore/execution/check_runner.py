@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.errors import NotRunError
-from evalstore.execution.claimed_items import lease_key_of
+from evalstore.execution.work_sharing import lease_key_of
 from evalstore.hashing import subject_of
 from evalstore.planning.plan import CHECKS, PlannedJudgement, missing_judgements
 

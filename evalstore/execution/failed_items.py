@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from evalstore.execution.claimed_items import Item, lease_key_of
+from evalstore.execution.work_sharing import Item, lease_key_of
 from evalstore.planning.plan import PlannedAsk
 
 if TYPE_CHECKING:

@@ -13,13 +13,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.execution.claimed_items import Item, lease_key_of
 from evalstore.execution.short_transaction import run_in_thread
+from evalstore.execution.work_sharing import Item, WorkSharing, lease_key_of
 from evalstore.store.work_rows import OfferedItem
 
 if TYPE_CHECKING:
     from evalstore.execution.plan_progress import PlanProgress
-    from evalstore.execution.work_sharing import WorkSharing
     from evalstore.planning.plan import Plan
     from evalstore.store.work_rows import WorkRows
 

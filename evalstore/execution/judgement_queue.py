@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import NotRunError
 from evalstore.execution.check_runner import CheckRunner
-from evalstore.execution.claimed_items import lease_key_of
 from evalstore.execution.model_calls import CallFailed
+from evalstore.execution.work_sharing import lease_key_of
 from evalstore.hashing import subject_of
 
 if TYPE_CHECKING:

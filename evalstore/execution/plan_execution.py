@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstore.execution.account_queue import AccountQueue
-from evalstore.execution.claimed_items import Item, lease_key_of
 from evalstore.execution.item_source import OwnOrder, WorkSource
 from evalstore.execution.judgement_queue import JudgementQueue
 from evalstore.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.execution.plan_progress import PlanProgress, group_by_account
 from evalstore.execution.stored_checks import StoredChecks
+from evalstore.execution.work_sharing import Item, lease_key_of
 from evalstore.planning.plan import PlannedAsk, PlannedJudgement
 
 if TYPE_CHECKING:

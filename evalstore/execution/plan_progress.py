@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.execution.claimed_items import Item, lease_key_of
+from evalstore.execution.work_sharing import Item, lease_key_of
 from evalstore.hashing import subject_of
 from evalstore.planning.plan import PlannedAsk, missing_judgements
 

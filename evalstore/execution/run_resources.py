@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.execution.claimed_items import Item, lease_key_of
+from evalstore.execution.work_sharing import Item, WorkSharing, lease_key_of
 from evalstore.planning.plan import PlannedAsk
 from evalstore.providers.scripted import ScriptedProvider
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from evalstore.execution.evaluators import EvaluatorCaller
     from evalstore.execution.execution_counts import ExecutionCounts
     from evalstore.execution.model_calls import Endpoint, ModelCaller, RunEnvironment
-    from evalstore.execution.work_sharing import WorkSharing
     from evalstore.execution.writer import Writer
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan

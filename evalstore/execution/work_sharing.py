@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore import hashing
 from evalstore.deserialize import versions_in
-from evalstore.execution.claimed_items import Item, lease_key_of
 from evalstore.execution.runner_presence import RunnerPresence
 from evalstore.execution.short_transaction import run_in_thread, run_short_transaction
 from evalstore.execution.stopped_runners import StoppedRunners
 from evalstore.planning.carried_votes import is_known, keys_of
 from evalstore.planning.cells import limit_of
-from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement, counts
+from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
 from evalstore.store.leases import Leases, release_items
 from evalstore.store.work_rows import WorkRows
 from evalstore.workspace.testfiles.judge_prompt import shows_question
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 """Seconds until the store is checked again for the results of other runs."""
+
+Item = PlannedAsk | PlannedJudgement
+
 
 _SHARED_KINDS = ("prompt", "tool", "schema")
 """Kinds of content that many items need, which are read once for a plan."""
@@ -60,6 +63,14 @@ def _shown_versions(cell: Cell, number: int | None = None) -> Iterator[tuple[str
         yield "test", test
     if cell.prompt:
         yield "prompt", cell.prompt
+
+
+def lease_key_of(item: Item) -> str:
+    """Return the key of an item's lease: of a question, or of a judgement of a subject."""
+    if isinstance(item, PlannedAsk):
+        return item.question_id
+    evaluator = item.judge.evaluator if item.judge else CHECKS
+    return hashing.hash_content(f"{item.subject} {item.cell.case.evaluation} {evaluator}")
 
 
 @dataclass

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from evalstore.execution.claimed_items import Item, lease_key_of
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.plan_progress import PlanProgress, group_by_account
+from evalstore.execution.work_sharing import Item, lease_key_of
 from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.results import Sample, Session

@@ -14,12 +14,11 @@ import pytest
 from evalstore.errors import StoreError
 from evalstore.execution import executor as executor_module
 from evalstore.execution import runner_presence
-from evalstore.execution.claimed_items import Item
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Limits
 from evalstore.execution.run_share import ShareWriter
 from evalstore.execution.shared_work import SharedWork
-from evalstore.execution.work_sharing import Claim, WorkSharing
+from evalstore.execution.work_sharing import Claim, Item, WorkSharing
 from evalstore.store import Store, leases
 from evalstore.store.driver import Connection
 from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases, remove_runner
