@@ -24,7 +24,6 @@ from evalstore.execution.content_cache import ContentCache
 from evalstore.execution.evaluators import EvaluatorCaller
 from evalstore.execution.event_loop_fairness import BurstLimit
 from evalstore.execution.execution_counts import ExecutionCounts
-from evalstore.execution.failed_items import FailedItems
 from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
 from evalstore.execution.others_progress import OthersProgress
 from evalstore.execution.outage_news import OutageNews
@@ -121,7 +120,7 @@ class Executor:
         """Return what writes the share of this runner; None if the run is not shared."""
         if not self._shared:
             return None
-        self.sharing.failed_items = FailedItems(self._store, self._shared.failed_before)
+        self.sharing.repeats_failures = False
         runner = self.sharing.runner
         share = ShareWriter(self._store, self._shared, runner, self.outcome, self.halt)
         self.sharing.presence.on_beat = self._note_progress

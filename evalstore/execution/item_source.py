@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.execution.short_transaction import run_in_thread
 from evalstore.execution.work_sharing import Item, WorkSharing, lease_key_of
+from evalstore.planning.plan import PlannedAsk
 from evalstore.store.work_rows import OfferedItem
 
 if TYPE_CHECKING:
     from evalstore.execution.plan_progress import PlanProgress
     from evalstore.planning.plan import Plan
+    from evalstore.results import Failure
     from evalstore.store.work_rows import WorkRows
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
@@ -73,7 +75,8 @@ class WorkSource:
         }
         self._rows: WorkRows = sharing.work_rows(_batch_of(progress.plan))
         self._offering = asyncio.Lock()
-        self._is_offered = False
+        self._failed: Mapping[str, Failure] | None = None
+        """The newest failures of the questions before the items were offered; None until then."""
 
     async def take(self, account: str, count: int) -> list[Item]:
         """Return up to `count` items of an account; none when none are left.
@@ -96,27 +99,45 @@ class WorkSource:
             if keys:
                 continue
             if not await run_in_thread(partial(self._rows.is_left, place)):
-                return self._take_rest(left)
+                return await self._take_rest(left)
             await asyncio.sleep(delay)
             delay = min(1.5 * delay, _LONGEST_LOOK)
         return []
 
     async def _offer(self) -> None:
         async with self._offering:
-            if self._is_offered:
+            if self._failed is not None:
                 return
+            questions = [
+                key
+                for items in self._left.values()
+                for key, item in items.items()
+                if isinstance(item, PlannedAsk)
+            ]
+            self._failed = await asyncio.to_thread(self._sharing.find_failed, questions)
             offered = [
                 OfferedItem(key, self._place_of(account))
                 for account, items in self._left.items()
                 for key in items
             ]
             await run_in_thread(partial(self._rows.offer, offered))
-            self._is_offered = True
 
-    def _take_rest(self, left: dict[str, Item]) -> list[Item]:
-        """Return items that others have done, whose results then count here."""
+    async def _take_rest(self, left: dict[str, Item]) -> list[Item]:
+        """Return items that others have done, whose results then count here.
+
+        Those that have failed for other runners of a shared run are not tried again in it.
+        """
         while left:
-            items = [left.pop(key) for key in [*islice(left, _AT_THE_END)]]
+            keys = list(islice(left, _AT_THE_END))
+            items = [left.pop(key) for key in keys]
+            failed: Mapping[str, Failure] = {}
+            if not self._sharing.repeats_failures:
+                failed = await asyncio.to_thread(self._sharing.find_failed, keys)
+            earlier = self._failed or {}
+            for item in items:
+                key = lease_key_of(item)
+                if key in failed and failed[key] != earlier.get(key):
+                    self._progress.fail_all(key, item.count)
             if found := list(self._progress.take_open(items)):
                 return found
         return []

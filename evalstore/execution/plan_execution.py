@@ -157,9 +157,7 @@ class PlanExecution:
             jobs += [self._leases.job(item, sleeps=sleeps)] * item.count
             if isinstance(item, PlannedJudgement):
                 self._judgements.add(item)
-        for item in claimed.failed:
-            self._progress.fail_all(lease_key_of(item), item.count)
-        for key in (*claimed.done, *map(lease_key_of, claimed.failed)):
+        for key in claimed.done:
             self._writer.release_lease(key)
         judgements = await self._judgements.judge_others(claimed.sessions)
         await self._judge_groups()

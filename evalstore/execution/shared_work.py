@@ -30,7 +30,5 @@ class SharedWork(NamedTuple):
     """The most that all runners together may spend, in USD."""
     elapsed: float = 0.0
     """Seconds for which it was in progress when this runner joined it."""
-    failed_before: int = 0
-    """The time of the newest failure at the beginning of the run, in microseconds since 1970."""
     launcher: RunnerLauncher | None = None
     """Starts its further runners; None where others join by themselves, if at all."""

@@ -26,11 +26,10 @@ from evalstore.store.work_rows import WorkRows
 from evalstore.workspace.testfiles.judge_prompt import shows_question
 
 if TYPE_CHECKING:
-    from evalstore.execution.failed_items import FailedItems
     from evalstore.execution.model_calls import RunEnvironment
     from evalstore.planning.carried_votes import Key
     from evalstore.planning.cells import Cell
-    from evalstore.results import Session, Vote
+    from evalstore.results import Failure, Session, Vote
     from evalstore.store import Store
     from evalstore.values import Json
 
@@ -85,8 +84,6 @@ class Claim:
     """Question id -> sessions that others have stored, by id, oldest first."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)
     """Id of a subject -> votes that others have stored."""
-    failed: list[Item] = field(default_factory=list)
-    """The items that have failed for other runners of the same run, with the missing counts."""
     deferred: list[str] = field(default_factory=list)
     """Keys of the items that other runs work on."""
     contents: Mapping[str, Json] = field(default_factory=dict)
@@ -133,8 +130,8 @@ class WorkSharing:
         self._warned_of_sharing = is_expected
         self.stopped = StoppedRunners(self._leases, environment.warn)
         self.presence = RunnerPresence(self._leases, environment)
-        self.failed_items: FailedItems | None = None
-        """Finds what has failed for other runners of this run; None if there are no others."""
+        self.repeats_failures = True
+        """Whether this run tries what has failed for others; not if they carry out one run."""
         self._claim_lock = asyncio.Lock()
         self._state = _PlanState(Plan())
 
@@ -165,6 +162,10 @@ class WorkSharing:
     def release_items(self) -> None:
         """Release what this run has taken and not done: others may do it."""
         self._store.write(lambda connection: release_items(connection, self.runner))
+
+    def find_failed(self, questions: Sequence[str]) -> Mapping[str, Failure]:
+        """Return the newest failure of each of these questions that has one."""
+        return self._store.find_failed(questions)
 
     def open(self, plan: Plan) -> None:
         """Begin a plan, and forget the one before it."""
@@ -220,9 +221,6 @@ class WorkSharing:
         self._sort_judgements(
             [item for item in granted_items if isinstance(item, PlannedJudgement)], claimed
         )
-        if self.failed_items and (failed := self.failed_items.find(claimed.items)):
-            claimed.failed = [item for item in claimed.items if lease_key_of(item) in failed]
-            claimed.items = [item for item in claimed.items if lease_key_of(item) not in failed]
         claimed.contents = self._read_ahead(claimed.items)
         return claimed
 

@@ -155,8 +155,7 @@ def _take_part(
                 f"{file.words}; 'evalstore trust {file.path}' in the workspace, on this machine, "
                 "allows it"
             )
-    failed_before = run.description["failedBefore"]
-    shared = SharedWork(run.id, False, run.cost_limit, run.elapsed, failed_before)
+    shared = SharedWork(run.id, False, run.cost_limit, run.elapsed)
     totals, outcome, own = carry_out(
         project, survey, plans, totals, clock, options, listener, shared, known.plan
     )

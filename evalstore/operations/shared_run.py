@@ -67,10 +67,7 @@ def share_run(
     cost holds all the same. With a launcher of runners `EvalstoreError` is raised.
     """
     limit = most_cost(project, options)
-    failed_before = project.store.find_newest_failure()
-    shared = SharedWork(
-        secrets.token_hex(16), True, limit, failed_before=failed_before, launcher=launcher
-    )
+    shared = SharedWork(secrets.token_hex(16), True, limit, launcher=launcher)
     description: Json = {
         "format": FORMAT,
         "version": __version__,
@@ -78,7 +75,7 @@ def share_run(
         "planned": {"ask": survey.asks, "judge": survey.judgements},
     }
     try:
-        description |= _describe(project, origin, options) | {"failedBefore": failed_before}
+        description |= _describe(project, origin, options)
         _require_shareable(description, shared.id)
     except EvalstoreError as error:
         if launcher:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from evalstore.results import Failure
 from evalstore.store.contents import as_time, decode_content
 from evalstore.store.database import NO_LIMIT, Database, select_each
 from evalstore.store.ids import as_digits
-from evalstore.store.run_documents import is_time
 
 Place = tuple[str, str | None, str]
 """Identifies a judgement by the ids of its subject, evaluation version and evaluator."""
@@ -53,29 +52,6 @@ class FailureQueries(Database):
                 failure = _decoded(id, text, at)
                 if failure.subject and failure.evaluator:
                     yield (failure.subject, failure.evaluation, failure.evaluator), failure
-
-    def find_failed_judgements_after(self, at: int, known: Collection[str]) -> dict[str, Place]:
-        """Return the judgements that failed after a time, by the ids of their failures.
-
-        Failures whose ids are `known` are not read.
-        """
-        query = "SELECT id, at FROM failures WHERE question IS NULL AND at > ?"
-        content = "SELECT id, at, content FROM failures WHERE id IN"
-        places: dict[str, Place] = {}
-        with self._reading() as connection:
-            ids = [as_digits(id) for id, _ in connection.execute(query, (at,))]
-            for id, failed, text in select_each(connection, content, {*ids}.difference(known)):
-                failure = _decoded(id, text, failed)
-                if failure.subject and failure.evaluator:
-                    place = failure.subject, failure.evaluation, failure.evaluator
-                    places[as_digits(id)] = place
-        return places
-
-    def find_newest_failure(self) -> int:
-        """Return when the newest failure was, in microseconds since 1970; 0 without any."""
-        with self._reading() as connection:
-            at = connection.execute("SELECT max(at) FROM failures").fetchone()[0]
-            return at if is_time(at) else 0
 
     def find_failures(self, limit: int | None = None) -> list[LoggedFailure]:
         """Return failures, newest first."""

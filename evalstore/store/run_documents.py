@@ -16,7 +16,7 @@ from evalstore.display import safe
 from evalstore.errors import NewerError, StoreError
 from evalstore.values import Json
 
-FORMAT = 2
+FORMAT = 1
 """The format of descriptions. Increase this number when they change."""
 LARGEST = 8 * 2**20
 """The most characters of a description."""
@@ -228,7 +228,6 @@ _DESCRIPTION: dict[str, tuple[Holds, str]] = {
         ),
         _NO_OBJECT,
     ),
-    "failedBefore": (is_time, "is not a time"),
     "message": (_or_none(_is_text), _NO_TEXT),
     "git": (_or_none(_is_commit), "is not a commit"),
     "options": (

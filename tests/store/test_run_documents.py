@@ -18,7 +18,6 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.store import run_documents
 from evalstore.store.run_documents import (
     CALLS,
-    FORMAT,
     UnreadableError,
     explain,
     read_accounts,
@@ -28,7 +27,7 @@ from evalstore.store.run_documents import (
 )
 
 DESCRIPTION: dict[str, Any] = {
-    "format": FORMAT,
+    "format": 1,
     "version": __version__,
     "files": {"evalstore.yaml": "candidates: [one]\n"},
     "config": "evalstore.yaml",
@@ -41,7 +40,6 @@ DESCRIPTION: dict[str, Any] = {
     "author": None,
     "sources": None,
     "planned": {"ask": 2, "judge": 0},
-    "failedBefore": 0,
     "options": dict.fromkeys(("concurrency", "timeout", "retries", "max_time"))
     | {"judge_only": False, "exit_first": True},
 }
@@ -54,9 +52,9 @@ TEXTS = {
     "deep inside": '{"x":' * 100_000,
     "a number without end": '{"format": ' + "1" * 5_000 + "}",
     "NaN": '{"format": NaN}',
-    "half a character": '{"format": 2, "version": "\\ud800"}',
+    "half a character": '{"format": 1, "version": "\\ud800"}',
     "very long": '{"format": "' + "x" * 2**25 + '"}',
-    "without the rest": '{"format":2,"version":"0.1.0"}',
+    "without the rest": '{"format":1,"version":"0.1.0"}',
 }
 FIELDS: dict[str, dict[str, Any]] = {
     "no files": {"files": None},
@@ -89,7 +87,7 @@ def test_a_description_is_returned_as_it_was_written() -> None:
 
 
 def test_a_description_with_a_problem_may_have_nothing_else() -> None:
-    alone = {"format": FORMAT, "version": "0.1.0", "problem": "it has a key"}
+    alone = {"format": 1, "version": "0.1.0", "problem": "it has a key"}
     assert read_description(json.dumps(alone)) == alone
 
 
@@ -129,9 +127,9 @@ def test_the_error_tells_damage_from_another_version() -> None:
     assert run in damaged.hint
     other = explain(run, "it is odd", json.dumps(DESCRIPTION | {"version": "0.0.1\n\x1b[2J"}))
     assert f"; it was begun by evalstore 0.0.1\\n\\x1b[2J, and this is {__version__}" in str(other)
-    newer = explain(run, "it is odd", json.dumps(DESCRIPTION | {"format": FORMAT + 1}))
+    newer = explain(run, "it is odd", json.dumps(DESCRIPTION | {"format": 2}))
     assert isinstance(newer, NewerError)
-    assert f"was written by a newer evalstore: the format {FORMAT + 1} of its" in str(newer)
+    assert "was written by a newer evalstore: the format 2 of its" in str(newer)
     assert type(explain(run, "it is odd", "[")) is StoreError
 
 

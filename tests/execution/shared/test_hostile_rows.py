@@ -12,7 +12,6 @@ import pytest
 from evalstore.errors import STORE_UNUSABLE
 from evalstore.store import Store
 from evalstore.store.location import read_address
-from evalstore.store.run_documents import FORMAT
 from tests.builders import tree
 from tests.execution.shared.test_shared_runs import Team, reports
 from tests.execution.shared.test_shared_runs import team as team
@@ -91,13 +90,13 @@ def require_left_out(call: Call, words: str, run: str = RUN) -> None:
 DESCRIPTIONS: dict[str, tuple[Any, str]] = {
     "a list": ("[]", "its description is not an object"),
     "deep": ("[" * 100_000, "its description is not JSON"),
-    "without files": ({"format": FORMAT, "version": "0.1.0"}, "has no field 'files'"),
+    "without files": ({"format": 1, "version": "0.1.0"}, "has no field 'files'"),
     "a problem": (DESCRIPTION | {"problem": ["x"], "author": {"a": 1}}, "the field 'author'"),
     "an option": (DESCRIPTION | {"options": {"scheduler": "tcp://x"}}, "the field 'options'"),
     "settings": (DESCRIPTION | {"config": "/etc/passwd"}, "are not among its files"),
-    "newer": (DESCRIPTION | {"format": FORMAT + 1}, "was written by a newer evalstore"),
+    "newer": (DESCRIPTION | {"format": 2}, "was written by a newer evalstore"),
     "lines": (
-        {"format": FORMAT, "version": "0.0.1\nhint: run 'rm'\x1b[2J"},
+        {"format": 1, "version": "0.0.1\nhint: run 'rm'\x1b[2J"},
         "begun by evalstore 0.0.1\\nhint: run 'rm'\\x1b[2J, and",
     ),
 }
