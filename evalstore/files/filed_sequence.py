@@ -54,7 +54,7 @@ class FiledSequence(NumberedSequence[T]):
 
 
 class PackedSequence(FiledSequence[T]):
-    """Values of one type, each of which is packed into JSON; several threads may read them."""
+    """Values of one type, each packed into plain values; several threads may read them."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ def keep_values(
 ) -> Sequence[T]:
     """Return values as a list, or if there are many as a sequence in a temporary file.
 
-    `pack` turns a value into JSON and `unpack` back; `at_once` values are in memory together.
+    `pack` turns a value into plain values, and `unpack` back; `at_once` are in memory together.
     """
     left = iter(values)
     first = list(islice(left, _FEW))

@@ -166,7 +166,7 @@ class TemporaryList(Collection[Any]):
 
 
 def _encode(values: Any) -> bytes:
-    """Return values as bytes, which take a third of the time that JSON takes."""
+    """Encode values, in a third of the time of JSON."""
     try:
         return marshal.dumps(values)
     except ValueError:  # one is of a class of its own, as a named tuple is

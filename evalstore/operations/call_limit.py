@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class CallLimit:
     """Looks in the plans of a run for a call that a limit allows, until there is one.
 
-    The input of a judgement counts nothing here: it has the answer. So a limit may be less than
-    all calls, and nothing is said of it, but never the other way round.
+    The input of a judgement counts nothing here, as it has the answer. So a limit that allows no
+    call may go unnoticed, but one that allows a call is never reported.
     """
 
     def __init__(self, project: Project, usd: float | None) -> None:

@@ -65,7 +65,7 @@ def clone(
 
     `directory` is a folder that does not exist yet or is empty (default: one with the last name
     of the address, without the suffix of a file, or that of the database). A bundle becomes no
-    remote. Warns of what has no effect in `.env`, where the command is called. Raises
+    remote. Warns of variables in the `.env` of the current folder that have no effect. Raises
     `EvalstoreError`, and then no folder is created.
     """
     address = absolute_address(location, address)

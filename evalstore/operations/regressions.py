@@ -39,7 +39,7 @@ class Regression(NamedTuple):
     """The id of the run."""
 
     def document(self) -> Json:
-        """Return the place of the result and the run as JSON."""
+        """Return the place of the result and the run as plain values."""
         result = self.result
         return {
             "file": result.file,
@@ -207,7 +207,7 @@ class _Waiting:
 
 
 def _pack_failure(failure: _Failure) -> tuple[Any, ...]:
-    """Return a failure as JSON; a place that is that of the result is left out."""
+    """Return a failure as plain values; a place that is that of the result is left out."""
     result, then, prompts = failure
     is_moved = then != result[: len(then)]
     return tuple(result), tuple(then) if is_moved else None, prompts

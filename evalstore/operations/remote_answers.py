@@ -54,7 +54,7 @@ class _Sums:
     ) -> None:
         """Add the judgements of a batch, of which there are so many by subject, each once.
 
-        Those `wanted` come with the price of one; for the others, trust is waited for.
+        Those `wanted` come with the price of one; the others wait for trust.
         `are_shared`: other batches may have judgements of the same subjects.
         """
         before: dict[bytes, int] = {}

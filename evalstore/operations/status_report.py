@@ -143,8 +143,7 @@ class CostLimit(NamedTuple):
     unpriced: tuple[str, ...] = ()
     """The models whose price is not known, so that a run with the limit does not begin."""
     call: float | None = None
-    """What a call may cost, in USD, if that is more than the limit for all of them, so that a run
-    makes none; else None."""
+    """The least that any call may cost, in USD, if that exceeds the limit, so that none is made."""
 
 
 def _items_to_json(items: Sequence[PlanItem]) -> Json:

@@ -53,7 +53,7 @@ class EarlierBatches:
     def begin(self, cells: Iterable[Cell]) -> dict[str, FirstCase]:
         """Begin a batch; returns the questions that earlier ones ask, and the first case of each.
 
-        Raises `WholePlanError` if it needs another number of answers to one of them.
+        Raises `WholePlanError` if its needs of one of them differ: see `_add`.
         """
         is_first = True
         known: dict[str, FirstCase] = {}
@@ -72,7 +72,8 @@ class EarlierBatches:
     def _add(self, question: str, count: int, cell: Cell) -> int:
         """Add how many answers to a question a cell needs; returns the code of the first case.
 
-        Raises `WholePlanError` if that needs another number of them.
+        Raises `WholePlanError` if another cell needs another number of them, or has another token
+        limit, or a candidate that can be called or is trusted where the other is not.
         """
         candidate = cell.candidate
         terms = self._terms.setdefault(

@@ -27,8 +27,10 @@ _BITS = 24
 """The bits of the number of a node, behind those of a digest."""
 _DIGITS = 10
 """The digits of an id that are its digest."""
-_SESSIONS = re.compile(r'"sessions":\[("[0-9a-f",]*")\]').findall
+_SESSIONS = re.compile(r'"sessions":\[([^\]]*)\]').findall
 """Finds the sessions of cells in canonical JSON, where a quote inside of a string is escaped."""
+_IDS = re.compile('"([0-9a-f]{32})"')
+"""Finds ids; a damaged node may have other texts in their places, which are ids of no session."""
 
 
 class _Tree(NamedTuple):
@@ -58,6 +60,8 @@ class SessionResults:
 
     def find(self, root: str, session: str) -> list[Result]:
         """Return the results in a result tree that have the session, in their order."""
+        if not _IDS.fullmatch(f'"{session}"'):
+            return []
         tree = self._trees.pop(root, None) or self._read(root)
         self._keep(root, tree)
         places = dict.fromkeys(tree.find(session))
@@ -77,7 +81,7 @@ class SessionResults:
             number = len(nodes)
             nodes.append((path, node))
             for ids in _SESSIONS(text):
-                sessions.extend(_digest(id[1:]) + number for id in ids[:-1].split('",'))
+                sessions.extend(_digest(id) + number for id in _IDS.findall(ids))
         return _Tree(nodes, array("Q", sorted(sessions)))
 
     def _keep(self, root: str, tree: _Tree) -> None:

@@ -118,6 +118,8 @@ class ResultsSite(LocalSite):
     def _forget(self, run: str, making: asyncio.Task[BuiltPage]) -> None:
         """Forget what was made, but keep the error for the browser that will ask again."""
         is_made = making.cancelled() or making.exception() is None
+        if is_made:
+            self._told.discard(making)
         if self._making.get(run) is making and (is_made or making not in self._told):
             del self._making[run]
 

@@ -96,7 +96,8 @@ def test_judgements_by_models_count_as_answers_do(workspace: Path, documents: An
 def test_a_limit_that_reaches_no_call_lasts_for_none(priced: Path, evalstore: Evalstore) -> None:
     shown = evalstore("run", "-n", "--max-cost", "0.01").stdout
     assert (
-        "A run with the limit of $0.0100 (--max-cost) makes no call: one may cost up to $0.0200.\n"
+        "A run with the limit of $0.0100 (--max-cost) makes no call: "
+        "even the cheapest may cost up to $0.0200.\n"
     ) in shown
     ran = evalstore("run", "--max-cost", "0.01")
     assert ran.exit_code == 4
@@ -120,7 +121,8 @@ def test_a_dry_run_says_that_the_limit_is_less_than_what_a_call_may_cost(
     command = ("run", rows, "--max-cost", "0.05")
     shown = evalstore(*command, "-n").stdout
     assert (
-        "A run with the limit of $0.0500 (--max-cost) makes no call: one may cost up to $0.3000.\n"
+        "A run with the limit of $0.0500 (--max-cost) makes no call: "
+        "even the cheapest may cost up to $0.3000.\n"
     ) in shown
     limit = documents(*command, "-n")["shortLimit"]
     assert (limit["answers"], limit["judgements"], limit["call"]) == (0, 0, 0.3)

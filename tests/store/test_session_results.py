@@ -18,6 +18,8 @@ pytestmark = pytest.mark.extended
 
 SESSIONS = [f"{number % 40:010x}{number:022x}" for number in range(120)]
 """Ids of sessions, of which three begin alike."""
+ODD = [",," + "a" * 30, "z" * 32, "G" * 32, "-" + "1" * 31, '"' + "," * 31]
+"""Texts that only a damaged node has in the place of ids."""
 
 
 def store_tree(
@@ -42,7 +44,7 @@ def store_tree(
         )
         root = build_case_tree(file, collect(contents))
         store.ensure_versions(contents, {})
-        given = [chance.sample(SESSIONS, chance.choice([0, 1, 2])) for _ in range(size)]
+        given = [chance.sample([*SESSIONS, *ODD], chance.choice([0, 1, 2])) for _ in range(size)]
         cells = [describe_cell(n, 0, "a", 1, "pass", None, ids, []) for n, ids in enumerate(given)]
         leaves |= build_results(
             {path: cells}, {path: file}, {path: root}, store.load_cases, collect(contents)
@@ -69,3 +71,5 @@ def test_results_with_a_session_are_found_as_among_all(
         for tree, results in every.items():
             having = [result for result in results if session in result.sessions]
             assert found.find(tree, session) == having
+    for session in ODD:
+        assert [found.find(tree, session) for tree in every] == [[], []]

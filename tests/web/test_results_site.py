@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
@@ -294,10 +295,18 @@ def held(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 PERSON = {"Accept": "text/html,*/*;q=0.8"}
 
 
+def ask_until(wanted: str, held: str, path: str) -> tuple[HTTPResponse, str]:
+    """What a person gets who asks until the page has a text."""
+    end = time.monotonic() + 60
+    while True:
+        response, text = ask(held, path, PERSON)
+        if wanted in text:
+            return response, text
+        assert time.monotonic() < end, text
+
+
 def test_a_browser_is_shown_what_is_known_before_the_page_is_made(held: str) -> None:
-    response, text = ask(held, newest(held), PERSON)
-    while "500 of 1,234 results" not in text:
-        response, text = ask(held, newest(held), PERSON)
+    response, text = ask_until("500 of 1,234 results", held, newest(held))
     assert (response.status, response.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert '<meta http-equiv="refresh" content="1">' in text
     assert "<title>desk: run " in text
@@ -310,9 +319,7 @@ def test_a_browser_is_shown_what_is_known_before_the_page_is_made(held: str) -> 
 def test_the_error_is_shown_to_who_was_told_to_wait(held: str) -> None:
     assert "the workspace as it is now" in ask(held, "work", PERSON)[1]
     Held.may.set()
-    text = ""
-    while "it cannot be read" not in text:
-        response, text = ask(held, "work", PERSON)
+    response, text = ask_until("it cannot be read", held, "work")
     assert (response.status, text) == (409, "error: it cannot be read\nhint: read it again\n")
 
 
