@@ -63,6 +63,13 @@ _homes: list[Path] = []
 _folders = pytest.StashKey[list[Path]]()
 """What is removed when a test has passed: removing all of them in the end takes long."""
 _failed = pytest.StashKey[bool]()
+_checkout = pytest.StashKey[frozenset[str]]()
+"""The files of the checkout before the first test."""
+_OF_TOOLS = frozenset(
+    ".git .venv .venv-site __pycache__ .pytest_cache .hypothesis .mypy_cache .ruff_cache"
+    " .import_linter_cache attack-results build dist".split()
+)
+"""Folders that tools fill while tests run."""
 _SCREEN = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
 """Variables that change what is printed."""
 _LOADS_LITELLM = ("test_secrets.py", "test_price_table.py")
@@ -102,6 +109,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Let a worker report its tests, but not each step of those that pass: there are thousands."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.stash[_checkout] = _list_checkout(session.config.rootpath)
     for plugin in session.config.pluginmanager.get_plugins():
         if hasattr(plugin, "sendevent"):
             plugin.sendevent = partial(_send_event, plugin.sendevent)
@@ -126,10 +135,28 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-def pytest_sessionfinish() -> None:
-    """Collect what the tests have left once: pytest would look through all of it five times."""
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail when a test has left a file in the checkout.
+
+    The rest collects once what the tests have left: pytest would look through all of it five times.
+    """
+    if (before := session.config.stash.get(_checkout, None)) is not None:
+        left = _list_checkout(session.config.rootpath) - before
+        if left and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        for path in sorted(left):
+            session.config.get_terminal_writer().line(f"\na test left a file: {path}", red=True)
     gc.collect()
     gc.freeze()
+
+
+def _list_checkout(root: Path) -> frozenset[str]:
+    """The files of the checkout, without those of tools."""
+    paths: list[str] = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in _OF_TOOLS]
+        paths += (str((Path(folder) / name).relative_to(root)) for name in files)
+    return frozenset(paths)
 
 
 @pytest.hookimpl(tryfirst=True)  # before groups are read
