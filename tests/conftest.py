@@ -66,8 +66,20 @@ _failed = pytest.StashKey[bool]()
 _checkout = pytest.StashKey[frozenset[str]]()
 """The files of the checkout before the first test."""
 _OF_TOOLS = frozenset(
-    ".git .venv .venv-site __pycache__ .pytest_cache .hypothesis .mypy_cache .ruff_cache"
-    " .import_linter_cache attack-results build dist".split()
+    [
+        ".git",
+        ".venv",
+        ".venv-site",
+        "__pycache__",
+        ".pytest_cache",
+        ".hypothesis",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".import_linter_cache",
+        "attack-results",
+        "build",
+        "dist",
+    ]
 )
 """Folders that tools fill while tests run."""
 _SCREEN = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")

@@ -34,7 +34,7 @@ def test_a_test_that_leaves_a_file_in_the_checkout_fails_the_session(
         "from pathlib import Path\n"
         "def test_it():\n    Path(__file__).with_name('left.txt').write_text('here')\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", workers, "-p", "no:cacheprovider", tmp_path]
+    command = [sys.executable, "-m", "pytest", "-q", workers, "-p", "no:cacheprovider"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 1
     assert "a test left a file: left.txt" in ended.stdout
