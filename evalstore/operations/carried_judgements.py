@@ -14,9 +14,9 @@ from evalstore.results import Evaluation
 from evalstore.store.table_columns import EVALUATIONS
 
 if TYPE_CHECKING:
-    from evalstore.planning.project import Project
     from evalstore.planning.results import CellResult
     from evalstore.results import Vote
+    from evalstore.store import Store
 
 
 def carry(id: str, judgement: Evaluation, evaluation: str) -> Evaluation:
@@ -30,10 +30,8 @@ def carry(id: str, judgement: Evaluation, evaluation: str) -> Evaluation:
 class CarriedJudgements:
     """Stores the judgements that one run carries over."""
 
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._has_versions = False
-        """Whether the versions of the workspace are stored, to which the judgements refer."""
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self.count = 0
         """How many judgements were stored that the store lacked."""
 
@@ -48,10 +46,7 @@ class CarriedJudgements:
         votes = [vote for result in results for vote in result.votes if vote.is_carried]
         if not votes:
             return results, 0
-        if not self._has_versions:
-            self._project.store_versions()
-            self._has_versions = True
-        store = self._project.store
+        store = self._store
         sources = store.load_evaluations(vote.id for vote in votes)
         rows: dict[str, tuple[Evaluation, str]] = {}
         ids: dict[tuple[str, str], str] = {}

@@ -173,6 +173,19 @@ def run(
         recorder = SettledRecorder(project, scope, selection) if is_whole else None
         if only is not None:
             scope, selection = narrow(scope, selection, only)
+        # The survey stores results and judgements, which refer to the versions of the workspace.
+        about = replace(selection, keep_going=bool(project.left_out))
+        origin = RunOrigin(
+            snapshot=_store_workspace(project),
+            started=started,
+            selection=fields_to_json(
+                replace(about, paths=project.place_paths(about.paths)), defaults=False
+            ),
+            message=options.message,
+            git=git_state(project.workspace.root),
+            author=read_user_name(project.workspace.root),
+            sources=_store_sources(project),
+        )
         plans = Plans(project, scope)
         sums = _make_sums_recorder(project, scope)
         totals = RunTotals(project, started, plans.shared, scope.settled, recorder, sums)
@@ -186,18 +199,6 @@ def run(
         for warning in _warnings(project):
             listener.warn(warning)
         get_leave(project, survey, plans.price, options, listener)
-        about = replace(selection, keep_going=bool(project.left_out))
-        origin = RunOrigin(
-            snapshot=_store_workspace(project),
-            started=started,
-            selection=fields_to_json(
-                replace(about, paths=project.place_paths(about.paths)), defaults=False
-            ),
-            message=options.message,
-            git=git_state(project.workspace.root),
-            author=read_user_name(project.workspace.root),
-            sources=_store_sources(project),
-        )
         shared = None
         if (project.store.is_remote or launcher) and not survey.is_empty:
             shared = share_run(project, origin, options, survey, launcher)

@@ -108,7 +108,7 @@ class RunTotals:
         """The cost of the reused answers and judgements, in USD."""
         self._answered: dict[str, int] = {}
         """Shared question -> how many of its answers are counted."""
-        self.carried = CarriedJudgements(project)
+        self.carried = CarriedJudgements(project.store)
         self._votes: set[str] = set()
         """Ids of the votes of earlier runs on answers to shared questions that are counted."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,38 @@ def test_two_names_of_one_model_cost_what_each_of_them_costs(
         item["model"]: item["cost"] for item in output["spending"] if item["part"] == "candidate"
     }
     assert costs == {"one": pytest.approx(0.1), "dear": pytest.approx(5)}
+
+
+ROWS = "".join(f'{{"number": {number}}}\n' for number in range(70))
+"""The rows of a file whose cases are in several nodes."""
+
+
+def remove_a_row(place: Path) -> None:
+    (place / "tests/data.jsonl").write_text(ROWS[: ROWS.index('{"number": 69}')])
+
+
+def edit_a_row(place: Path) -> None:
+    (place / "tests/data.jsonl").write_text(ROWS.replace("69", "70"))
+
+
+def add_a_tag(place: Path) -> None:
+    test = place / "tests/a.md"
+    test.write_text(test.read_text().replace("---\n", "---\ntags: [new]\n", 1))
+
+
+@pytest.mark.parametrize("edit", [remove_a_row, edit_a_row, add_a_tag])
+def test_a_run_after_an_edit_that_leaves_the_first_batches_nothing_to_do(
+    edit: Callable[[Path], None],
+    place: Path,
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LONGEST", 30)
+    (place / "tests/data.jsonl").write_text(ROWS)
+    checked = "# 👤\n\nWhat is {{number}}?\n\n---\n\n~~~checks\n- contains: Yes\n~~~\n"
+    (place / "tests/a.md").write_text(f"---\ndataset: data.jsonl\n---\n\n{checked}")
+    assert run(evalstore)["verdicts"]["pass"] == 72
+    edit(place)
+    assert run(evalstore)["asked"] == (1 if edit is edit_a_row else 0)
+    assert evalstore("fsck").exit_code == 0
+    assert evalstore("status").stdout.startswith("Nothing to do")
