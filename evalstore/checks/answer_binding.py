@@ -5,7 +5,7 @@ with a row of data. Texts that mention the answer are bound here, when the answe
 Between the two bindings the check is stored like this:
 
     {
-      "type": "equals", "revision": 1,
+      "type": "equals", "revision": 2,
       "given": {"equals": "{{first}} in {{city}}", "name": "Oslo", "scope": "case"},
       "templates": [[["equals"], "{{first}} in {{city}}"]],
       "values": {"city": "Oslo"},
@@ -29,7 +29,6 @@ part of the check's identity.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +38,7 @@ from evalstore.checks.placeholders import Place, fill_in, plain_copy, value_at
 from evalstore.errors import FileProblem
 from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.files.jinja_environment import finalize
+from evalstore.files.json_document import parse_json
 from evalstore.files.template_compiler import compile_text
 from evalstore.files.templates import ITEM
 from evalstore.values import Json, Reply
@@ -163,5 +163,5 @@ def describe_answers(sessions: Sequence[HeldConversation]) -> dict[str, Any]:
         "cost": sessions[-1].usd,
     }
     with suppress(ValueError, RecursionError):
-        sample["output_json"] = json.loads(text)
+        sample["output_json"] = parse_json(text)
     return {"sample": sample, "answer": text, "answers": texts_of(sessions)}

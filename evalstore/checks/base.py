@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from evalstore.checks.normalization import comparable
 from evalstore.display import as_text, shorten
 from evalstore.errors import FileProblem
 from evalstore.files.fields import suggest
@@ -69,6 +70,8 @@ class CheckInput:
     """The texts of all answers that are judged together; empty when there is only this one."""
     prepare: Callable[[str], str] = str
     """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
+    steps: tuple[str, ...] = ()
+    """The same as a list of steps."""
     quote: Callable[[str], str] = str
     """The same without changes of case, for texts that a feedback quotes."""
     run_code: Callable[[Mapping[str, Json], Json], Json] | None = None
@@ -80,6 +83,19 @@ class CheckInput:
     def text(self) -> str:
         """Return `actual` as a prepared text; a value that is not a text as JSON."""
         return self.prepare(as_text(self.actual))
+
+    def pairs(self, expected: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield each expected text and the answer, prepared for a comparison.
+
+        A step that leaves nothing of the expected text is left out for both.
+        """
+        text = self.text
+        for entry in expected:
+            prepared = self.prepare(entry)
+            if prepared or not entry:
+                yield prepared, text
+            else:
+                yield comparable(self.steps, entry, as_text(self.actual))
 
     @property
     def quoted(self) -> str:
@@ -103,6 +119,8 @@ class CheckType:
     """Judges an answer by canonical settings; an exception becomes the verdict `error`."""
     main: str | None = "expected"
     """The setting that `type: value` sets; None: the type has none."""
+    as_written: Literal["texts", "number"] | None = None
+    """Whether `expected` keeps the form that it has in YAML, such as `1.10`, and as what."""
     takes_mapping: bool = False
     """Whether that setting may be a mapping, so that `type: {…}` sets it."""
     joint: bool = False

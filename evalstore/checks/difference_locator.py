@@ -36,6 +36,7 @@ from evalstore.checks.types.json_comparison import JsonComparison, JsonDifferenc
 from evalstore.checks.types.number import find_last_number
 from evalstore.checks.types.tool_calls import nearest_difference
 from evalstore.display import shorten
+from evalstore.files.json_document import parse_json
 from evalstore.values import Json, Verdict
 
 Locate = Callable[[Mapping[str, Json], CheckInput], AnswerDifference | None]
@@ -184,7 +185,7 @@ def _parse_error(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
     if not isinstance(text, str) or check.get("fenced"):
         return None
     try:
-        json.loads(text)
+        parse_json(text)
     except json.JSONDecodeError as error:
         note = error.msg[:1].lower() + error.msg[1:]
         excerpt = shorten(text, error.pos)

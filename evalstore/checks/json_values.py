@@ -7,12 +7,15 @@ import re
 from typing import TYPE_CHECKING
 
 from evalstore.display import shorten, shorten_to_line
+from evalstore.files.json_document import parse_json
 from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.checks.base import CheckInput
 
 _SHOWN = 120
+_JSON = frozenset(("json", "jsonc", "json5"))
+_NONE = frozenset(("",))
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")
 
 
@@ -23,43 +26,53 @@ class NotJsonError(Exception):
 def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
     """Return the answer parsed as JSON, or the value of `actual`; raises `NotJsonError`.
 
-    With `fenced`, JSON in the only block of fenced code of the answer is accepted as well.
+    With `fenced`, JSON in a block of fenced code is accepted as well: in the only block, or in the
+    only one that is said to be JSON, or, if none is, in the only one without a language.
     """
     text = subject.actual
     if text is not None and not isinstance(text, str):
         return text
     text = text or ""
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError as error:
-        blocks = fenced_blocks(text) if fenced else []
+        blocks = _json_blocks(text) if fenced else []
         if len(blocks) > 1:
-            words = f"expected one block of fenced code, found {len(blocks)}"
+            words = f"expected one block of fenced code with JSON, found {len(blocks)}"
             raise NotJsonError(f"the answer is not JSON: {words}") from None
         if not blocks:
             words = f"the answer is not JSON: {error}, found {shorten_to_line(text)}"
             raise NotJsonError(words) from None
     try:
-        return json.loads(blocks[0])
+        return parse_json(blocks[0])
     except ValueError as error:
         words = f"the fenced code is not JSON: {error}, found {shorten_to_line(blocks[0])}"
         raise NotJsonError(words) from None
 
 
-def fenced_blocks(text: str) -> list[str]:
-    """Return the contents of the closed blocks of fenced code in a text."""
-    blocks: list[str] = []
-    mark = ""
+def _json_blocks(text: str) -> list[str]:
+    """Return the contents of the closed blocks of fenced code that may be JSON."""
+    blocks = _fenced_blocks(text)
+    languages = [language for language, _ in blocks]
+    best = next((known for known in (_JSON, _NONE) if not known.isdisjoint(languages)), languages)
+    return [content for language, content in blocks if language in best]
+
+
+def _fenced_blocks(text: str) -> list[tuple[str, str]]:
+    """Return the language and the content of each closed block of fenced code in a text."""
+    blocks: list[tuple[str, str]] = []
+    mark = language = ""
     block: list[str] = []
     for line in text.split("\n"):
         fence = _FENCE.match(line)
         if mark and fence and fence[1].startswith(mark) and not fence[2].strip():
-            blocks.append("\n".join(block))
+            blocks.append((language, "\n".join(block)))
             mark = ""
         elif mark:
             block.append(line)
         elif fence and not (fence[1][0] == "`" and "`" in fence[2]):
             mark, block = fence[1], []
+            language = next(iter(fence[2].lower().split()), "").strip("{.}")
     return blocks
 
 

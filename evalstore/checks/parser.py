@@ -164,6 +164,23 @@ def is_place_of_settings(place: Place) -> bool:
     return kind is not None and not kind.takes_mapping and tuple(outer) in _PLACES_OF_CHECKS
 
 
+def places_as_written(definition: Json) -> Iterator[tuple[Place, str]]:
+    """Yield the places of expected values that keep their form in YAML, each with its kind."""
+    for outer in _PLACES_OF_CHECKS:
+        check = definition
+        for name in outer:
+            check = check.get(name) if isinstance(check, dict) else None
+        if not isinstance(check, dict):
+            continue
+        for name in (*_types_in(check), *(("type",) if "type" in check else ())):
+            kind = find_kind(check["type"] if name == "type" else name)
+            if kind is None or kind.as_written is None:
+                continue
+            own = (name, "expected") if isinstance(check[name], dict) else (name,)
+            yield (*outer, *own), kind.as_written
+            yield (*outer, "expected"), kind.as_written
+
+
 def _example(kind: CheckType, name: str) -> str | None:
     return f"{name}: {kind.example}" if kind.example else None
 

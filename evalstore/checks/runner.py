@@ -23,9 +23,12 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
     steps = tuple(check.get("normalize", ()))
     prepare = preparer(steps, bool(check.get("ignoreCase")))
     quote = quoter(steps)
+    all_steps = (*steps, "casefold") if check.get("ignoreCase") else steps
     is_known = prepare is subject.prepare and quote is subject.quote
     if not is_known or subject.run_check is None:
-        subject = replace(subject, prepare=prepare, quote=quote, run_check=run_check)
+        subject = replace(
+            subject, prepare=prepare, steps=all_steps, quote=quote, run_check=run_check
+        )
     finding = kind.judge(check, subject)
     bound = check.get("pass")
     passed = reaches(finding.score, bound) if bound else finding.score >= 1.0

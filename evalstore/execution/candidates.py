@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
 from evalstore.execution.requests import build_request, next_request
+from evalstore.files.json_document import parse_json
 from evalstore.planning.cells import limit_of
 from evalstore.providers.base import ProviderError
 from evalstore.results import Cost, Session
@@ -104,7 +104,7 @@ def _require_json(reply: Reply) -> None:
     if reply.refusal or reply.is_cut or reply.finish_reason == "content_filter":
         return
     try:
-        json.loads(reply.text or "")
+        parse_json(reply.text or "")
     except (ValueError, RecursionError) as error:
         problem = ProviderError(
             "malformed", f"the model did not answer with JSON as its schema asks: {error}"

@@ -1,12 +1,34 @@
-"""Reads JSON as strictly as YAML: no key twice, no half of a surrogate pair."""
+"""Reads JSON strictly: no NaN, and in documents no key twice and no half of a surrogate pair."""
 
 from __future__ import annotations
 
 import json
+import re
+from typing import Any
 
 from evalstore.errors import FileProblem
 from evalstore.files.yaml12 import Document
 from evalstore.values import Json
+
+_NOT_A_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity)')
+
+
+def refuse_constant(name: str) -> Json:
+    """Raise `ValueError` for NaN and Infinity, as the `parse_constant` of a decoder."""
+    raise ValueError(f"Unknown value {name}")
+
+
+def parse_json(text: str, **options: Any) -> Json:
+    """Parse JSON in which NaN and Infinity are errors; raises `ValueError`.
+
+    `options` are those of `json.loads`.
+    """
+
+    def refuse(name: str) -> Json:
+        at = next(match.start() for match in _NOT_A_NUMBER.finditer(text) if match[1])
+        raise json.JSONDecodeError(f"Unknown value {name}", text, at)
+
+    return json.loads(text, parse_constant=refuse, **options)
 
 
 def read_json(text: str) -> Document:
@@ -21,7 +43,7 @@ def read_json(text: str) -> Document:
         return members
 
     try:
-        value = json.loads(text, object_pairs_hook=mapping)
+        value = parse_json(text, object_pairs_hook=mapping)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
         return Document(value, None, 1)

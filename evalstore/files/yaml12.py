@@ -142,6 +142,11 @@ class Document:
             node, value = entry[1], value[step]
         return Document(value, node, self.first_line)
 
+    @property
+    def form(self) -> str | None:
+        """Return the text of a scalar as it is written; None for a list or a mapping."""
+        return str(self.node.value) if isinstance(self.node, yaml.ScalarNode) else None
+
     def written(self, *path: str | int) -> Any:
         """Return the item at `path` with `WrittenScalar` for scalars; mappings keep their order."""
         node = self.at(*path).node

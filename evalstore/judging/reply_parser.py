@@ -11,6 +11,7 @@ import json
 import re
 import unicodedata
 
+from evalstore.files.json_document import parse_json, refuse_constant
 from evalstore.values import Json, Reply
 
 _UNFINISHED = re.compile(
@@ -101,7 +102,7 @@ def find_verdict(text: str, code: str | None) -> dict[str, Json]:
 def parse_unique_json(text: str) -> Json:
     """Parse a JSON document in which no object has a name twice; raises ValueError."""
     try:
-        return json.loads(text, object_pairs_hook=_unique)
+        return parse_json(text, object_pairs_hook=_unique)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -143,7 +144,7 @@ _TextObject = tuple[int, int, dict[str, Json]]
 
 def _top_objects(text: str) -> list[_TextObject]:
     """Find the JSON objects that are not inside of other brackets."""
-    decoder = json.JSONDecoder(object_pairs_hook=_unique)
+    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=refuse_constant)
     objects: list[_TextObject] = []
     end = depth = tries = 0
     for match in _BRACKET.finditer(text):

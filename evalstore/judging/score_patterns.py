@@ -61,7 +61,7 @@ def to_score(value: Json, *, is_json: bool) -> float | None:
             value = float(value)
         except ValueError:
             return None
-    if not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         return float(value) if math.isfinite(value) else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import bytes_text
 from evalstore.errors import FileProblem
+from evalstore.files.json_document import parse_json
 from evalstore.judging.transcript import remarks_on
 from evalstore.values import AnswerRef, Json, Message, Part, SampleRef, Text
 
@@ -155,7 +156,7 @@ def pretty_json(text: str) -> str:
     if len(text) > _LARGEST or text.lstrip()[:1] not in ("{", "["):
         return text
     try:
-        json.loads(text)
+        parse_json(text)
     except (ValueError, RecursionError):
         return text
     return _indented(_TOKEN.findall(text)) or text

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstore.files.json_document import parse_json
 from evalstore.processes.application import PYTHON
 from evalstore.processes.application_calls import ApplicationCalls, ApplicationError
 from evalstore.providers.answer_size import MAX_ANSWER
@@ -97,7 +98,7 @@ def read_output(text: str) -> Json:
     """Parse a program's output: a mapping with an answer or a JSON text, else the plain text."""
     text = text.strip()
     try:
-        document = json.loads(text)
+        document = parse_json(text)
     except (ValueError, RecursionError):
         return text
     if isinstance(document, str):

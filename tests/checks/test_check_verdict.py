@@ -118,7 +118,7 @@ def test_every_check_has_a_result_with_its_name() -> None:
 
 def test_half_a_surrogate_pair_in_a_feedback_can_be_stored() -> None:
     verdict = judge_by_checks(
-        [{"type": "expr", "revision": 1, "expression": "json"}],
+        [{"type": "expr", "revision": 2, "expression": "json"}],
         [HeldConversation((Reply('"\\ud83d"'),))],
         {},
     )

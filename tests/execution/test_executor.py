@@ -164,11 +164,11 @@ class Lab:
             contents[id] = (kind, content)
             return id
 
-        checks: tuple[Any, ...] = ({"type": "json", "revision": 1},) if json_mode else ()
+        checks: tuple[Any, ...] = ({"type": "json", "revision": 2},) if json_mode else ()
         schema_id = None
         if schema is not None:
             schema_id = keep("schema", hashing.describe_schema(schema))
-            checks = ({"type": "jsonSchema", "revision": 1, "schema": schema_id},)
+            checks = ({"type": "jsonSchema", "revision": 2, "schema": schema_id},)
         version = TestVersion((Message("user", (Text(text),)),), schema=schema_id)
         parts = (Text(instructions),) if instructions else ()
         evaluation = EvaluationVersion(parts, checks)

@@ -421,8 +421,8 @@ def test_any_reply_is_a_verdict_or_unreadable(value: Json, before: str, after: s
 
 # --- checks
 
-JSON_CHECK = {"type": "json", "revision": 1}
-TOOLS_CHECK = {"type": "toolCalls", "revision": 1}
+JSON_CHECK = {"type": "json", "revision": 2}
+TOOLS_CHECK = {"type": "toolCalls", "revision": 2}
 
 
 def by_checks(checks: list[Json], answer: Reply, schemas: dict[str, Json]) -> Any:
@@ -438,7 +438,7 @@ def test_all_checks_must_pass() -> None:
 
 
 def test_the_schema_of_a_check_is_found_by_its_id() -> None:
-    check = {"type": "jsonSchema", "revision": 1, "schema": "id"}
+    check = {"type": "jsonSchema", "revision": 2, "schema": "id"}
     schemas: dict[str, Json] = {"id": {"type": "object", "required": ["a"]}}
     assert by_checks([check], Reply('{"a": 1}'), schemas)[0].verdict == "pass"
     assert by_checks([check], Reply("{}"), schemas)[0].verdict == "fail"
@@ -456,7 +456,7 @@ def test_a_check_that_breaks_is_an_error_and_not_the_end() -> None:
 
 
 def test_what_a_check_says_can_be_stored() -> None:
-    check = {"type": "jsonSchema", "revision": 1, "schema": "id"}
+    check = {"type": "jsonSchema", "revision": 2, "schema": "id"}
     schemas: dict[str, Json] = {"id": {"additionalProperties": {"type": "string"}}}
     opinion, results = by_checks([check], Reply('{"\\ud83d": 1}'), schemas)
     assert opinion.verdict == "fail"

@@ -107,7 +107,7 @@ def fill(store: Store) -> None:
     test = TestVersion((Message("user", shown),), tools=(tool_id,))
     structured = TestVersion((Message("user", (Text("ü"),)),), schema=schema_id)
     messages = EvaluationVersion(
-        shown, ({"type": "jsonSchema", "revision": 1, "schema": schema_id},)
+        shown, ({"type": "jsonSchema", "revision": 2, "schema": schema_id},)
     )
     evaluator = Evaluator(model_id, strict_id, 0.5)
     test_id, other_id = id_of(hashing.describe_test(test)), id_of(hashing.describe_test(structured))

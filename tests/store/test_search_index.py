@@ -24,7 +24,7 @@ from evalstore.values import EvaluationVersion, Question, Reply, Text, ToolCall
 from tests.store.sessions import a_test, an_evaluation, session_row, versions
 
 MODEL = "f" * 32
-CHECKS = ({"type": "json", "revision": 1},)
+CHECKS = ({"type": "json", "revision": 2},)
 
 
 def add(store: Store, *texts: str, started: int = 1) -> list[str]:

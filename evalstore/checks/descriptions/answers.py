@@ -58,7 +58,7 @@ DESCRIPTIONS = {
             CheckSetting(
                 "pattern", TEXT, "a regular expression that captures the number; else the last one"
             ),
-            CheckSetting("commas", FLAG, "`1,000` is a thousand", False),
+            CheckSetting("commas", FLAG, "numbers with separators of thousands are read, as `1,000`", False),
         ),
         (
             CheckExample(

@@ -271,4 +271,4 @@ def _brief(number: float) -> str:
     return f"{number:.4g}" if not abs(number) > 1e300 else "a large number"
 
 
-KINDS = {"expr": CheckType(1, _read_settings, _is_so, main="expression")}
+KINDS = {"expr": CheckType(2, _read_settings, _is_so, main="expression")}

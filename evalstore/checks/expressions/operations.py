@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from evalstore.files.fields import is_finite
 from evalstore.values import Json
 
 MOST_STEPS = 100_000
@@ -197,7 +198,10 @@ class Operations:
         self._read(value)
         if isinstance(value, list | tuple | dict):
             raise TypeError(f"{name} takes a text or a number, not {kind_of(value)}")
-        return {"str": str, "int": int, "float": float}[name](value)
+        result = {"str": str, "int": int, "float": float}[name](value)
+        if name == "float" and not is_finite(result):
+            raise ValueError(f"float takes a finite number, not {value}")
+        return result
 
     def _comparable(self, values: Iterable[Any]) -> list[Any]:
         """Return a list of only numbers or only texts; costs as many steps as sorting it."""

@@ -12,6 +12,7 @@ from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, Chec
 from evalstore.checks.types.number import last_number
 from evalstore.display import as_text, shorten
 from evalstore.files.fields import is_finite
+from evalstore.files.json_document import refuse_constant
 from evalstore.processes.patterns import SECONDS, compiled, pattern_problem
 from evalstore.values import Json
 
@@ -35,7 +36,7 @@ def prepared_answers(subject: CheckInput) -> list[str]:
     """Return the prepared texts of all answers, at least one."""
     if not subject.answers:
         raise GroupError("there are no answers to compare")
-    return [subject.prepare(answer) for answer in subject.answers]
+    return [subject.prepare(answer) or answer for answer in subject.answers]
 
 
 # --- allEqual ---------------------------------------------------------------------------
@@ -129,7 +130,7 @@ def _value(answer: str, key: str, number: int) -> Json:
 
 def first_object(text: str) -> tuple[dict[str, Json], int] | None:
     """Return the first JSON object in a text, and the index of its start."""
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_constant=refuse_constant)
     start = -1
     for _ in range(_MOST_STARTS):
         start = text.find("{", start + 1)
@@ -281,8 +282,8 @@ def to_number(value: Json) -> Decimal | None:
 
 KINDS = {
     "allEqual": CheckType(
-        1, _read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"
+        2, _read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"
     ),
-    "allSame": CheckType(2, _read_same, _all_same, main="key", joint=True),
-    "monotonic": CheckType(1, _read_monotonic, _is_monotonic, main="order", joint=True),
+    "allSame": CheckType(3, _read_same, _all_same, main="key", joint=True),
+    "monotonic": CheckType(2, _read_monotonic, _is_monotonic, main="order", joint=True),
 }

@@ -301,9 +301,9 @@ def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 KINDS = {
-    "json": CheckType(1, _read_json, _is_json, main=None, example="{of: object}"),
+    "json": CheckType(2, _read_json, _is_json, main=None, example="{of: object}"),
     "jsonSchema": CheckType(
-        1,
+        2,
         _read_schema,
         _matches_schema,
         main="schema",
@@ -311,10 +311,10 @@ KINDS = {
         example="{type: object}",
     ),
     "jsonEquals": CheckType(
-        1, _read_comparison, _equals, takes_mapping=True, example="{city: Oslo}"
+        2, _read_comparison, _equals, takes_mapping=True, example="{city: Oslo}"
     ),
     "jsonSubset": CheckType(
-        1, _read_comparison, _contains, takes_mapping=True, example="{city: Oslo}"
+        2, _read_comparison, _contains, takes_mapping=True, example="{city: Oslo}"
     ),
-    "jsonPath": CheckType(1, _read_path, _is_at_path, main="path"),
+    "jsonPath": CheckType(2, _read_path, _is_at_path, main="path"),
 }

@@ -66,7 +66,7 @@ class JsonComparison:
         if isinstance(expected, list):
             return isinstance(actual, list) and self._lists_agree(expected, actual)
         if isinstance(expected, str):
-            return isinstance(actual, str) and self.prepare(expected) == self.prepare(actual)
+            return isinstance(actual, str) and self._key(expected) == self._key(actual)
         if isinstance(expected, bool) or expected is None:
             return actual is expected
         is_number = isinstance(actual, int | float) and not isinstance(actual, bool)
@@ -155,7 +155,8 @@ class JsonComparison:
         if isinstance(value, list):
             return "l", frozenset(Counter(map(self._key, value)).items())
         if isinstance(value, str):
-            return "s", self.prepare(value)
+            # A text of which nothing would be left does not equal the empty one.
+            return "s", self.prepare(value) or value.strip()
         return "b" if isinstance(value, bool) else "n", value
 
 

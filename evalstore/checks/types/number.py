@@ -26,39 +26,92 @@ _EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 _SHOWN = 40
 """The most characters of a number in a feedback."""
 
-_PLAIN = r"(?:\d+(?:\.\d+)*|(?<!\.)\.\d+(?:\.\d+)*)"
-_GROUPED = r"\d{1,3}(?:,\d{3})+(?!,?\d)(?:\.\d+)?"
-_REST = r"(?:[eE][-+]?\d+(?!\w))?"
-_SIGN = r"(?:(?<![\w.)])[-+−])?"
-_DIGIT = re.compile(r"\d")
-_NUMBER = re.compile(_SIGN + _PLAIN + _REST)
-_WITH_COMMAS = re.compile(f"{_SIGN}(?:(?<!\\d,)(?<![\\d.]){_GROUPED}|{_PLAIN}){_REST}")
+_LETTER = "A-Za-zÀ-ÖØ-öø-ɏͰ-ϿЀ-ӿ"
+"""Letters of scripts in which words have blanks between them."""
+_CURRENCY_SIGN = "[$¢-¥֏؋৲৳৻૱௹฿៛₠-⃀﷼﹩＄￠￡￥￦]"
+_CODES = (
+    "USD|EUR|GBP|JPY|CHF|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|RUB|TRY|BRL|MXN|ZAR|KRW"
+    "|SGD|HKD|Rs\\.?|kr\\.?|Fr\\.?|zł"
+)
+_THIN = "\u00a0\u2007-\u200a\u202f"
+_MINUS = "−‐‑‒–﹣－-"
+_AMOUNT_SIGN = f"(?:{_CURRENCY_SIGN}|[%‰°])"
+_SIGN = rf"(?<![{_LETTER}\d.)])(?<!\d{_AMOUNT_SIGN})(?<!\d[ {_THIN}]{_AMOUNT_SIGN})[+{_MINUS}]"
+_CURRENCY = (
+    rf"(?<!\d)(?<!\d[ {_THIN}])(?:[A-Z]{{0,3}}\\?{_CURRENCY_SIGN}|{_CODES})"
+    rf"[ {_THIN}]?(?P<inner>[+{_MINUS}])?"
+)
+_SEPARATOR = rf"['’ʼ٬_{_THIN}]|\{{,\}}|\\[,;:! ]|,\\! ?|\{{\\,\}}"
+_FRACTION = "[¼-¾⅐-⅞↉]"
+_OTHER_FORM = (
+    rf"[ {_THIN}]?{_FRACTION}|[⁰¹²³⁴-⁹⁺⁻]|\^\{{?[({_MINUS}]?\w|(?:\*\*|_)\{{?[{_MINUS}]?\d|<su[pb]>"
+    rf"|[ {_THIN}]?[xX]\d|(?![{_LETTER}]{{1,3}}[23](?![{_LETTER}\d]))[{_LETTER}]+\d"
+)
+"""What makes a number a part of something that is not read: 2½, 10⁶, 10^8, 3x10, 0x1F, 4f3a."""
+_TOKENS = (
+    rf"(?P<sign>{_SIGN})?(?P<currency>{_CURRENCY})?(?:(?P<number>"
+    rf"(?P<parted>\d{{1,3}}(?P<by>{_SEPARATOR})\d{{3}}(?:(?P=by)\d{{3}})*(?!\d)(?P<decimals>[.,]\d+)?)"
+    rf"|(?P<spaced>\d{{1,3}}(?: \d{{3}})+(?!\d)SPACED)"
+    rf"|(?:\d+|(?<![{_LETTER}\d.])\.\d+)(?:[.,]\d+)*)"
+    rf"(?P<power>[eE][+{_MINUS}]?\d+(?![{_LETTER}\d_]))?(?P<other>(?:{_OTHER_FORM})[\w^{{}}]*)?"
+    rf"|(?P<fraction>{_FRACTION}))"
+    # A word with the digits in it is no number, except for one that begins with digits.
+    rf"|[{_LETTER}](?:[{_LETTER}\d]|(?<=\d)\.(?=\d)|(?:[_^]|<su[pb]>)\{{?[{_MINUS}]?(?=\w)|_)*"
+)
+_NUMBER = re.compile(_TOKENS.replace("SPACED", "(?!)"))
+_WITH_COMMAS = re.compile(_TOKENS.replace("SPACED", ""))
+_DIGIT = re.compile(rf"\d|{_FRACTION}")
+_PLAIN = re.compile(r"\d*\.?\d+\Z")
+_THOUSANDS = re.compile(
+    r"(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})(\.\d+)?\Z"  # as in English and in India
+    r"|\d{1,3}(?:\.\d{3})+(,(?!\d{3}\Z)\d+)\Z"  # as in German, with decimals
+)
 
 
 def last_number(text: str, *, commas: bool = False) -> Decimal | None:
-    """Return the last number in a text; None if there is none or it is malformed, as `1.2.3`.
+    """Return the last number in a text; None if there is none or it cannot be read, as `1.2.3`.
 
-    With `commas`, `1,234.5` is one number. A minus after a word or a number is a hyphen:
-    `2020-2021` ends with 2021.
+    A number with separators between its digits is read with `commas` only, and never a part of it.
+    Digits inside a word are no number. A minus after a word or a number is a hyphen: `2020-2021`
+    ends with 2021.
     """
-    if not _DIGIT.search(text):
-        return None
-    pattern = _WITH_COMMAS if commas else _NUMBER
-    # No number has white space in it, so the last word with a number is enough.
-    numbers_by_word = map(pattern.findall, reversed(text.split()))
-    return _as_decimal(next(numbers for numbers in numbers_by_word if numbers)[-1])
+    found = find_last_number(text, commas=commas)
+    return found[0] if found else None
 
 
 def find_last_number(text: str, *, commas: bool = False) -> tuple[Decimal, int] | None:
     """Return the last number in a text as `last_number` reads it, and the index of its start."""
-    matches = list((_WITH_COMMAS if commas else _NUMBER).finditer(text))
-    number = _as_decimal(matches[-1][0]) if matches else None
-    return None if number is None else (number, matches[-1].start())
+    pattern = _WITH_COMMAS if commas else _NUMBER
+    end = len(text)
+    while end > 0:  # no number has a line end in it, so the last line with a number is enough
+        start = text.rfind("\n", 0, end) + 1
+        if _DIGIT.search(text, start, end):
+            tokens = pattern.finditer(text, start, end)
+            numbers = [token for token in tokens if token["number"] or token["fraction"]]
+            if numbers:
+                value = _value(numbers[-1], commas=commas)
+                return None if value is None else (value, numbers[-1].start())
+        end = start - 1
+    return None
 
 
-def _as_decimal(digits: str) -> Decimal | None:
-    """Return the number that a match of a pattern is; None when it is malformed."""
-    number = Decimal(digits.replace(",", "").replace("−", "-"), _EXACT)
+def _value(token: re.Match[str], *, commas: bool) -> Decimal | None:
+    """Return the number that a token is; None when it cannot be read."""
+    digits, power = token["number"] or "", token["power"] or ""
+    if not digits or token["other"] or token["spaced"]:
+        return None
+    grouped = _THOUSANDS.match(digits)
+    if digits.count(",") > 1 and not grouped and not token["parted"]:
+        digits = digits.rpartition(",")[2]  # a list
+    if grouped or token["parted"]:
+        if not commas:
+            return None
+        decimals = token["decimals"] or (grouped and (grouped[1] or grouped[2])) or ""
+        digits = re.sub(r"\D", "", digits.removesuffix(decimals)) + decimals.replace(",", ".")
+    elif not _PLAIN.match(digits):
+        return None
+    sign = "-" if (token["sign"] or token["inner"] or "+") in _MINUS else ""
+    number = Decimal(sign + digits + re.sub(f"[{_MINUS}]", "-", power), _EXACT)
     return None if number.is_nan() else number
 
 
@@ -81,7 +134,7 @@ def _read_number(arguments: CheckArguments) -> dict[str, Json]:
     return settings
 
 
-def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float:
+def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float | str:
     """Return the expected number, which may be written as a text, as cells of a table are."""
     value = arguments.require("expected")
     number = as_number(value, commas=commas)
@@ -91,20 +144,25 @@ def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float:
     return number
 
 
-def as_number(value: Json, *, commas: bool = False) -> int | float | None:
-    """Return a value or text as a number; None if it is not a finite number."""
+def as_number(value: Json, *, commas: bool = False) -> int | float | str | None:
+    """Return a value or text as a number, as `plain_number` does; None if it is not finite."""
     if isinstance(value, str):
-        whole = (_WITH_COMMAS if commas else _NUMBER).fullmatch(value.strip())
-        number = last_number(value, commas=commas) if whole else None
-        value = None if number is None else plain_number(number)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
+        token = (_WITH_COMMAS if commas else _NUMBER).fullmatch(value.strip())
+        is_number = token and not token["currency"] and (token["number"] or token["fraction"])
+        number = _value(token, commas=commas) if token and is_number else None
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
         return None
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    else:
+        number = Decimal(repr(value))
+    return None if number is None or not is_finite(float(number)) else plain_number(number)
 
 
-def plain_number(number: Decimal) -> int | float:
-    """Return a decimal as an integer if it is whole, else as a float."""
-    return int(number) if _is_whole(number) else float(number)
+def plain_number(number: Decimal) -> int | float | str:
+    """Return an integer if it is whole, else a float, or a text if a float has less digits."""
+    if _is_whole(number):
+        return int(number)
+    near = float(number)
+    return near if Decimal(repr(near)) == number else str(number.normalize(_EXACT))
 
 
 def _is_whole(number: Decimal) -> bool:
@@ -118,8 +176,12 @@ def _compares(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     epsilon = check.get("epsilon")
     bound = f"{check['expected']}" if epsilon is None else f"{check['expected']} ± {epsilon}"
     words = f"expected {bound}" if op == "==" else f"expected a number {op} {bound}"
+    hint = ""
+    if not check.get("commas") and (grouped := last_number(text, commas=True)) != number:
+        hint = f"; with 'commas: true' it would be {_shown(grouped)}"
     if number is None:
-        return CheckFinding(0.0, f"{words}, found no number in {shorten_to_line(text)}")
+        none = "no number that can be read" if _DIGIT.search(text) else "no number"
+        return CheckFinding(0.0, f"{words}, found {none} in {shorten_to_line(text)}{hint}")
     expected = Decimal(str(check["expected"]))
     if epsilon is None:
         is_so = _OPERATORS[op](number, expected)
@@ -131,10 +193,7 @@ def _compares(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         return holds(
             check, lambda: f"expected a number that is not {condition}, found {_shown(number)}"
         )
-    words += f", found {_shown(number)}"
-    if not check.get("commas") and (grouped := last_number(text, commas=True)) != number:
-        words += f"; with 'commas: true' it would be {_shown(grouped)}"
-    return CheckFinding(0.0, words)
+    return CheckFinding(0.0, f"{words}, found {_shown(number)}{hint}")
 
 
 def _shown(number: Decimal | None) -> str:
@@ -142,4 +201,4 @@ def _shown(number: Decimal | None) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-KINDS = {"number": CheckType(1, _read_number, _compares, example="42")}
+KINDS = {"number": CheckType(2, _read_number, _compares, as_written="number", example="42")}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from evalstore.checks.base import INSTALL, CheckArguments, CheckFinding, CheckInput, CheckType
-from evalstore.checks.normalization import squad
+from evalstore.checks.normalization import comparable, squad
 from evalstore.checks.types.text import any_of, read_expected_texts
 from evalstore.display import plural, shorten, shorten_to_line
 from evalstore.errors import EvalstoreError
@@ -23,26 +24,41 @@ _VARIANTS = ("rouge1", "rouge2", "rougeL")
 
 def _exact(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether the answer is one of the texts, after both are normalised as SQuAD does."""
-    text = squad(subject.text)
-    expected = [squad(subject.prepare(text)) for text in check["expected"]]
-    if text in expected:
+    pairs = list(_squad_pairs(check, subject))
+    if any(expected.lower() == text.lower() for expected, text in pairs):
         return CheckFinding(1.0)
-    return CheckFinding(0.0, f"expected {any_of(expected)}, found {shorten_to_line(text)}")
+    expected = any_of([expected for expected, _ in pairs])
+    return CheckFinding(0.0, f"expected {expected}, found {shorten_to_line(squad(subject.text))}")
+
+
+def _squad_pairs(check: Mapping[str, Json], subject: CheckInput) -> Iterator[tuple[str, str]]:
+    """Yield each expected text and the answer, normalised as SQuAD does."""
+    for expected, text in subject.pairs(check["expected"]):
+        yield comparable(("squad",), expected, text)
 
 
 def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether one contains the other, normalised as SQuAD does; the rule of OpenAI Evals.
 
-    A text that is empty after normalising is contained only in another empty one.
+    An empty text is contained only in another empty one. An expected text of which that leaves
+    nothing, such as `A`, must be a whole word of the answer, in the same case.
     """
-    text = squad(subject.text)
-    expected = [squad(subject.prepare(candidate)) for candidate in check["expected"]]
-    for candidate in expected:
-        is_so = candidate in text or text in candidate if candidate and text else candidate == text
-        if is_so:
+    pairs = list(_squad_pairs(check, subject))
+    for expected, text in pairs:
+        if expected.lower() == text.lower() or (
+            expected and not squad(expected) and _has_word(expected, text)
+        ):
             return CheckFinding(1.0)
-    return CheckFinding(
-        0.0, f"expected {any_of(expected)} in {shorten_to_line(text)}, or the other way round"
+        if squad(expected) and text and (expected in text or text in expected):
+            return CheckFinding(1.0)
+    expected = any_of([expected for expected, _ in pairs])
+    text = shorten_to_line(squad(subject.text))
+    return CheckFinding(0.0, f"expected {expected} in {text}, or the other way round")
+
+
+def _has_word(word: str, text: str) -> bool:
+    return bool(
+        re.search(rf"(?<!\w){re.escape(word)}(?!\w)" if word.isalnum() else re.escape(word), text)
     )
 
 
@@ -84,15 +100,13 @@ def _graded(score: float, expected: str, subject: CheckInput) -> CheckFinding:
 
 
 def _share_words(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    words = squad(subject.text).split()
-    expected = (squad(subject.prepare(text)).split() for text in check["expected"])
-    return _best((_f1(text, words) for text in expected), check, subject)
+    pairs = _squad_pairs(check, subject)
+    return _best((_f1(one.split(), other.split()) for one, other in pairs), check, subject)
 
 
 def _is_similar(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    text = subject.text
-    expected = map(subject.prepare, check["expected"])
-    return _best((edit_ratio(candidate, text) for candidate in expected), check, subject)
+    pairs = subject.pairs(check["expected"])
+    return _best((edit_ratio(candidate, text) for candidate, text in pairs), check, subject)
 
 
 def _read_distance(arguments: CheckArguments) -> dict[str, Json]:
@@ -109,9 +123,8 @@ def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether the edit distance to one of the texts is at most `max`."""
     from rapidfuzz.distance import Levenshtein
 
-    text = subject.text
-    expected = [subject.prepare(candidate) for candidate in check["expected"]]
-    edits = min((Levenshtein.distance(candidate, text) for candidate in expected), default=None)
+    pairs = subject.pairs(check["expected"])
+    edits = min((Levenshtein.distance(candidate, text) for candidate, text in pairs), default=None)
     if edits is not None and edits <= check["max"]:
         return CheckFinding(1.0)
     most = plural(check["max"], "edit")
@@ -149,7 +162,7 @@ def _rouge_scorer(variant: str, *, stems: bool = False) -> RougeScorer:
 
 def _bleu(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return sentence BLEU as sacrebleu computes it, 0..1; all expected texts are references."""
-    expected = [subject.prepare(text) for text in check["expected"]]
+    expected = [subject.prepare(text) or text for text in check["expected"]]
     if not expected:
         return _graded(0.0, "", subject)
     result = _bleu_scorer().sentence_score(subject.text, expected)
@@ -169,21 +182,39 @@ def _rouge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     score: Callable[[str, str], Mapping[str, Json]] = _rouge_scorer(
         variant, stems=check.get("stem", False)
     ).score
-    text = subject.text
-    expected = map(subject.prepare, check["expected"])
-    return _best(
-        (float(score(candidate, text)[variant].fmeasure) for candidate in expected), check, subject
-    )
+    pairs = subject.pairs(check["expected"])
+    scores = (float(score(candidate, text)[variant].fmeasure) for candidate, text in pairs)
+    return _best(scores, check, subject)
 
 
 KINDS = {
-    "exact": CheckType(1, read_expected_texts, _exact, example="Paris"),
-    "fuzzy": CheckType(1, read_expected_texts, _fuzzy, example="Paris"),
-    "f1": CheckType(1, read_expected_texts, _share_words, graded=True, example="Paris"),
-    "similar": CheckType(1, read_expected_texts, _is_similar, graded=True, example="Paris"),
-    "levenshtein": CheckType(1, _read_distance, _is_near, example="{expected: Paris, max: 2}"),
-    "bleu": CheckType(
-        1, read_expected_texts, _bleu, graded=True, package="sacrebleu", example="Paris"
+    "exact": CheckType(2, read_expected_texts, _exact, as_written="texts", example="Paris"),
+    "fuzzy": CheckType(2, read_expected_texts, _fuzzy, as_written="texts", example="Paris"),
+    "f1": CheckType(
+        2, read_expected_texts, _share_words, as_written="texts", graded=True, example="Paris"
     ),
-    "rouge": CheckType(1, _read_rouge, _rouge, graded=True, package="rouge_score", example="Paris"),
+    "similar": CheckType(
+        2, read_expected_texts, _is_similar, as_written="texts", graded=True, example="Paris"
+    ),
+    "levenshtein": CheckType(
+        2, _read_distance, _is_near, as_written="texts", example="{expected: Paris, max: 2}"
+    ),
+    "bleu": CheckType(
+        2,
+        read_expected_texts,
+        _bleu,
+        as_written="texts",
+        graded=True,
+        package="sacrebleu",
+        example="Paris",
+    ),
+    "rouge": CheckType(
+        2,
+        _read_rouge,
+        _rouge,
+        as_written="texts",
+        graded=True,
+        package="rouge_score",
+        example="Paris",
+    ),
 }

@@ -50,20 +50,20 @@ def _part(expected: str, subject: CheckInput) -> str:
 
 
 def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    text = subject.text
-    expected = [subject.prepare(candidate) for candidate in check["expected"]]
-    if text in expected:
+    pairs = list(subject.pairs(check["expected"]))
+    if any(expected == text for expected, text in pairs):
         return holds(
             check,
             lambda: f"expected anything but {_quoted(check, subject)}, found {_found(subject)}",
         )
-    if len(expected) > 1:
+    if len(pairs) != 1:
         return CheckFinding(0.0, f"expected {_quoted(check, subject)}, found {_found(subject)}")
-    at = first_difference(expected[0], text)
+    expected, text = pairs[0]
+    at = first_difference(expected, text)
     quoted = subject.quote(check["expected"][0])
     words = difference_at(quoted, subject.quoted, at)
     for step in ("trim", "nfc", "casefold"):
-        if STEPS[step](expected[0]) == STEPS[step](text):
+        if STEPS[step](expected) == STEPS[step](text):
             words += f"; they would be equal with 'normalize: {step}'"
             break
     return CheckFinding(0.0, words)
@@ -269,13 +269,21 @@ def _is_not_empty(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
 
 
 KINDS = {
-    "equals": CheckType(1, read_expected_texts, _equals, example="Paris"),
-    "contains": CheckType(1, _read_text, _contains, example="Paris"),
-    "containsAny": CheckType(1, read_expected_texts, _contains_any, example="[Paris, Lyon]"),
-    "containsAll": CheckType(1, read_expected_texts, _contains_all, example="[Paris, Lyon]"),
-    "startsWith": CheckType(1, read_expected_texts, _starts_with, example="Paris"),
-    "endsWith": CheckType(1, read_expected_texts, _ends_with, example="Paris"),
-    "oneOf": CheckType(1, read_expected_texts, _equals, example="[Paris, Lyon]"),
+    "equals": CheckType(2, read_expected_texts, _equals, as_written="texts", example="Paris"),
+    "contains": CheckType(1, _read_text, _contains, as_written="texts", example="Paris"),
+    "containsAny": CheckType(
+        1, read_expected_texts, _contains_any, as_written="texts", example="[Paris, Lyon]"
+    ),
+    "containsAll": CheckType(
+        1, read_expected_texts, _contains_all, as_written="texts", example="[Paris, Lyon]"
+    ),
+    "startsWith": CheckType(
+        1, read_expected_texts, _starts_with, as_written="texts", example="Paris"
+    ),
+    "endsWith": CheckType(1, read_expected_texts, _ends_with, as_written="texts", example="Paris"),
+    "oneOf": CheckType(
+        2, read_expected_texts, _equals, as_written="texts", example="[Paris, Lyon]"
+    ),
     "length": CheckType(1, _read_length, _has_length, main=None, example="{max: 80}"),
     "refusal": CheckType(2, _read_nothing, _refuses, main=None),
     "notEmpty": CheckType(1, _read_nothing, _is_not_empty, main=None),

@@ -230,6 +230,6 @@ def _calls_no_tool(_check: Mapping[str, Json], subject: CheckInput) -> CheckFind
 
 
 KINDS = {
-    "toolCalls": CheckType(1, _read_calls, _calls_tools, takes_mapping=True),
+    "toolCalls": CheckType(2, _read_calls, _calls_tools, takes_mapping=True),
     "noToolCalls": CheckType(1, _read_nothing, _calls_no_tool, main=None),
 }

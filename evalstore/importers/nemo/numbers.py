@@ -57,7 +57,7 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
     return {"number": {**settings, "expected": f"{{{{ item.{name} }}}}"}}
 
 
-def _last_number(text: str) -> int | float | None:
+def _last_number(text: str) -> int | float | str | None:
     number = last_number(text)
     return None if number is None else as_number(plain_number(number))
 

@@ -5,13 +5,13 @@ Links are not opened, images are not loaded, HTML and entities are shown as they
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
 from evalstore.display import safe
+from evalstore.files.json_document import parse_json
 from evalstore.operations.views.markdown_tokens import (
     LONGEST,
     link_target,
@@ -46,7 +46,7 @@ def render_text(text: str) -> RenderedText | None:
         return None
     if text[:1] in ("{", "["):
         try:
-            json.loads(text)
+            parse_json(text)
         except (ValueError, RecursionError):
             pass
         else:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from difflib import get_close_matches
 
-from evalstore.checks.parser import read_check, split
-from evalstore.checks.placeholders import templates_in
+from evalstore.checks.parser import places_as_written, read_check, split
+from evalstore.checks.placeholders import fill_in, templates_in
 from evalstore.checks.types.judge import JUDGE
 from evalstore.errors import FileProblem, raise_all
-from evalstore.files.fields import Fields
+from evalstore.files.fields import Fields, is_finite
 from evalstore.files.markdown import SourceLine, fences
 from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.values import Json
@@ -147,7 +148,8 @@ def _entries(document: Document) -> tuple[tuple[CheckEntry, ...], CheckEntry | N
     if not value:
         raise FileProblem("the list of checks is empty", document.line())
     entries = tuple(
-        CheckEntry(definition, document.line(number)) for number, definition in enumerate(value)
+        CheckEntry(_as_written(document.at(number)), document.line(number))
+        for number in range(len(value))
     )
     judges = []
     problems: list[FileProblem] = []
@@ -165,6 +167,28 @@ def _entries(document: Document) -> tuple[tuple[CheckEntry, ...], CheckEntry | N
             "a second check 'judge'", judges[1].line, hint="models judge a test in one way"
         )
     return entries, judges[0] if judges else None
+
+
+def _as_written(document: Document) -> Json:
+    """Return a check in which texts and numbers have the form in which they are written.
+
+    So `1.10` is not `1.1`, and a number has all its digits.
+    """
+    definition: Json = document.value
+    for place, kind in places_as_written(definition):
+        value = document.at(*place).value
+        inner = (
+            [(*place, number) for number in range(len(value))] if isinstance(value, list) else []
+        )
+        for at in inner or [place]:
+            scalar = document.at(*at)
+            if scalar.form is None or scalar.value is None or isinstance(scalar.value, str):
+                continue
+            if kind == "texts":
+                definition = fill_in(definition, [(at, scalar.form)])
+            elif isinstance(scalar.value, float) and is_finite(scalar.value):
+                definition = fill_in(definition, [(at, str(Decimal(scalar.form)))])
+    return definition
 
 
 def _read_all(entries: Iterable[CheckEntry]) -> list[FileProblem]:

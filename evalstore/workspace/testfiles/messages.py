@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.display import as_text, shorten
 from evalstore.errors import FileProblem
 from evalstore.files.fields import suggest
+from evalstore.files.json_document import parse_json
 from evalstore.files.markdown import SPACE, Section
 from evalstore.files.templates import DeferredValue
 from evalstore.values import AnswerRef, FileRef, Json, Message, Part, SampleRef, Text, is_text
@@ -203,7 +203,7 @@ def _evaluate_messages(template: Template, section: Section, row: RowValues) -> 
     value = template.value(row.lookup, row.typed)
     if isinstance(value, str) and _AS_JSON.search(section.text):
         try:
-            value = json.loads(value)
+            value = parse_json(value)
         except (ValueError, RecursionError) as error:
             raise FileProblem(
                 f"'messages' does not evaluate to JSON: {error}", section.first

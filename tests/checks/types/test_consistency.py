@@ -102,7 +102,7 @@ def test_all_same(settings: dict[str, Any], answers: list[str], verdict: str) ->
         ({}, '{"value": 1}', "answer 2 has no 'score'"),
         ({"max": 1}, '{"score": "many"}', "answer 2 has many, which is not a number"),
         ({"max": 1}, '{"score": null}', "answer 2 has null, which is not a number"),
-        ({"max": 1}, '{"score": NaN}', "answer 2 has NaN, which is not a number"),
+        ({"max": 1}, '{"score": NaN}', "answer 2 holds no JSON object"),
         ({"max": 1}, '{"score": [1]}', "which is not a number"),
     ],
 )

@@ -58,7 +58,7 @@ def test_an_answer_that_parses_is_json(check: Json, answer: str | None, expected
 
 
 def test_the_stored_form_without_settings_asks_for_an_object() -> None:
-    stored = {"type": "json", "revision": 1}
+    stored = {"type": "json", "revision": 2}
     assert read_check({"json": {"of": "object"}}) == stored
     assert run_check(stored, CheckInput(Reply("[]"), "[]")).verdict == "fail"
 
@@ -392,7 +392,7 @@ def test_the_feedback_of_the_check_inside_has_its_path() -> None:
 def test_the_check_inside_is_in_canonical_form() -> None:
     assert read_check({"jsonPath": "a", "check": {"contains": "x"}}) == {
         "type": "jsonPath",
-        "revision": 1,
+        "revision": 2,
         "path": "a",
         "check": {"type": "contains", "revision": 1, "expected": ["x"]},
     }

@@ -35,7 +35,7 @@ from tests.checks.checking import judged, verdict
         ("5eggs", "5"),
         ("42km", "42"),
         ("50%", "50"),
-        ("$1,000", "0"),
+        ("$1,000", None),
         ("٤٢", "42"),
         ("v1.2.3", None),
         ("2 but 1.2.3", None),
@@ -54,9 +54,7 @@ def test_the_last_number_is_found(text: str, number: str | None) -> None:
         ("-1,000", "-1000"),
         ("1,000 and 2", "2"),
         ("1, 2", "2"),
-        ("1,2", "2"),
         ("1,000.", "1000"),
-        ("1,0000", "0"),
         ("12", "12"),
     ],
 )
@@ -113,7 +111,8 @@ def test_a_number_passes_or_fails(check: Json, passing: str, failing: str) -> No
         (
             {"number": 1000},
             "It is 1,000.",
-            "expected 1000, found 0; with 'commas: true' it would be 1000",
+            "expected 1000, found no number that can be read in 'It is 1,000.'; "
+            "with 'commas: true' it would be 1000",
         ),
         ({"number": 5, "op": "<"}, "many", "expected a number < 5, found no number in 'many'"),
     ],
@@ -151,6 +150,6 @@ def test_a_check_of_no_number_is_a_problem(check: Json, message: str) -> None:
 def test_the_same_number_is_the_same_check(written: Json) -> None:
     assert read_check({"number": written, "epsilon": 0}) == {
         "type": "number",
-        "revision": 1,
+        "revision": 2,
         "expected": 5,
     }

@@ -26,7 +26,7 @@ def a(**arguments: Json) -> Json:
 
 @pytest.mark.parametrize("check", ["toolCalls", {"toolCalls": None}, {"toolCalls": True}])
 def test_without_expectations_any_call_will_do(check: Json) -> None:
-    assert read_check(check) == {"type": "toolCalls", "revision": 1}
+    assert read_check(check) == {"type": "toolCalls", "revision": 2}
     assert outcome(check, A1).verdict == "pass"
     assert outcome(check).feedback == "the answer is a text, no tool was called"
 
@@ -135,7 +135,7 @@ def test_the_feedback_names_the_nearest_call(
 
 def test_what_is_left_at_its_default_is_not_in_the_canonical_form() -> None:
     check = {"toolCalls": ["a"], "order": False, "extra": "forbid", "arguments": "exact"}
-    assert read_check(check) == {"type": "toolCalls", "revision": 1, "expected": [{"name": "a"}]}
+    assert read_check(check) == {"type": "toolCalls", "revision": 2, "expected": [{"name": "a"}]}
 
 
 @pytest.mark.parametrize(
