@@ -178,6 +178,12 @@ def test_a_score_that_stands_twice_in_an_object_does_not_count() -> None:
     assert reason(by(json="a"), '{"a": 0, "a": 1}') == "the judge's reply is not JSON"
 
 
+@pytest.mark.parametrize("value", ["true", "false", "NaN", "Infinity", '"3"', "null", "[3]"])
+def test_only_a_number_is_a_score(value: str) -> None:
+    judge = {**SCALE, "parser": {"json": "score", "min": 0, "max": 5}}
+    assert reason(judge, f'{{"score": {value}}}')
+
+
 def test_a_vote_has_the_choice_the_share_of_the_scale_and_what_the_judge_wrote() -> None:
     judge = {"choices": ["1", "2", "3"], "scores": "numbers", "pass": ">= 3"}
     assert read(judge, "Hm.\n2") == JudgeReply(

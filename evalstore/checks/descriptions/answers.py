@@ -58,7 +58,9 @@ DESCRIPTIONS = {
             CheckSetting(
                 "pattern", TEXT, "a regular expression that captures the number; else the last one"
             ),
-            CheckSetting("commas", FLAG, "numbers with separators of thousands are read, as `1,000`", False),
+            CheckSetting(
+                "commas", FLAG, "numbers with separators of thousands are read, as `1,000`", False
+            ),
         ),
         (
             CheckExample(

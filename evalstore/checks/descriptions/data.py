@@ -13,7 +13,12 @@ from evalstore.checks.description import (
     choice,
 )
 
-_FENCED = CheckSetting("fenced", FLAG, "JSON in a block of code counts, too; of several blocks, in the one that is JSON", False)
+_FENCED = CheckSetting(
+    "fenced",
+    FLAG,
+    "JSON in a block of code counts, too; of several blocks, in the one that is JSON",
+    False,
+)
 _COMPARISON = (
     CheckSetting("expected", ANY, "the value", required=True),
     CheckSetting("ignoreOrder", FLAG, "the order of lists does not count", False),
@@ -40,7 +45,9 @@ DESCRIPTIONS = {
                 "how far it may be off",
                 0,
             ),
-            CheckSetting("commas", FLAG, "numbers with separators of thousands are read, as `1,000`", False),
+            CheckSetting(
+                "commas", FLAG, "numbers with separators of thousands are read, as `1,000`", False
+            ),
         ),
         (
             CheckExample("number: 42", "It is 6 times 7, so 42.", "It is 41."),
