@@ -44,6 +44,12 @@ class Objects:
             raise GitError("a commit without a tree")
         return match[1].decode()
 
+    def parents_of(self, commit: str) -> list[str]:
+        """Return the ids of the parents of a commit; raises `GitError`."""
+        head = self._read(commit, "commit").partition(b"\n\n")[0]
+        found = re.findall(rb"^parent ([0-9a-f]{40,64})$", head, re.MULTILINE)
+        return [id.decode() for id in found]
+
     def find_in_tree(self, tree: str, name: bytes) -> tuple[int, str] | None:
         """Find the mode and the id of an entry of a tree; None when it has none of that name."""
         content, size, at = self._read(tree, "tree"), len(tree) // 2, 0

@@ -239,8 +239,7 @@ def _find_regressions(
     """Return the regressions of a stored run that broke in an earlier one."""
     if baseline or compared is None or WORKSPACE in (compared.was, compared.now):
         return []
-    folder = project.settings.paths["tests"]
-    return find_open_regressions(project.store, folder, run, compared.broke)
+    return find_open_regressions(project, run, compared.broke)
 
 
 def _find_trend(store: Store, run: Run | None) -> list[Run]:

@@ -6,18 +6,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, safe, short
 from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.git import Ancestors
 from evalstore.git.status import read_state
 from evalstore.operations.earlier_results import RunFilter, every_run
 from evalstore.operations.first_pushes import first_push_of
+from evalstore.planning.options import is_partial
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from evalstore.git import State
     from evalstore.planning.options import Location, RunOptions
     from evalstore.planning.project import Project
-    from evalstore.runs import Run
+    from evalstore.results import Result
+    from evalstore.runs import Run, RunCommit
+    from evalstore.store import Store
 
 _COUNTED = "/@"
 """Is in a baseline that is counted from the newest run of a remote."""
@@ -65,13 +70,60 @@ def choose_runs(root: Path, revision: str) -> RunFilter:
     state = read_state(root) if _COUNTED in revision else None
     if state is None:
         return every_run
+    return lambda run: not _is_same_state(run.git, state)
 
-    def counts(run: Run) -> bool:
-        if run.git is None or run.git.commit != state.commit:
+
+def _is_same_state(git: RunCommit | None, state: RunCommit | State | None) -> bool:
+    """Return whether a run was of a state of the checkout, as far as is known."""
+    if git is None or state is None or git.commit != state.commit:
+        return False
+    return None in (git.dirty, state.dirty) or git.dirty == state.dirty
+
+
+class GateRuns:
+    """The earlier runs that tell whether a failure is a regression, if no baseline is named.
+
+    In a git checkout they are those of commits that the present one builds on, if there is a
+    complete one among them; else all. A job that is tried again must not accept what its first
+    attempt has found.
+    """
+
+    def __init__(self, root: Path, git: RunCommit | State | None, store: Store | None) -> None:
+        """`git` is the present state; None: outside of git.
+
+        Without a `store` only runs of commits are taken, as others may be copied there later.
+        """
+        self._git = git
+        self._commits = Ancestors(root, git.commit) if git else None
+        runs = store.find_recent_runs(limit=store.count_runs()) if store and git else ()
+        if store and not any(map(self.is_complete, runs)):
+            self._commits = None
+
+    def counts(self, run: Run) -> bool:
+        """Return whether a run tells what was in the history of the present files."""
+        if self._commits is None:
             return True
-        return None not in (run.git.dirty, state.dirty) and run.git.dirty != state.dirty
+        return run.git is not None and not run.git.dirty and run.git.commit in self._commits
 
-    return counts
+    def is_complete(self, run: Run) -> bool:
+        """Return whether a run counts, and is about all cases and complete."""
+        return run.status == "complete" and not is_partial(run) and self.counts(run)
+
+    def kind(self, run: Run) -> object:
+        """Return equal values for runs that count alike."""
+        return self.is_complete(run), self.counts(run), _is_same_state(run.git, self._git)
+
+    def is_accepted(self, run: Run) -> bool:
+        """Return whether what failed in a run is no regression.
+
+        Without commits nobody knows whether it was accepted, or is the same failure.
+        """
+        return self._commits is not None and not _is_same_state(run.git, self._git)
+
+
+def is_same_result(was: Result, now: Result) -> bool:
+    """Return whether two results stand on the same answers and judgements."""
+    return (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
 
 
 def _count_back(

@@ -75,14 +75,17 @@ class EarlierRuns:
         history: PathHistory,
         counts: RunFilter = every_run,
         recent: RecentRuns | None = None,
+        kind: Callable[[Run], object] = every_run,
     ) -> None:
         """`history` has followed the files to the run before which `before` searches.
 
         Runs for which `counts` is false are left out. `recent` has those that are read already.
+        What runs of one `kind` had is yielded again for those of another.
         """
+        self._kind = kind
         self._store, self._history, self._counts, self._recent = store, history, counts, recent
-        self._seen: set[tuple[str, str]] = set()
-        self._searched: set[tuple[str, str, int]] = set()
+        self._seen: set[tuple[str, str, object]] = set()
+        self._searched: set[tuple[str, str, int, object]] = set()
 
     def before(
         self, run: Run | None, paths: Set[str], *, limit: int = RUNS_SEARCHED
@@ -99,11 +102,13 @@ class EarlierRuns:
             self._history.step(earlier.snapshot)
             if not self._counts(earlier):
                 continue
-            place = earlier.results, earlier.snapshot, self._history.renames
+            kind = self._kind(earlier)
+            place = earlier.results, earlier.snapshot, self._history.renames, kind
             entries = {} if place in self._searched else self._find(earlier.results, paths)
             self._searched.add(place)
-            fresh = {path: leaf for path, leaf in entries.items() if (path, leaf) not in self._seen}
-            self._seen |= fresh.items()
+            seen = {path: (path, leaf, kind) for path, leaf in entries.items()}
+            fresh = {path: entries[path] for path in seen if seen[path] not in self._seen}
+            self._seen.update(seen.values())
             yield EarlierEntries(earlier, fresh)
 
     def forget(self) -> None:

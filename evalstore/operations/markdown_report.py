@@ -73,8 +73,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         attempts = _count_attempts(store, run, listed)
         regressions: Sequence[Regression] = []
         if compared and not compare:
-            folder = project.settings.paths["tests"]
-            regressions = find_open_regressions(store, folder, run, compared.broke)
+            regressions = find_open_regressions(project, run, compared.broke)
         listed = [each.result for each in regressions[:_MOST_PAIRS]]
         feedback = _read_feedback(store, [*listed, *failing.results[:_MOST_PAIRS]])
     return _join(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from evalstore.operations.regressions import Regression
+    from evalstore.planning.project import Project
     from evalstore.reports.comparison import Pair
     from evalstore.runs import Run
     from evalstore.store import Store
@@ -29,21 +30,22 @@ _NAMED = 3
 
 
 def find_open_regressions(
-    store: Store, folder: str, run: Run, broke: Iterable[Pair]
+    project: Project, run: Run, broke: Iterable[Pair]
 ) -> Sequence[Regression]:
     """Return the regressions of a run, as its gate counts them, apart from those that broke now.
 
-    Files that reach their own threshold have none. `folder` is that of the test files.
+    Files that reach their own threshold have none.
     """
     known = DigestSet()
     for pair in broke:
         known.add(digest_of_value(cell_of(pair.either)))
     regressions = keep_regressions(
         regression
-        for regression in find_regressions(store, folder, run)
+        for regression in find_regressions(project, run)
         if digest_of_value(cell_of(regression.result)) not in known
     )
-    accepted = _find_accepted(store, run, {regression.result.file for regression in regressions})
+    files = {regression.result.file for regression in regressions}
+    accepted = _find_accepted(project.store, run, files)
     return without_files(regressions, accepted.__contains__)
 
 

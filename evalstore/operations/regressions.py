@@ -1,13 +1,20 @@
-"""Finds the regressions of a run: cases that do not pass although they have passed before."""
+"""Finds the regressions of a run: cases that do not pass although they have passed before.
+
+What passed in between and stands now on the same answer and judgement as when it failed before,
+because an edit was undone or another branch was run, is none.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from itertools import chain, groupby, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from evalstore.files.filed_sequence import keep_values
 from evalstore.files.temporary_list import SortedValues, TemporaryList
+from evalstore.git import read_state
+from evalstore.operations.baseline import GateRuns, is_same_result
 from evalstore.operations.diff_sides import compare_sides, follow_renames, run_side
 from evalstore.operations.earlier_results import EarlierRuns, every_run
 from evalstore.planning.path_history import PathHistory
@@ -69,10 +76,18 @@ class _Failure(NamedTuple):
     """Its place in the newest run searched so far that judged the case."""
     prompts: tuple[str | None, ...]
     """The system prompts that the case had in that run."""
+    passed_in: str | None = None
+    """The newest complete run that judged the case, which passed."""
+    partly: str | None = None
+    """The newest other run that did, if the case passed; empty: it did not pass."""
 
 
 def _failure(result: Result, then: Result, case: Case) -> _Failure:
     return _Failure(result, _Place._make(then[: len(_Place._fields)]), case.prompts)
+
+
+_Decide: TypeAlias = "Callable[[_Failure, Result, Run], _Failure | None]"
+"""Returns what is known of a failure after an earlier result of its case; None: it is none."""
 
 
 class _Chunk(NamedTuple):
@@ -83,23 +98,28 @@ class _Chunk(NamedTuple):
 
 
 def find_regressions(
-    store: Store, folder: str, run: Run, baseline: Baseline | None = None
+    project: Project, run: Run, baseline: Baseline | None = None
 ) -> Sequence[Regression]:
     """Return the results of a run that do not pass and whose cases have passed before.
 
-    Without a baseline a pass in any earlier run counts, so a case remains a regression until it
-    passes again: files and rows are followed from run to run, however old, as a gate must not
-    forget. With a baseline they are the results that broke in the comparison of the two runs.
-    `folder` is that of the test files. Very many regressions are in a temporary file.
+    Without a baseline the newest complete run of `GateRuns` that judged a case decides, or outside
+    of git the newest in which it passed; where there is none, the newest other one. Files and rows
+    are followed from run to run, however old. With a baseline they are the results that broke in
+    the comparison of the two runs. Very many regressions are in a temporary file.
     """
+    store, folder = project.store, project.settings.paths["tests"]
     if baseline:
         return keep_regressions(_find_broken(store, folder, run, baseline))
-    runs = EarlierRuns(store, PathHistory(store, folder, run.snapshot, {}))
-    found = _search(store, runs, run, _Waiting(_find_failures(store, run)))
+    counting = GateRuns(project.workspace.root, run.git, store)
+    history = PathHistory(store, folder, run.snapshot, {})
+    runs = EarlierRuns(store, history, kind=counting.kind)
+    waiting = _Waiting(_find_failures(store, run))
+    decided = _search(store, runs, run, waiting, partial(_judge_past, counting))
     ordered = SortedValues()
     ordered.add(
-        [result.file, result.row, number, tuple(result), id]
-        for number, (result, id) in enumerate(found)
+        [result.file, result.row, number, tuple(result), passed_in or partly]
+        for number, (result, _, _, passed_in, partly) in enumerate(chain(decided, waiting))
+        if passed_in or partly
     )
     return keep_regressions(_unpack(value[-2:]) for value in ordered)
 
@@ -134,8 +154,8 @@ def has_case_without_verdict(
 ) -> bool:
     """Return whether an older run, which the store lacks, may tell what became of these cases.
 
-    Without a baseline that is so unless each has passed in a run of the store; with one, unless
-    each has a verdict in it or in a run before it. The cells are those of the workspace.
+    Without a baseline that is so unless a complete run decides for each; with one, unless each has
+    a verdict in it or in a run before it. The cells are those of the workspace.
     """
     store, reading = project.store, project.reading
     history = PathHistory(store, project.settings.paths["tests"], reading.nodes, reading.files)
@@ -144,8 +164,20 @@ def has_case_without_verdict(
         return True
     waiting = _Waiting(_failure(result, result, case) for result, case in cells)
     after = replace(newest, started=newest.started + 1, id="0" * 32)
-    runs = EarlierRuns(store, history, baseline.counts if baseline else every_run)
-    for _ in _search(store, runs, after, waiting, any_verdict=baseline is not None):
+    root = project.workspace.root
+    counting = GateRuns(root, read_state(root), None)
+
+    def decide(failure: _Failure, was: Result, past: Run) -> _Failure | None:
+        now = failure.result
+        if baseline or (
+            was.verdict == "pass" and now.verdict in (None, "pass") and counting.is_complete(past)
+        ):
+            return None  # what is still to be judged cannot have failed before that pass
+        return _judge_past(counting, failure, was, past)
+
+    counts = baseline.counts if baseline else every_run
+    runs = EarlierRuns(store, history, counts, kind=counting.kind)
+    for _ in _search(store, runs, after, waiting, decide):
         pass
     return bool(waiting.files)
 
@@ -172,6 +204,12 @@ class _Waiting:
     def files(self) -> set[str]:
         """Return the files with failures."""
         return {*self._chunks}
+
+    def __iter__(self) -> Iterator[_Failure]:
+        for batch in self.batches(sorted(self._chunks)):
+            for chunks in batch.values():
+                for chunk in chunks:
+                    yield from chunk.failures
 
     def batches(self, files: Iterable[str]) -> Iterator[dict[str, list[_Chunk]]]:
         """Yield the failures of these files in batches, by file."""
@@ -208,23 +246,23 @@ class _Waiting:
 
 def _pack_failure(failure: _Failure) -> tuple[Any, ...]:
     """Return a failure as plain values; a place that is that of the result is left out."""
-    result, then, prompts = failure
+    result, then, *rest = failure
     is_moved = then != result[: len(then)]
-    return tuple(result), tuple(then) if is_moved else None, prompts
+    return tuple(result), tuple(then) if is_moved else None, *rest
 
 
 def _unpack_failure(values: Sequence[Any]) -> _Failure:
-    result, then, prompts = values
+    result, then, prompts, *found = values
     place = _Place._make(then or result[: len(_Place._fields)])
-    return _Failure(unpack_result(result), place, tuple(prompts))
+    return _Failure(unpack_result(result), place, tuple(prompts), *found)
 
 
 def _search(
-    store: Store, runs: EarlierRuns, run: Run, waiting: _Waiting, *, any_verdict: bool = False
-) -> Iterator[tuple[Result, str]]:
-    """Yield the results whose cases have passed before a run, with the id of the newest such run.
+    store: Store, runs: EarlierRuns, run: Run, waiting: _Waiting, decide: _Decide
+) -> Iterator[_Failure]:
+    """Yield the failures that are regressions whatever older runs than that with the pass have.
 
-    They are taken out of `waiting`. With `any_verdict` every earlier verdict counts.
+    They are taken out of `waiting`, and so are those that are none.
     """
     rows = RowResults(store)
     paths = waiting.files
@@ -253,17 +291,50 @@ def _search(
                         was = judged.find(failure.then, failure.prompts)
                         if was is None:
                             kept.append(failure)
-                        elif any_verdict or was[0].verdict == "pass":
-                            yield failure.result, past.id
-                        else:
-                            kept.append(_failure(failure.result, *was))
-                            if kept[-1].then != failure.then:
+                        elif known := decide(failure, was[0], past):
+                            then = _Place._make(was[0][: len(_Place._fields)])
+                            kept.append(known._replace(then=then, prompts=was[1].prompts))
+                            if (known, then) != (failure, failure.then):
                                 runs.forget()
+                    later = _judged_later(store, past, kept)
+                    yield from later
+                    kept = [each for each in kept if each not in later]
                     left[path] += waiting.keep(chunk, kept)
         waiting.update(left)
         paths &= waiting.files
         if not paths:
             return
+
+
+def _judge_past(runs: GateRuns, failure: _Failure, was: Result, past: Run) -> _Failure | None:
+    """Return what an earlier result of the case tells of a failure; None: it is no regression."""
+    failed_so = was.verdict != "pass" and is_same_result(was, failure.result)
+    if failure.passed_in:
+        return None if failed_so else failure
+    if runs.is_complete(past):
+        if was.verdict == "pass":
+            return failure._replace(passed_in=past.id)
+        return None if runs.is_accepted(past) else failure
+    if failure.partly:
+        return failure._replace(partly="") if failed_so else failure
+    if failure.partly is None and runs.counts(past):
+        if was.verdict == "pass":
+            return failure._replace(partly=past.id)
+        if runs.is_accepted(past):
+            return failure._replace(partly="")
+    return failure
+
+
+def _judged_later(store: Store, past: Run, failures: Sequence[_Failure]) -> list[_Failure]:
+    """Return those that passed in this run and were judged after it: no older run has them."""
+    passed = [each for each in failures if each.passed_in == past.id]
+    ids = {id for each in passed for id in each.result.evaluations}
+    times = store.find_judgement_times(ids) if ids else {}
+    return [
+        each
+        for each in passed
+        if any(times.get(id, 0) > past.ended for id in each.result.evaluations)
+    ]
 
 
 def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Iterator[Regression]:

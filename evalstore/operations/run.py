@@ -257,7 +257,7 @@ def _compare(
         shown = [*islice(failures, MOST_SHOWN)]
         if options.fail_on == "regression" and options.threshold is None:
             report.regressions = without_files(
-                find_regressions(project.store, folder, recorded, baseline),
+                find_regressions(project, recorded, baseline),
                 partial(reaches_threshold, project, report.totals),
             )
             shown += [regression.result for regression in report.regressions[:MOST_SHOWN]]

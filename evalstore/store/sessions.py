@@ -141,10 +141,17 @@ class SessionQueries(NodeQueries):
 
     def find_session_times(self, ids: Iterable[str]) -> dict[str, int]:
         """Return when sessions started, by id; those the store does not have are left out."""
-        statement = "SELECT id, started FROM sessions WHERE id IN"
+        return self._find_times("sessions", ids)
+
+    def find_judgement_times(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return when judgements started, by id; those the store does not have are left out."""
+        return self._find_times("evaluations", ids)
+
+    def _find_times(self, table: str, ids: Iterable[str]) -> dict[str, int]:
+        statement = f"SELECT id, started FROM {table} WHERE id IN"
         with self._reading() as connection:
             rows = [(as_digits(id), at) for id, at in select_each(connection, statement, ids)]
-        return {id: as_time(started, "sessions", id) for id, started in rows}
+        return {id: as_time(started, table, id) for id, started in rows}
 
     def find_votes(
         self, subjects: Iterable[str], costs: KnownCosts | None = None

@@ -13,7 +13,7 @@ import pytest
 from evalstore.files import temporary_list
 from evalstore.operations import regressions
 from evalstore.operations.regressions import find_regressions
-from evalstore.planning.open_project import open_store
+from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location
 from evalstore.store import case_files, row_results
 from tests.builders import tree
@@ -77,7 +77,7 @@ def test_regressions_in_files_are_printed_like_those_in_memory(
         printed.append([*forms, _plain(evalstore("report", "--markdown").stdout)])
     assert printed[0] == printed[1]
     gate, every, document, *_ = printed[0]
-    assert gate.endswith("gate failed: 81 regressions\n")
+    assert "gate failed: 81 regressions: passed in runs <short>" in gate
     assert every.count("(regression: passed in ") == 81
     assert len(json.loads(document)["regressions"]) == 81
     assert "81 regressions: passed in " in printed[0][-1]
@@ -104,11 +104,11 @@ def test_regressions_need_little_memory_for_a_row(
         root.mkdir()
         monkeypatch.chdir(root)
         _break(root, evalstore, count)
-        with open_store(Location(root)) as store:
-            (run,) = store.find_runs(limit=1)
+        with open_catalogue(Location(root)) as project:
+            (run,) = project.store.find_runs(limit=1)
             gc.collect()
             tracemalloc.start()
-            found = find_regressions(store, "tests", run)
+            found = find_regressions(project, run)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
         assert len(found) == 2 * count + 1

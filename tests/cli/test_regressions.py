@@ -24,7 +24,7 @@ def broken(echo: Echo, evalstore: Evalstore) -> Evalstore:
     write("20 euros")
     ran = evalstore(*GATE)
     assert ran.exit_code == 1
-    assert "  (broke, regression)\n" in ran.stdout
+    assert "  (broke, regression: passed in run <short>)\n" in ran.stdout
     return evalstore
 
 
@@ -37,7 +37,7 @@ def test_the_gate_fails_again_until_the_case_passes(broken: Evalstore) -> None:
         "\n"
         "0 pass, 1 fail (0.0%, 95% interval 0.0% to 79.3%)\n"
         "run <short> complete: 0 new answers, 1 reused, 0 new judgements, $0\n"
-        "gate failed: 1 regression\n"
+        "gate failed: 1 regression: passed in run <short>, fails in run <short>\n"
     )
     write("30 euros")
     ran = broken(*GATE)
@@ -182,7 +182,10 @@ def test_a_renamed_test_remains_a_regression(broken: Evalstore, between: bool) -
         assert broken(*GATE).exit_code == 1
     write("20 euros", "11 euros", file="tests/u.md")
     ran = broken(*GATE)
-    assert (ran.exit_code, ran.stdout.splitlines()[-1]) == (1, "gate failed: 1 regression")
+    assert (ran.exit_code, ran.stdout.splitlines()[-1]) == (
+        1,
+        "gate failed: 1 regression: passed in run <short>, fails in run <short>",
+    )
     assert broken("run", "-q", "--fail-on", "regression", "--baseline", "@").exit_code == 0
 
 
@@ -216,7 +219,10 @@ def test_a_file_at_the_former_path_of_another_has_not_passed(broken: Evalstore) 
     broken("run", "-q")
     write("another", "missing")
     ran = broken(*GATE)
-    assert ran.stdout.splitlines()[-1] == "gate failed: 1 regression"
+    assert (
+        ran.stdout.splitlines()[-1]
+        == "gate failed: 1 regression: passed in run <short>, fails in run <short>"
+    )
     assert "tests/u.md  scripted/one  <short>  (regression: passed in run <short>)" in ran.stdout
 
 

@@ -19,6 +19,7 @@ from evalstore.cli.render.table import (
 from evalstore.display import is_simulated, money, plural
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.operations.cost_text import spending_text
+from evalstore.operations.open_regressions import regressions_text
 from evalstore.operations.views.case_reference import show_command
 from evalstore.operations.views.distinct_labels import shorten_labels
 from evalstore.operations.views.run_text import (
@@ -103,7 +104,9 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
             rate = output.percent(report.totals.rate.rate)
             why = f": {rate} is less than {output.percent(threshold)}"
         elif report.regressions:
-            why = f": {output.plural(len(report.regressions), 'regression')}"
+            fail = "fails" if len(report.regressions) == 1 else "fail"
+            passed = regressions_text(report.regressions, is_rest=False)
+            why = f": {passed}, {fail} in run {output.short(report.run)}"
         output.line(output.paint(f"gate failed{why}", "fail"))
     elif report.left_out:
         output.line(output.paint("files with errors are left out, see above", "fail"))

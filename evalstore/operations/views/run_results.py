@@ -44,7 +44,7 @@ class ListedResult(NamedTuple):
     failure that was judged again and failed before, `still fails`; else empty."""
     regression: str = ""
     """If it fails the gate because its case has passed before: `regression`, with the run in which
-    it passed if it did not break now; else empty."""
+    it passed; else empty."""
     attempts: str = ""
     """How many attempts fail, if there are several and one does."""
     cause: str = ""
@@ -125,8 +125,7 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> Ranked
         attempts = attempts_text(report.totals.attempts.get(cell, ()))
         regression = ""
         if passed := passed_in.of(cell):
-            regression = "regression"
-            regression += f": passed in run {short(passed)}" if change != "broke" else ""
+            regression = f"regression: passed in run {short(passed)}"
         entry = ListedResult(result, feedback, change, regression, attempts, causes.of(cell))
         rank = _RANKS.get(change)
         if rank is None:
