@@ -154,6 +154,7 @@ def describe_model(version: ModelVersion) -> Description:
         provider=version.provider,
         code=version.code,
         baseURL=version.base_url,
+        service=version.service,
         options=version.options,
     )
 

@@ -181,6 +181,8 @@ class ModelVersion:
     base_url: str | None = None
     options: Json = None
     """Effective options: provider options, thinking, provider tools."""
+    service: str | None = None
+    """The name of the service, which replaces its base URL: it has several addresses."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from evalstore.execution.model_calls import HALTED, OVER_BUDGET
 from evalstore.execution.writer import Writer
 from evalstore.hashing import subject_of
 from evalstore.planning.plan import CHECKS
+from evalstore.planning.pricing import LOCAL
 from evalstore.results import Cost, Evaluation, Failure, Sample, Session, Vote
 from evalstore.values import RECORDED, Reply
 
@@ -157,6 +158,7 @@ class Accounting:
             spending.unpriced += 1
             return None
         spending.simulated += endpoint.price.is_simulated
+        spending.local += endpoint.price.source == LOCAL
         cost = endpoint.price.cost(usage, reply.latency)
         spending.cost += cost.usd
         return cost if cost.usd or endpoint.price.source != "scripted" else None

@@ -21,6 +21,8 @@ class ModelSpending:
     """Calls whose price or tokens are not known."""
     simulated: int = 0
     """Calls of a scripted model, which cost nothing."""
+    local: int = 0
+    """Calls of a server in one's own network, which cost nothing."""
 
 
 @dataclass

@@ -18,6 +18,7 @@ from evalstore.values import RECORDED, Case, Verdict
 if TYPE_CHECKING:
     from evalstore.judging.aggregation import JudgedSession
     from evalstore.operations.stats_filter import Filter
+    from evalstore.planning.pricing import Price
     from evalstore.store import Store
     from evalstore.store.costs import JudgingCost, Spent, StoredJudgement
 
@@ -41,11 +42,19 @@ class ResultMeter:
     """Adds the facts of their answers and judgements to results."""
 
     def __init__(
-        self, store: Store, rule: str, keep: Filter, convert: Callable[[float, int], float]
+        self,
+        store: Store,
+        rule: str,
+        keep: Filter,
+        convert: Callable[[float, int], float],
+        prices: Mapping[str, Price] = MappingProxyType({}),
     ) -> None:
-        """`rule` combines votes; `convert` makes an amount of the currency of USD at a time."""
+        """`rule` combines votes; `convert` makes an amount of the currency of USD at a time.
+
+        `prices` are those of today by model version, for calls whose price was not known.
+        """
         self._store, self._rule, self._keep = store, rule, keep
-        self._prices = CostReader(store, convert)
+        self._prices = CostReader(store, convert, prices=prices)
 
     def measure(
         self, batch: Sequence[tuple[Result, Case]], calls: Calls
@@ -108,16 +117,26 @@ class ResultMeter:
     ) -> tuple[dict[str, Spending], dict[str, Spending]]:
         """Return the spending of answers, and of those of the judgements that count, by id."""
         keep, prices = self._keep, self._prices
-        answers = {
-            id: (prices.cost_of_answer(spent), spent.seconds)
-            for id, spent in calls.find_spent(sessions).items()
-        }
-        judgements: dict[str, Spending] = {
-            id: (prices.cost_of_judgement(cost), None)
+        spent = calls.find_spent(sessions)
+        made = {
+            id: cost
             for id, cost in calls.find_judging_costs(evaluations).items()
             if keep.evaluator(cost.evaluator)
         }
+        prices.price_answers(id for id, each in spent.items() if prices.may_price(each))
+        prices.price_judgements(id for id, each in made.items() if prices.may_price_vote(each))
+        answers = {
+            id: (prices.cost_of_answer(each, id), each.seconds) for id, each in spent.items()
+        }
+        judgements: dict[str, Spending] = {
+            id: (prices.cost_of_judgement(each, id), None) for id, each in made.items()
+        }
         return answers, judgements
+
+    @property
+    def priced_later(self) -> int:
+        """Return how many calls have today's price, as theirs was not known."""
+        return len(self._prices.later)
 
 
 def _judge_attempts(
@@ -155,11 +174,16 @@ class CostReader:
         store: Store,
         convert: Callable[[float, int], float] = lambda usd, _: usd,
         contents: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+        prices: Mapping[str, Price] = MappingProxyType({}),
     ) -> None:
         """`convert` makes an amount of the currency of USD at a time.
 
-        `contents` are kinds and texts by id that may not be stored yet.
+        `contents` are kinds and texts by id that may not be stored yet. `prices` are those of today
+        by model version.
         """
+        self._store, self._today = store, prices
+        self.later: dict[str, float] = {}
+        """The cost in USD, at the prices of today, of calls whose price was not known."""
         self._convert = convert
         evaluators, models = store.load_all("evaluator"), store.load_all("model")
         by_kind = {"evaluator": evaluators, "model": models}
@@ -172,13 +196,38 @@ class CostReader:
         """The models of evaluators; checks and people have none."""
         self._free = {id for id, content in models.items() if content["provider"] in _FREE}
 
-    def cost_of_answer(self, spent: Spent) -> float | None:
-        """Return the cost of an answer in the currency; None if it is unknown."""
-        return self._cost(spent.usd, spent.started, spent.model)
+    def may_price(self, spent: Spent) -> bool:
+        """Return whether the price of an answer was not known, and is known today."""
+        return spent.usd is None and spent.model in self._today
 
-    def cost_of_judgement(self, cost: JudgingCost) -> float | None:
+    def may_price_vote(self, cost: JudgingCost) -> bool:
+        """Return whether the price of a judgement was not known, and is known today."""
+        return cost.usd is None and self.model_of(cost.evaluator) in self._today
+
+    def price_answers(self, ids: Iterable[str]) -> None:
+        """Price these answers at the prices of today, as far as their tokens are known."""
+        for id, session in self._store.find_sessions(set(ids) - self.later.keys()).items():
+            price = self._today[session.question.model]
+            if all(price.covers(turn.usage) for turn in session.turns):
+                turns = (price.cost(turn.usage, turn.latency).usd for turn in session.turns)
+                self.later[id] = sum(turns)
+
+    def price_judgements(self, ids: Iterable[str]) -> None:
+        """Price these judgements at the prices of today, as far as their tokens are known."""
+        for id, made in self._store.find_evaluations(set(ids) - self.later.keys()).items():
+            price = self._today[self.model_of(made.evaluator) or ""]
+            if price.covers(made.usage):
+                self.later[id] = price.cost(made.usage, made.latency).usd
+
+    def cost_of_answer(self, spent: Spent, id: str = "") -> float | None:
+        """Return the cost of an answer in the currency; None if it is unknown."""
+        usd = self.later.get(id) if spent.usd is None else spent.usd
+        return self._cost(usd, spent.started, spent.model)
+
+    def cost_of_judgement(self, cost: JudgingCost, id: str = "") -> float | None:
         """Return the cost of a judgement in the currency; None if it is unknown."""
-        return self._cost(cost.usd, cost.started, self.model_of(cost.evaluator))
+        usd = self.later.get(id) if cost.usd is None else cost.usd
+        return self._cost(usd, cost.started, self.model_of(cost.evaluator))
 
     def cost_of_vote(self, judgement: StoredJudgement) -> float | None:
         """Return the same cost of a judgement that was read as a vote."""

@@ -43,6 +43,7 @@ def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json
             "cost": None if spent.unpriced else round(spent.cost, 8),
             **_unpriced(spent),
             **({"simulated": True} if spent.simulated == spent.calls else {}),
+            **({"local": True} if spent.local == spent.calls else {}),
         }
         for (model, part), spent in sorted(
             outcome.spending.items(), key=lambda entry: (entry[0][1], order(entry[0][0]))

@@ -54,7 +54,7 @@ class Stats:
 
     JSON_FIELDS = (
         *("run", "started", "selection", "by", "query", "currency"),
-        *("total", "groups", "rerolls"),
+        *("total", "groups", "rerolls", "priced_later"),
     )
     run: str
     """The id of the run, or `workspace`."""
@@ -74,6 +74,8 @@ class Stats:
     """Whether the run left out cases, and not only candidates."""
     is_simulated: bool = False
     """Whether all models are scripted, so that nobody is paid."""
+    priced_later: int = 0
+    """Answers and judgements that have today's price, as theirs was not known when made."""
 
     @property
     def is_workspace(self) -> bool:
@@ -143,7 +145,7 @@ def collect_stats(
     """Return the statistics of a run of an open project for several groupings."""
     run, batches = find_results(project, revision)
     collector = StatsCollector(project, run, groupings, query=query, currency=currency)
-    if revision == WORK or not collector.collect_parts():
+    if revision == WORK or not collector.collect_parts() or collector.has_unknown_prices():
         collector = StatsCollector(project, run, groupings, query=query, currency=currency)
         collector.collect(batches)
     return collector.finish(rerolls=revision != WORK)
@@ -167,7 +169,9 @@ class StatsCollector:
         self._code = currency or (self._query.currency if self._query else None) or "USD"
         self.convert = _converter(project, self._code)
         self.keep = Filter(project, run, self._query)
-        self.meter = ResultMeter(project.store, run.verdict_rule, self.keep, self.convert)
+        self.meter = ResultMeter(
+            *(project.store, run.verdict_rule, self.keep, self.convert), project.prices_by_version()
+        )
         self._groups = ResultGroups(groupings)
 
     def collect(self, batches: Iterable[list[tuple[Result, Case]]]) -> None:
@@ -205,6 +209,10 @@ class StatsCollector:
     def add_sums(self, file: str, by: By, groups: Mapping[_Key, Sequence[Any]]) -> None:
         """Add the sums of results of a file by a grouping."""
         self._groups.add_sums(file, by, groups)
+
+    def has_unknown_prices(self) -> bool:
+        """Return whether the price of a call was not known, which may be known today."""
+        return bool(self._groups.total("all").unpriced)
 
     def finish(self, *, rerolls: bool) -> list[Stats]:
         """Return the statistics, with `rerolls` also those of questions that were asked again.
@@ -257,6 +265,7 @@ class StatsCollector:
                 ),
                 rerolls=counted,
                 is_simulated=is_simulated,
+                priced_later=self.meter.priced_later,
             )
             for by in self._groupings
         ]

@@ -138,6 +138,18 @@ class Participants:
             self._prices[id] = find(model, self.reading.currencies, today())
         return self._prices[id]
 
+    def prices_by_version(self) -> dict[str, Price]:
+        """Return today's prices of the models of the files and the settings, by their versions."""
+        listed = (*self.settings.candidates, *self.settings.evaluators)
+        bare = (bare_model(id, is_known_kind) for id in {each.id for each in listed})
+        prices: dict[str, Price] = {}
+        for model in (*filter(None, bare), *self.reading.models.values()):
+            price = find(model, self.reading.currencies, today())
+            if price is not None and not price.is_simulated:
+                for version in (model.version("candidate"), model.version("evaluator")):
+                    prices[hashing.identify(hashing.describe_model(version))[0]] = price
+        return prices
+
     @staticmethod
     def _participants(
         listed: tuple[Participant, ...], named: tuple[str, ...], part: str

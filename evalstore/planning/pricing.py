@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.base_urls import is_local
+from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED
 from evalstore.providers.price_table import find_price
 from evalstore.results import Cost
 from evalstore.values import Json, Reply, Usage
@@ -17,6 +18,10 @@ from evalstore.values import Json, Reply, Usage
 if TYPE_CHECKING:
     from evalstore.workspace.model_files import Currency, Model
     from evalstore.workspace.model_files import ModelPrice as ModelCost
+
+
+LOCAL = "local"
+"""The source of the price of a server in one's own network: its calls cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,10 @@ class Price:
 
 
 def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | None:
-    """Return the price of a model on a day (`YYYY-MM-DD`); None when it is not known."""
+    """Return the price of a model on a day (`YYYY-MM-DD`); None when it is not known.
+
+    A server in one's own network costs nothing unless its model has a price.
+    """
     in_force = [cost for cost in model.costs if cost.valid_from <= day]
     is_scripted = model.provider.type == SCRIPTED
     if in_force:
@@ -108,7 +116,8 @@ def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | 
         return Price(source="scripted", is_simulated=True)
     listed = find_price(model.provider.type, model.code)
     if listed is None:
-        return None
+        base_url = model.provider.base_url or OPENAI_COMPATIBLE.get(model.provider.type)
+        return Price(source=LOCAL) if base_url and is_local(base_url) else None
     return Price(
         listed.source, listed.input_per_token, listed.output_per_token, listed.cached_per_token
     )

@@ -6,6 +6,7 @@ with the hosts that keys may be sent to, so it must be unambiguous.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
@@ -83,6 +84,22 @@ def normalise_host(text: str) -> str | None:
 def covers(allowed: str, host: str) -> bool:
     """Return whether a host is the allowed one; without a port, every port of it is allowed."""
     return host == allowed or re.fullmatch(re.escape(allowed) + r":\d+", host) is not None
+
+
+def is_local(url: str) -> bool:
+    """Return whether a base URL leads to this machine, or to one of a private network.
+
+    Its host is then a loopback, private or link-local address, or a name without a public domain.
+    """
+    parts = split_base_url(url)
+    if parts is None or parts.hostname is None:
+        return False
+    host = parts.hostname.rstrip(".")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".internal"))
+    return address.is_private or address.is_link_local
 
 
 def is_loopback(host: str) -> bool:

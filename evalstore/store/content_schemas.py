@@ -161,7 +161,10 @@ SHAPES: dict[str, Shape] = {
         },
     ),
     "evaluation": _record({}, {"instructions": _PARTS, "checks": shape.list_schema(_CHECK)}),
-    "model": _record({"provider": _TEXT, "code": _TEXT}, {"baseURL": _TEXT, "options": _MAPPING}),
+    "model": _record(
+        {"provider": _TEXT, "code": _TEXT},
+        {"baseURL": _TEXT, "service": _TEXT, "options": _MAPPING},
+    ),
     "evaluator": _record(
         {},
         {

@@ -37,7 +37,7 @@ COSTS = ("cost", "judge_cost")
 ENDS = ("interrupted", "over_budget", "time_is_up", "stopped_at_failure")
 CALLS = (
     *("calls", "input_tokens", "output_tokens", "cached_tokens"),
-    *("unpriced", "simulated"),
+    *("unpriced", "simulated", "local"),
 )
 """The numbers of the calls of one model; their cost is `cost`."""
 _LATEST = 2**53

@@ -71,6 +71,7 @@ PROVIDER_FIELDS = (
     "description",
     "type",
     "baseURL",
+    "service",
     "apiKeyEnvVar",
     "supportsStructuredOutputs",
     "concurrency",
@@ -131,6 +132,8 @@ class ProviderFile:
     """The most concurrent calls; the settings may set a lower limit."""
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
+    service: str | None = None
+    """Replaces the base URL in model versions, so that all addresses of a service share answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,9 @@ class Model:
             options["files"] = dict(self.application.hashes)
             options["env"] = list(self.application.variables) or None
             options = {name: value for name, value in options.items() if value is not None}
-        return ModelVersion(self.provider.type, code, self.provider.base_url, options or None)
+        provider = self.provider
+        base_url = None if provider.service else provider.base_url
+        return ModelVersion(provider.type, code, base_url, options or None, provider.service)
 
     def temperature(self, part: Part, default: float | None) -> float | None:
         """Return the temperature for this part; an override of the model file takes precedence."""
@@ -241,6 +246,7 @@ def read_provider(text: str) -> ProviderFile:
         code=code,
         type=kind,
         base_url=base_url.rstrip("/") if base_url else None,
+        service=fields.text("service"),
         key_variable=key_variable,
         structured=fields.flag("supportsStructuredOutputs", default=True),
         concurrency=fields.whole("concurrency", least=1, most=1024),

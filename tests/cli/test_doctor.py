@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 from evalstore.operations.doctor import is_within, litellm_bounds
+from evalstore.planning import pricing
 from tests import endpoint
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
@@ -251,7 +252,10 @@ def test_what_a_model_file_claims_against_the_table_is_a_warning(
     ]
 
 
-def test_a_price_nobody_knows_is_a_warning(project: Path, evalstore: Evalstore) -> None:
+def test_a_price_nobody_knows_is_a_warning(
+    project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pricing, "is_local", lambda _url: False)
     (project / "models/one.yaml").write_text(MODEL.partition("costs")[0])
     ran = evalstore("doctor")
     assert ran.exit_code == 0

@@ -224,7 +224,7 @@ def test_check_warns_of_a_key_that_is_not_set(workspace: Path, evalstore: Evalst
 def test_check_warns_of_an_unknown_price_if_the_cost_is_limited(
     workspace: Path, evalstore: Evalstore, limit: str
 ) -> None:
-    _provider(workspace, "type: openai-compatible\nbaseURL: http://127.0.0.1:9/v1\n")
+    _provider(workspace, "type: openai-compatible\nbaseURL: http://models.example/v1\n")
     (workspace / "evalstore.yaml").write_text(f"candidates: [desk/m]\n{limit}")
     ran = evalstore("check")
     warning = (

@@ -16,7 +16,7 @@ import pytest
 from evalstore.runs import RunCommit
 from evalstore.store import Store
 from tests.builders import HELLO, tree
-from tests.cli.conftest import Evalstore
+from tests.cli.conftest import Echo, Evalstore
 from tests.cli.test_documents import SCHEMA, name_of, schema_of
 from tests.cli.test_run import edit
 from tests.importers.lve.repository import definition, instance
@@ -53,7 +53,7 @@ OPTIONAL = {
                 "since.pending",
                 "regressions",
             ),
-            *("spending[].knownCost", "spending[].unpriced", "spending[].simulated"),
+            *(f"spending[].{word}" for word in ("knownCost", "unpriced", "simulated", "local")),
         )
     ),
     "ls cases --full.cases[].messages[][].name",
@@ -319,6 +319,13 @@ def _ask_without_a_price(workspace: Path, show: Callable[..., Any], evalstore: E
     evalstore("trust", "models/free.yaml")
     for command in ("run", "judge"):
         show(command, "--yes", "-m", "free", "-J", "free", "--refresh", "tests/new.md")
+    desk = "code: desk\ntype: openai-compatible\nbaseURL: http://localhost:9/v1\n"
+    near = "id: near\nprovider: desk\n"
+    tree(workspace, {"providers/desk.yaml": desk, "models/near.yaml": near})
+    server = Echo(lambda _text: '{"pass": true, "feedback": ""}')
+    with mock.patch("evalstore.execution.endpoints.open_provider", return_value=server):
+        for command in ("run", "judge"):
+            show(command, "--yes", "-m", "near", "-J", "near", "--refresh", "tests/new.md")
 
 
 def _import(workspace: Path, show: Callable[..., Any]) -> None:

@@ -12,6 +12,7 @@ from evalstore.api.workspace import Workspace
 from evalstore.operations.stats import stats
 from evalstore.operations.views.cases import list_runs
 from evalstore.operations.views.dashboard import read_dashboard
+from evalstore.planning import pricing
 from evalstore.planning.options import Location
 from evalstore.tui.render.dashboard import dashboard_lines
 from evalstore.tui.render.stats import group_cells
@@ -55,6 +56,12 @@ class Shown:
     details: str
     table: tuple[str, ...]
     """The columns `answers`, `per 100` and `judging` of the statistics in the browser."""
+
+
+@pytest.fixture(autouse=True)
+def far_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers of these tests count as those of others, whose calls may cost something."""
+    monkeypatch.setattr(pricing, "is_local", lambda _url: False)
 
 
 @pytest.fixture

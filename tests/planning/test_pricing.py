@@ -43,6 +43,38 @@ def test_the_price_is_stored_with_what_it_costs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("base_url", "free"),
+    [
+        ("http://localhost:8000/v1", True),
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://10.1.2.3/v1", True),
+        ("http://192.168.0.7:1234/v1", True),
+        ("http://172.20.0.2/v1", True),
+        ("http://[fd00::1]/v1", True),
+        ("http://vllm:8000/v1", True),
+        ("http://gpu.local/v1", True),
+        ("http://host.docker.internal/v1", True),
+        ("https://8.8.8.8/v1", False),
+        ("https://api.acme.com/v1", False),
+        ("https://localhost.acme.com/v1", False),
+    ],
+)
+def test_a_server_in_the_own_network_costs_nothing_without_a_price(
+    base_url: str, free: bool
+) -> None:
+    provider = ProviderFile("desk", "openai-compatible", base_url)
+    assert find(Model("m", provider, "m"), {}, DAY) == (Price("local") if free else None)
+    priced = find(Model("m", provider, "m", costs=(ModelCost("USD", "2026-01-01", 1.0),)), {}, DAY)
+    assert priced is not None
+    assert priced.per_call == 1.0
+
+
+def test_ollama_costs_nothing_at_its_usual_address() -> None:
+    assert find(model(kind="ollama_chat", code="m"), {}, DAY) == Price("local")
+
+
+@pytest.mark.parametrize(
     ("day", "per_call"),
     [("2026-01-01", 1.0), ("2026-05-31", 1.0), ("2026-06-01", 2.0), ("2027-01-01", 2.0)],
 )

@@ -114,6 +114,9 @@ def print_stats(statistics: Stats) -> None:
         note = "note: the costs are simulated: scripted models call nobody, so nothing is paid"
         for text in output.wrap(note, output.width()):
             output.talk(text)
+    if statistics.priced_later:
+        calls = output.plural(statistics.priced_later, "call")
+        output.talk(f"note: the price of {calls} was not known then; that of today counts")
     if statistics.total.unpriced:
         count = statistics.total.unpriced
         things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"

@@ -315,6 +315,8 @@ def price_text(price: dict[str, Any] | None) -> str:
     """Describe a price in words."""
     if price is None:
         return "price unknown"
+    if price["source"] == "local":
+        return "local: costs nothing"
     tokens = "${} in, ${} out per million tokens".format(*_token_prices(price))
     return f"{tokens}, from {price_source(price)}"
 

@@ -266,10 +266,14 @@ def _print_spending(report: RunReport) -> None:
                 f"{output.count(spending['inputTokens'])} tokens in{cached}",
                 f"{output.count(spending['outputTokens'])} out",
                 spending_text({**spending, "simulated": False}),
-                "simulated" if is_simulated([spending]) else "",
+                "simulated"
+                if is_simulated([spending])
+                else "local"
+                if spending.get("local")
+                else "",
             )
         )
-    header = ("model", "calls", "input", "output", "cost", "simulated")
+    header = ("model", "calls", "input", "output", "cost", "kind")
     numbers = frozenset(header[1:5])
     print_table(Table(header, rows, numbers, ("input", "output"), has_header=False))
 

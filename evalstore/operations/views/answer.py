@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,11 +29,11 @@ from evalstore.operations.views.judgements import check_name
 from evalstore.operations.views.last_messages import find_last_messages
 from evalstore.operations.views.request_lines import describe_request
 from evalstore.operations.views.session_details import read_session_details
-from evalstore.planning.open_project import open_project, open_store
+from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.version_reader import Fresh, VersionReader
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.values import FileRef, Json, Reply
+from evalstore.values import RECORDED, FileRef, Json, Reply
 
 if TYPE_CHECKING:
     from evalstore.operations.first_pushes import FirstPush
@@ -102,6 +102,8 @@ class SessionFacts:
     """The models that answered, as reported by the provider."""
     is_simulated: bool = False
     """Whether the model is scripted, so that nobody is paid."""
+    is_priced_later: bool = False
+    """Whether the cost is at the price of today, as the price was not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ def read_answer(
         together=_together(store, together),
         failures=failures_of_answer(store, judged),
         request_settings=describe_request(contents, question.test, model),
-        facts=session_facts(session, is_scripted=model.get("provider") == SCRIPTED),
+        facts=_facts(location, session, is_scripted=model.get("provider") == SCRIPTED),
         ids=tuple(
             (kind, key)
             for kind, key in (
@@ -357,6 +359,19 @@ def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...]
             if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
                 return tuple(dict.fromkeys(cell.questions)), fresh
     return (), fresh
+
+
+def _facts(location: Location, session: Session, *, is_scripted: bool) -> SessionFacts:
+    """Return the facts of a session; its cost is at the price of today if it was not known."""
+    facts = session_facts(session, is_scripted=is_scripted)
+    if facts.cost is not None or facts.origin == RECORDED:
+        return facts
+    with suppress(EvalstoreError), open_catalogue(location) as project:
+        price = project.prices_by_version().get(session.question.model)
+        if price and all(price.covers(turn.usage) for turn in session.turns):
+            usd = sum(price.cost(turn.usage, turn.latency).usd for turn in session.turns)
+            return replace(facts, cost=usd, is_priced_later=True)
+    return facts
 
 
 def session_facts(session: Session, *, is_scripted: bool = False) -> SessionFacts:

@@ -188,6 +188,9 @@ def provider() -> Schema:
         "description": described(ANY, "for people"),
         "type": described(TEXT, "the kind of provider; else the code"),
         "baseURL": described(matching(r"^\s*https?://\S+$"), "it is stored and must hold no key"),
+        "service": described(
+            TEXT, "replaces baseURL in model versions: all addresses share answers"
+        ),
         "apiKeyEnvVar": described(
             matching("^[A-Za-z_][A-Za-z0-9_]*$"), "the variable that holds the key"
         ),
