@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from evalstore.providers.kinds import EXAMPLE, EXAMPLE_JUDGE
+
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "init": ("evalstore init bikes --example", "evalstore init --from ../old-project"),
     "new": ("evalstore new tests/refund.md", "evalstore new tests/policy/late-fee"),
@@ -16,7 +18,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "trust": ("evalstore trust tests/price.py", "evalstore trust env DESK_KEY localhost:8000"),
     "status": ("evalstore status", "evalstore status tests/late.md --explain"),
     "run": (
-        "evalstore run tests/late.md --model openai/gpt-4o-mini",
+        f"evalstore run tests/late.md --model {EXAMPLE}",
         "evalstore run --tag policy --max-cost 2 --watch",
     ),
     "judge": ("evalstore judge", "evalstore judge tests/late.md --retry-errors"),
@@ -49,7 +51,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "diff": (
         "evalstore diff @~1 @",
-        "evalstore diff --model openai/gpt-4o --vs openai/gpt-4o-mini",
+        f"evalstore diff --model {EXAMPLE_JUDGE} --vs {EXAMPLE}",
     ),
     "stats": ("evalstore stats --by model,tag", "evalstore stats @~1 --by file --wide"),
     "report": (

@@ -46,7 +46,7 @@ class JudgedAnswer:
     values: dict[str, Json]
     """The values of its row by name."""
     model: str
-    """A display id, such as `openai/gpt-4`."""
+    """A display id, such as `openai/gpt-5.5`."""
     answers: tuple[str, ...]
     """One text per turn that the candidate fills."""
     started: int

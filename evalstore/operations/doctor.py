@@ -25,6 +25,7 @@ from evalstore.execution.endpoints import ProviderPool
 from evalstore.operations.check import find_unknown_prices
 from evalstore.operations.doctor_ping import Checkup, PingTarget, examine_all
 from evalstore.operations.ignored_variables import HINT, find_ignored_variables
+from evalstore.operations.model_problems import describe_retirement
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import OPENAI_COMPATIBLE
@@ -121,6 +122,8 @@ def doctor(
         return diagnosis
     diagnosis.findings += [*_environment(location, workspace, providers), *_currencies(reading)]
     targets = list(_targets(workspace, reading, models))
+    if retirement := describe_retirement(reading, (target.id for target in targets)):
+        diagnosis.findings.append(DoctorFinding("models", "warn", retirement))
     diagnosis.models = asyncio.run(
         examine_all(providers, reading, targets, timeout if ping else None)
     )

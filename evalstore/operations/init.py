@@ -17,16 +17,17 @@ from evalstore.operations.next_commands import first_commands
 from evalstore.planning.ignored_variables import warn_before_opening
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.options import Location
+from evalstore.providers.kinds import EXAMPLE
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.workspace.settings import FILE
 
 STARTER = {
-    FILE: """\
+    FILE: f"""\
 # Settings; every field is described in the documentation (formats).
 candidates:
-  - id: scripted/parrot     # models/parrot.yaml; or a litellm name such as openai/gpt-4o-mini
+  - id: scripted/parrot     # models/parrot.yaml; or a litellm name such as {EXAMPLE}
 evaluators:
   - id: scripted/judge
 """,
@@ -67,8 +68,8 @@ It is English, not French. (An example: without French in tests/hello.md all pas
   - {when: "capital of France", answer: {pass: true, feedback: ""}}
 """,
 }
-BARE = """\
-candidates: []            # models that answer, as in [openai/gpt-4o-mini]
+BARE = f"""\
+candidates: []            # models that answer, as in [{EXAMPLE}]
 evaluators: []            # models that judge
 """
 """The settings of a workspace without tests."""

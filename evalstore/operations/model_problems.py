@@ -11,7 +11,9 @@ from evalstore.errors import EvalstoreError, Problem
 from evalstore.planning import pricing
 from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.workspace.model_files import PRICE_EXAMPLE
+from evalstore.providers.price_table import find_retirement
+from evalstore.workspace.catalogue import is_known_kind
+from evalstore.workspace.model_files import PRICE_EXAMPLE, bare_model
 
 if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
@@ -26,6 +28,25 @@ def describe_unknown_price(model: Model) -> tuple[str, str]:
     return "its price is not known", hint
 
 
+def describe_retirement(reading: Reading, ids: Iterable[str]) -> str | None:
+    """Return which of these models are retired or will be, in one line; None if none is."""
+    days: dict[str, str] = {}
+    for id in dict.fromkeys(ids):
+        model = reading.models.get(id) or bare_model(id, is_known_kind)
+        if model is None or not model.active or model.provider.type == SCRIPTED:
+            continue
+        codes = {model.version("candidate").code, model.version("evaluator").code}
+        if found := [day for code in codes if (day := find_retirement(model.provider.type, code))]:
+            days[id] = min(found)
+    gone = ", ".join(f"{id} (since {day})" for id, day in days.items() if day <= today())
+    going = ", ".join(f"{id} (on {day})" for id, day in days.items() if day > today())
+    listed = (
+        f"{word}: {models}" for word, models in (("retired", gone), ("retiring", going)) if models
+    )
+    text = "; ".join(listed)
+    return f"{text}, according to litellm's table" if text else None
+
+
 def find_model_problems(workspace: WorkspaceFolder, reading: Reading) -> Iterator[Problem]:
     """Yield a warning for each problem of the models in the settings that a run would have."""
     settings = workspace.settings
@@ -38,6 +59,8 @@ def find_model_problems(workspace: WorkspaceFolder, reading: Reading) -> Iterato
     called = [model for model in models if model.active and model.provider.type != SCRIPTED]
     if not called:
         return
+    if retirement := describe_retirement(reading, (model.id for model in called)):
+        yield Problem(workspace.config.name, retirement, severity="warning")
     yield from _find_key_problems(workspace, reading, called)
     if settings.max_cost is not None:
         yield from _find_unknown_prices(workspace, reading, called)

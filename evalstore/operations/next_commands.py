@@ -6,14 +6,14 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
+from evalstore.providers.kinds import EXAMPLE
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.settings import Settings
 
-MODEL = "openai/gpt-4o-mini"
-"""The model that commands name when the settings name none."""
 _NAMES = ("hello", "first", "second", "third")
 """Names for a first test; the first one that is free is used."""
 
@@ -27,9 +27,9 @@ def run_command(settings: Settings, path: str | None = None) -> str:
     if path is not None:
         words.append(path)
     if not settings.candidates:
-        words += ["-m", MODEL]
+        words += ["-m", EXAMPLE]
     if not settings.evaluators:
-        words += ["-J", MODEL]
+        words += ["-J", EXAMPLE]
     return shlex.join(words)
 
 

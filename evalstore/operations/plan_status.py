@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.operations.equal_parts import find_unchanged_parts
 from evalstore.operations.file_changes import with_outcomes
 from evalstore.operations.lost_labels import find_lost_labels
+from evalstore.operations.model_problems import describe_retirement
 from evalstore.operations.remote_answers import asks_again, find_unread_remotes
 from evalstore.operations.run_plans import BATCH, LONGEST
 from evalstore.operations.runs_in_progress import find_runs_in_progress
@@ -128,6 +129,10 @@ def _add_up(
 ) -> tuple[Status, bool]:
     """Return the status of the plans of a scope, and whether a check runs a Python file."""
     warn_of_edited_scripts(project, selection)
+    candidates = selection.models or [each.id for each in project.settings.candidates]
+    judges = selection.evaluators or [each.id for each in project.settings.evaluators]
+    if retirement := describe_retirement(project.reading, (*candidates, *judges)):
+        project.warn(retirement)
     sums = StatusSums(project, selection, scope.settled, items)
     for plan in make_plans():
         note(plan)

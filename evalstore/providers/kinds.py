@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 SCRIPTED = "scripted"
+EXAMPLE = "openai/gpt-5.4-mini"
+"""The model of hints, examples and new workspaces; a test fails when it is retired."""
+EXAMPLE_JUDGE = "openai/gpt-5.5"
+"""The second model of examples."""
 OLLAMA = ("ollama", "ollama_chat")
 """The kinds that are Ollama."""
 

@@ -86,6 +86,12 @@ def find_support(kind: str, code: str) -> Mapping[str, bool] | None:
     return support
 
 
+def find_retirement(kind: str, code: str) -> str | None:
+    """Return the day (`YYYY-MM-DD`) from which a model is not served; None if it has none."""
+    day = (_find_entry(kind, code) or {}).get("deprecation_date")
+    return day if isinstance(day, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", day) else None
+
+
 def is_known_provider(kind: str) -> bool:
     """Return whether there is a client for this kind of provider."""
     return (

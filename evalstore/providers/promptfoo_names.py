@@ -1,4 +1,4 @@
-"""Translates promptfoo's names of models, such as `openai:chat:gpt-4o`, to litellm's."""
+"""Translates promptfoo's names of models, such as `openai:chat:gpt-5.5`, to litellm's."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class TestFileNode(pytest.File):
 
 
 def name_cases(cases: list[CurrentCase]) -> Iterator[tuple[str, CurrentCase]]:
-    """Yield the cases of one file with their names, such as `city=Oslo[brief-gpt-4o]`.
+    """Yield the cases of one file with their names, such as `city=Oslo[brief-gpt-5.5]`.
 
     A case without a row is named after its file. The names are unique.
     """

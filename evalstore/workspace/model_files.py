@@ -1,6 +1,6 @@
 """The model, provider and currency files of a workspace.
 
-A model file is optional: a litellm name such as `openai/gpt-4o-mini` needs none. Settings that
+A model file is optional: a litellm name such as `openai/gpt-5.4-mini` needs none. Settings that
 affect the answer are part of the model version; prices, capabilities and the display id are not.
 """
 
@@ -334,7 +334,7 @@ def read_model(
 
 
 def bare_model(id: str, known_kinds: Any) -> Model | None:
-    """Return the model of a litellm name such as `openai/gpt-4o-mini`; None for another name."""
+    """Return the model of a litellm name such as `openai/gpt-5.4-mini`; None for another name."""
     kind, slash, code = id.partition("/")
     if not slash or not code or kind == "scripted" or not known_kinds(kind):
         return None

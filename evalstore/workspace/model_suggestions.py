@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 from evalstore.files.fields import suggest
+from evalstore.providers.kinds import EXAMPLE
 from evalstore.providers.promptfoo_names import litellm_id
 from evalstore.workspace.catalogue import is_known_kind
 
-ANY_MODEL = "write a model file, or a litellm name such as 'openai/gpt-4o-mini'"
-NO_FILE = "'PROVIDER/MODEL', such as 'openai/gpt-4o-mini', needs no file"
+ANY_MODEL = f"write a model file, or a litellm name such as '{EXAMPLE}'"
+NO_FILE = f"'PROVIDER/MODEL', such as '{EXAMPLE}', needs no file"
 _LIKE = 0.85
 """How similar the name of a model is that is meant although a provider file has its provider."""
 
@@ -38,7 +39,7 @@ def suggest_model(id: str, known: Iterable[str], providers: Collection[str] = ()
 
 
 def _with_slash(id: str) -> str | None:
-    """Return `openai/gpt-4o-mini` for `openai:gpt-4o-mini`; None if the provider is not known."""
+    """Return `openai/gpt-5.4-mini` for `openai:gpt-5.4-mini`; None if the provider is not known."""
     provider, colon, code = id.partition(":")
     if not colon or not code or "/" in provider:
         return None

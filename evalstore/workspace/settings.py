@@ -40,7 +40,7 @@ class Participant:
     """A model that answers or judges, as configured."""
 
     id: str
-    """The `id` of a model file, or a litellm name such as `openai/gpt-4o-mini`."""
+    """The `id` of a model file, or a litellm name such as `openai/gpt-5.4-mini`."""
     temperature: float | None = None
     """Instead of `candidatesTemperature` or `evaluatorsTemperature`."""
     required_tags: tuple[str, ...] = ()

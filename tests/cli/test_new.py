@@ -71,7 +71,7 @@ def test_the_next_command_names_models_when_the_settings_name_none(
 ) -> None:
     tree(workspace, {"evalstore.yaml": ""})
     assert evalstore("new", "tests/hello.md").stderr.splitlines()[-1] == (
-        "  evalstore run tests/hello.md -m openai/gpt-4o-mini -J openai/gpt-4o-mini"
+        "  evalstore run tests/hello.md -m openai/gpt-5.4-mini -J openai/gpt-5.4-mini"
     )
 
 
@@ -214,7 +214,7 @@ def test_init_names_models_where_the_settings_name_none(
     monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": "paths: {tests: cases}\n"}))
     assert next_commands(evalstore("init")) == [
         ["evalstore", "new", "cases/hello.md"],
-        ["evalstore", "run", "-m", "openai/gpt-4o-mini", "-J", "openai/gpt-4o-mini"],
+        ["evalstore", "run", "-m", "openai/gpt-5.4-mini", "-J", "openai/gpt-5.4-mini"],
         ["evalstore", "view"],
     ]
 

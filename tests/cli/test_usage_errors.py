@@ -159,7 +159,7 @@ NEAREST = {
         2,
         "there is no model 'zz' (candidates)",
         "the models are scripted/one; "
-        "'PROVIDER/MODEL', such as 'openai/gpt-4o-mini', needs no file; "
+        "'PROVIDER/MODEL', such as 'openai/gpt-5.4-mini', needs no file; "
         "the message of a run is '--message'",
     ),
     "run -m local/big": (

@@ -531,7 +531,7 @@ def test_ls_models_shows_what_they_can_do_and_cost(workspace: Path, evalstore: E
     assert ["; ".join(cell.split(", ")) for cell in lines[2]] == [*own.split(","), price, "no"]
     assert lines[3][:5] == ["scripted/judge", "scripted", "scripted/judge", "evaluator", "?"]
     assert lines[4][-4:] == ["1,000", "10,000", "costs", "yes"]
-    assert lines[5][-5:] == ["?", "?", "?", "unknown", "yes"]
+    assert lines[5][-5:] == ["?", "0", "0", "local", "yes"]
 
 
 def test_what_a_model_file_leaves_open_is_filled_from_the_table(
