@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 SPACE = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -22,6 +22,11 @@ SPACE = (
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)$")
 
 
+_MARK = re.compile(r"(?<!\\)`+|<!--")
+_TICKS = re.compile("`+")
+_ENDS_PARAGRAPH = re.compile(r" {0,3}(?:`{3}|~{3}|#|---[ \t]*$)")
+Comments = Literal["removed", "kept", "text"]
+"""What becomes of HTML comments; as `kept` and `removed`, what is in them is no structure."""
 _LONG_TEXT = 2_000
 """Characters; in longer texts it is faster to find all line ends at once."""
 
@@ -33,7 +38,7 @@ def _line_ends(text: str) -> list[int]:
 
 
 class SourceLine(NamedTuple):
-    """A line without comments."""
+    """A line as it is read."""
 
     number: int
     text: str
@@ -69,8 +74,8 @@ class Fence(NamedTuple):
     closed: bool
 
 
-def scan_lines(body: str, first: int) -> Iterator[SourceLine]:
-    """Yield the lines of a body without HTML comments; fenced code is unchanged.
+def scan_lines(body: str, first: int, comments: Comments = "removed") -> Iterator[SourceLine]:
+    """Yield the lines of a body without HTML comments, except for those in code.
 
     A line that held nothing but a comment is dropped, and one of the two blank lines
     around it, so a comment can be put anywhere without changing the text.
@@ -81,43 +86,58 @@ def scan_lines(body: str, first: int) -> Iterator[SourceLine]:
             yield SourceLine(number, raw, False)
         return
     fence = ""
-    comment = False
+    comment = indented = False
     pending = ""
     pending_number = 0
     blank_before = dropped = False
-    last_close = max((number for number, raw in enumerate(lines, first) if "-->" in raw), default=0)
-    for number, raw in enumerate(lines, first):
+    span_end = (-1, 0)
+    last_close = max((index for index, raw in enumerate(lines) if "-->" in raw), default=0)
+    for index, raw in enumerate(lines):
+        number = first + index
         if fence:
             if _closes(raw, fence):
                 fence = ""
             yield SourceLine(number, raw, fenced=True)
             blank_before = dropped = False
             continue
-        text, start, touched = raw, number, comment
+        text, start, at, touched = raw, number, 0, comment
         if comment:
             end = text.find("-->")
             if end < 0:
+                if comments == "kept":
+                    yield SourceLine(number, raw, fenced=False)
                 continue
-            text, start, comment = _rejoin(pending, text[end + 3 :]), pending_number, False
-        else:
-            opened = _opening(text)
-            if opened:
-                fence = opened[1]
-                yield SourceLine(number, raw, fenced=True)
-                blank_before = dropped = False
+            comment, at = False, end + 3
+            if comments == "removed":
+                text, start = _rejoin(pending, text[at:]), pending_number
+                at = len(pending.rstrip(" \t"))
+        elif index <= span_end[0]:
+            at = span_end[1] if index == span_end[0] else len(text)
+        elif opened := _opening(text):
+            fence, indented = opened[1], False
+            yield SourceLine(number, raw, fenced=True)
+            blank_before = dropped = False
+            continue
+        elif indented := (indented or blank_before or not index) and _is_indented(text):
+            at = len(text)
+        while comments != "text" and (mark := _MARK.search(text, at)):
+            if mark[0] != "<!--":
+                span_end = _end_of_span(lines, index, mark)
+                at = span_end[1] if span_end[0] == index else len(text)
                 continue
-        while (begin := text.find("<!--")) >= 0:
-            end = text.find("-->", begin + 4)
-            if end >= 0:
-                text, touched = _rejoin(text[:begin], text[end + 3 :]), True
-                continue
-            if number < last_close:
-                pending, pending_number, comment = text[:begin], start, True
-            break
-        if comment:
+            begin, end = mark.start(), text.find("-->", mark.end())
+            if end < 0:
+                comment = index < last_close
+                pending, pending_number = text[:begin], start
+                break
+            at = end + 3
+            if comments == "removed":
+                text, touched = _rejoin(text[:begin], text[at:]), True
+                at = len(text[:begin].rstrip(" \t"))
+        if comment and comments == "removed":
             continue
         blank = not text.strip()
-        if touched and blank:
+        if touched and blank and comments == "removed":
             dropped = True
             continue
         if dropped and blank and blank_before:
@@ -125,6 +145,29 @@ def scan_lines(body: str, first: int) -> Iterator[SourceLine]:
             continue
         yield SourceLine(start, text, fenced=False)
         blank_before, dropped = blank, False
+
+
+def _is_indented(text: str) -> bool:
+    """Return whether a line after a blank one is code by its indentation."""
+    return text.startswith(("    ", "\t")) and not text.isspace()
+
+
+def _end_of_span(lines: list[str], index: int, mark: re.Match[str]) -> tuple[int, int]:
+    """Return the index of the line and the offset at which code between backticks ends.
+
+    It begins in the line of this index, and ends in the same paragraph; else the backticks are
+    text, and it ends with them.
+    """
+    line, at = mark.string, mark.end()
+    for number in range(index, len(lines)):
+        if number > index:
+            line, at = lines[number], 0
+            if not line.strip() or _ENDS_PARAGRAPH.match(line):
+                break
+        for ticks in _TICKS.finditer(line, at):
+            if ticks[0] == mark[0]:
+                return number, ticks.end()
+    return index, mark.end()
 
 
 def _rejoin(before: str, after: str) -> str:

@@ -28,16 +28,15 @@ description: Does it know the capital of France?
 # replacements: {country: [France, Japan]}   # a case for each value of {{country}} in the text
 ---
 
-<!-- What the model is shown. Comments are not sent. '# 👤' can be written for '# User'. -->
+<!-- What the model is shown; comments up here are not sent. '# 👤' can be written for '# User'.
+Below the line '---' is how the answer is judged: instructions for a model that judges, and checks,
+which need no model. Either can be left out. 'evalstore ls checks' lists the checks. -->
 
 # User
 
 What is the capital of France? Answer in one sentence.
 
 ---
-
-<!-- How the answer is judged: instructions for a model that judges, and checks, which need no
-model. Either can be left out. 'evalstore ls checks' lists the checks. -->
 
 The answer must name the capital of France and say nothing else about the country.
 

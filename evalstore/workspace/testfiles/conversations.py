@@ -270,6 +270,24 @@ def only_system(turns: tuple[Turn, ...], lines: list[SourceLine]) -> None:
             )
 
 
+def rules_of_last_message(lines: list[SourceLine], separator: int, last: Turn) -> list[FileProblem]:
+    """Return the problem of a line `---` in the last message, which one more is to end."""
+    lines = [line for line in lines if line.number > last.section.first]
+    rule = next((line.number for line in lines if is_rule(line)), None)
+    if rule is None:
+        return []
+    between = [line for line in lines if line.number > rule and line.text.strip()]
+    message = f"a second line '---' (the first is line {rule})"
+    if between:
+        numbers = dict.fromkeys((between[0].number, between[-1].number))
+        message += (
+            f": line{'s' * (len(numbers) > 1)} {' to '.join(map(str, numbers))} would be sent"
+        )
+        message += f" to the candidate, from {shorten(between[0].text.strip())}"
+    hint = "only one ends the messages; for a horizontal rule write '***', for a heading '##'"
+    return [FileProblem(message, separator, hint=hint)]
+
+
 # --- from the field `messages` ----------------------------------------------------------
 
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.errors import FileProblem
 from evalstore.files.datasets import read_spec
 from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
-from evalstore.files.markdown import SPACE, Section, SourceLine, cut, fences, scan_lines, section
+from evalstore.files.markdown import (
+    SPACE,
+    Section,
+    SourceLine,
+    cut,
+    fences,
+    scan_lines,
+    section,
+)
 from evalstore.files.yaml12 import Document, split_frontmatter
 from evalstore.values import Options
 from evalstore.workspace.file_ids import default_id
@@ -25,6 +33,7 @@ from evalstore.workspace.testfiles.conversations import (
     only_system,
     read_messages_field,
     read_runs,
+    rules_of_last_message,
     split_turns,
 )
 from evalstore.workspace.testfiles.headings import (
@@ -154,8 +163,12 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     document, body, first = split_frontmatter(text)
     collector = Collector()
     fields = Fields(document, TEST_FIELDS, collector=collector, reserved=TEST_FIELDS)
-    lines = list(scan_lines(body, first))
+    plain = fields.choice("template", ("plain", "jinja")) == "plain"
+    lines = list(scan_lines(body, first, "text" if plain else "removed"))
     above, below, separator = cut(lines)
+    if separator and "<!--" in body:
+        rest = body.split("\n", separator - first + 1)[separator - first + 1 :]
+        below = list(scan_lines("".join(rest), separator + 1, "kept"))
     nothing: tuple[RepeatedConversation, ...] = ()
     has_words = may_have_words(body)
     runs = collector.attempt(
@@ -192,7 +205,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         if fields.value("evaluators") is not None
         else None,
         threshold=fields.number("threshold", 0, 1),
-        plain=fields.choice("template", ("plain", "jinja")) == "plain",
+        plain=plain,
         document=document,
         is_cut=separator is not None,
         readable=bool(runs and replacements is not None and is_dataset_read and block),
@@ -202,6 +215,8 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         collector.attempt(test.checks.require_criteria, None)
     if test.runs and not test.is_cut and not test.checks_itself:
         collector.problems.append(_missing_evaluation(lines, test.runs[0]))
+    if separator and runs and runs[-1].turns:
+        collector.problems += rules_of_last_message(above, separator, runs[-1].turns[-1])
     return test, collector
 
 
@@ -330,7 +345,8 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     document, body, first = split_frontmatter(text)
     collector = Collector()
     fields = Fields(document, PROMPT_FIELDS, collector=collector, reserved=TEST_FIELDS)
-    lines = list(scan_lines(body, first))
+    plain = fields.choice("template", ("plain", "jinja")) == "plain"
+    lines = list(scan_lines(body, first, "text" if plain else "removed"))
     tags = fields.tags()
     turns = split_turns(lines)
     evaluator = "_evaluator" in tags
@@ -352,7 +368,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
         turns=turns,
         tags=tags,
         replacements=read_replacements(document),
-        plain=fields.choice("template", ("plain", "jinja")) == "plain",
+        plain=plain,
         document=document,
         warnings=tuple(collector.warnings),
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -32,10 +33,41 @@ def problem(text: str) -> FileProblem:
 
 
 def test_the_last_rule_cuts_off_the_instructions() -> None:
-    file = parsed("# 👤\n\none\n\n---\n\ntwo\n\n---  \n\ntold\n")
-    assert file.turns[0].section.text == "one\n\n---\n\ntwo"
+    file = parsed("# 👤\n\none\n\n---\n\n# 🤖\n\ntwo\n\n# 👤\n\nthree\n\n---  \n\ntold\n")
+    assert [turn.section.text for turn in file.turns] == ["one\n\n---", "two", "three"]
     assert file.instructions is not None
     assert file.instructions.text == "told"
+
+
+@pytest.mark.parametrize("front", ["", "---\ntags: [a]\n---\n", "---\ntemplate: plain\n---\n"])
+@pytest.mark.parametrize(
+    ("below", "line", "sent"),
+    [
+        ("It must be Paris.\n\n---\n\nBe strict.", 9, "line 7 would be sent to the candidate"),
+        ("Paris.\n\nOnly.\n---\n", 10, "lines 7 to 9 would be sent to the candidate"),
+        ("Paris.\n\n---\n", 9, "line 7 would be sent to the candidate, from 'Paris.'"),
+        ("~~~checks\n- equals: x\n~~~\n---\n\nOr so.", 10, "lines 7 to 9 would be sent"),
+        ("Paris.\n---\n~~~checks\n- equals: x\n~~~", 8, "line 7 would be sent"),
+        ("Grading\n---\nIt is Paris.", 8, "line 7 would be sent to the candidate, from 'Grading'"),
+        ("A.\n---\nB.\n---\nC.", 10, "lines 7 to 9 would be sent to the candidate, from 'A.'"),
+        ("---\nA.", 7, "a second line '---' (the first is line 5)"),
+    ],
+)
+def test_a_second_rule_names_the_lines_that_it_would_send(
+    front: str, below: str, line: int, sent: str
+) -> None:
+    error = problem(f"{front}# User\n\nWhere?\n\n---\n\n{below}\n")
+    more = front.count("\n")
+    numbers = re.sub(r"\d+", lambda number: str(int(number[0]) + more), sent)
+    assert numbers in error.message
+    assert error.line == line + more
+    assert "write '***'" in (error.hint or "")
+
+
+@pytest.mark.parametrize("rule", ["***", "- - -", " ---", "```\n---\n```", "| a |\n|---|"])
+def test_other_rules_in_instructions_are_text(rule: str) -> None:
+    file = parsed(f"# User\n\nWhere?\n\n---\n\nParis.\n\n{rule}\n\nBe strict.\n")
+    assert [turn.section.text for turn in file.turns] == ["Where?"]
 
 
 def test_a_rule_in_fenced_code_cuts_nothing() -> None:
@@ -119,7 +151,7 @@ def test_an_empty_assistant_turn_may_be_meant_to_be_filled() -> None:
     [
         "# 👤\n\nHello <!-- c -->\n\n---\n\nE\n",
         "# 👤\n\n<!-- c -->\n\nHello\n\n---\n\nE\n",
-        "<!-- # 👤\n---\n-->\n# 👤\n\nHello\n\n---\n\nE <!-- a --><!-- b -->\n",
+        "<!-- # 👤\n---\n-->\n# 👤\n\nHello<!-- a --><!-- b -->\n\n---\n\nE\n",
         "# 👤\n\nHello\n<!-- c\n\n---\n\n -->\n---\n\nE\n",
     ],
 )
@@ -134,8 +166,56 @@ def test_a_comment_between_blank_lines_takes_one_with_it() -> None:
     assert turns("# 👤\nA\n\n<!-- c -->\n\nB\n---\nE") == [("user", "A\n\nB")]
 
 
-def test_a_comment_in_fenced_code_is_text() -> None:
-    assert turns("# 👤\n```\n<!-- c -->\n```\n---\nE") == [("user", "```\n<!-- c -->\n```")]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\n<!-- c -->\n```",
+        "~~~html\n<!-- c\n-->\n~~~",
+        "What does `<!-- TODO -->` do in HTML?",
+        "Explain `<!--` and ``a ` <!-- b -->`` here.",
+        "Code `over\ntwo <!-- c --> lines` is code.",
+        "Text:\n\n    <!-- c -->\n    <b>\n\nMore.",
+        "Text:\n\n\t<!-- c -->",
+    ],
+)
+def test_a_comment_in_code_is_text(text: str) -> None:
+    assert turns(f"# 👤\n{text}\n---\nE") == [("user", text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("A ` <!-- c --> B", "A ` B"),
+        (r"A \`<!-- c -->\` B", r"A \`\` B"),
+        ("`a` <!-- `b` --> `c`", "`a` `c`"),
+        ("`a <!-- c -->\n\nb`", "`a\n\nb`"),
+        ("Text\n    <!-- c -->\nmore", "Text\nmore"),
+        ("A <!-- `\n--> `<!-- d -->`", "A `<!-- d -->`"),
+    ],
+)
+def test_a_comment_beside_code_is_removed(text: str, sent: str) -> None:
+    assert turns(f"# 👤\n{text}\n---\nE") == [("user", sent)]
+
+
+@pytest.mark.parametrize("told", ["E <!-- c -->", "<!-- a\n\n# User\nb -->\nE", "Like `-->`."])
+def test_a_comment_in_instructions_is_text(told: str) -> None:
+    file = parsed(f"# 👤\nHello `<!--`\n---\n{told}\n")
+    assert file.instructions is not None
+    assert file.instructions.text == told
+    assert file.turns[0].section.text == "Hello `<!--`"
+
+
+def test_a_block_of_checks_in_a_comment_is_no_block() -> None:
+    file = parsed("# 👤\nHello\n---\nE\n<!--\n~~~checks\n- equals: x\n~~~\n-->\n")
+    assert file.checks is None
+
+
+@pytest.mark.parametrize("text", ["A <!-- c --> B", "A <!-- c\n\nd --> B", "`a` --> <!-- B"])
+def test_a_comment_in_a_plain_file_is_text(text: str) -> None:
+    file = parsed(f"---\ntemplate: plain\n---\n# 👤\n{text}\n---\nE -->\n")
+    assert [turn.section.text for turn in file.turns] == [text]
+    prompt = parse_prompt("prompts/p.md", f"---\ntemplate: plain\n---\n{text}\n")
+    assert prompt.turns[0].section.text == text
 
 
 def test_a_comment_that_never_ends_is_text() -> None:
