@@ -25,6 +25,7 @@ from evalstore.cli.main import main
 ROOT = Path(__file__).parents[2]
 PAGES = (
     ROOT / "README.md",
+    ROOT / "docs/example.md",
     ROOT / "docs/tutorial.md",
     ROOT / "docs/export.md",
     ROOT / "docs/reports.md",
@@ -98,6 +99,9 @@ class Shell:
         name, *arguments = shlex.split(program, comments=True)
         if name == "evalstore" and ">" in arguments:
             raise ValueError(f"'{command}': what evalstore prints is only piped, not redirected")
+        if name == "cd":
+            self.workspace = (self.workspace / arguments[0]).resolve()
+            return Step(command, "")
         if name != "evalstore":
             return Step(command, self._in_shell(command))
         printed = io.StringIO()
