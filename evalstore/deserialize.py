@@ -279,6 +279,7 @@ def _restore_usage(content: Description | None) -> Usage:
         content.get("outputTokens"),
         content.get("cachedTokens"),
         content.get("reasoningTokens"),
+        content.get("cacheWriteTokens"),
     )
 
 

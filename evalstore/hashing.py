@@ -344,6 +344,7 @@ def _usage(usage: Usage) -> Description:
         "outputTokens": usage.output_tokens,
         "cachedTokens": usage.cached_tokens,
         "reasoningTokens": usage.reasoning_tokens,
+        "cacheWriteTokens": usage.cache_write_tokens,
     }
     return {name: value for name, value in described.items() if value is not None}
 

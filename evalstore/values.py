@@ -333,6 +333,8 @@ class Usage:
     """How many of the input tokens came from the provider's cache."""
     reasoning_tokens: int | None = None
     """How many of the output tokens were reasoning."""
+    cache_write_tokens: int | None = None
+    """How many of the input tokens were written into the provider's cache."""
 
 
 CUT = ("length", "max_tokens")

@@ -138,6 +138,8 @@ class Endpoint(LoopbackServer):
     def __init__(self) -> None:
         super().__init__(Handler)
         self.reply: Reply = echo
+        self.ends: tuple[str, ...] = ("/chat/completions",)
+        """How the paths of its API end, without a query."""
         self.received: list[Received] = []
         self.most_at_once = 0
         """The highest number of requests that were waiting for an answer together."""
@@ -158,7 +160,7 @@ class Endpoint(LoopbackServer):
         self.closing.wait(float(order.get("latency", 0)))
         if "fail" in order and attempt <= float(order.get("times", "inf")):
             answer = FAULTS[order["fail"]]
-        elif not received.path.endswith("/chat/completions"):
+        elif not received.path.partition("?")[0].endswith(self.ends):
             answer = failure(404, "no such path", "not_found")
         else:
             answer = as_answer(self.reply(received.body))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
 from evalstore.execution.requests import build_request, next_request
+from evalstore.execution.thoughts import without_thoughts
 from evalstore.files.json_document import parse_json
 from evalstore.planning.cells import limit_of
 from evalstore.providers.base import ProviderError
@@ -61,7 +62,11 @@ class CandidateCaller:
             turn, is_last = next_request(request, replies)
             reply = await self._calls.ask(endpoint, turn)
             costs.append(self._accounting.add_cost(endpoint, reply))
-            replies.append(replace(reply, text=None if reply.text is None else reply.text.strip()))
+            if reply.text is not None:
+                keeps = (endpoint.version.options or {}).get("keepThoughts")
+                text = reply.text if keeps else without_thoughts(reply.text)
+                reply = replace(reply, text=text.strip())
+            replies.append(reply)
         if test.schema:
             _require_json(reply)
         return Session(

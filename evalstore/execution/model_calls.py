@@ -73,7 +73,8 @@ class Limits:
     """The most calls at once, for each account."""
     timeout: float = 120.0
     """Seconds for one call with all its tries."""
-    retries: int = 2
+    retries: int | None = None
+    """The most retries of a call; None: until the timeout if the server is overloaded."""
     judge_tokens: int | None = None
     max_cost: float | None = None
     """The most that may be spent, in USD."""
@@ -152,7 +153,7 @@ class ModelCaller:
         self._is_ours = is_ours
         self.budget: CallBudget = budget or Budget(limits.max_cost)
         self._limiters: dict[str, RateLimiter] = {}
-        self._retry_policy = RetryPolicy(limits.retries, environment.jitter)
+        self._retry_policy = RetryPolicy(limits.retries, environment.jitter, limits.timeout)
         self._circuit_breaker = CircuitBreaker(limits.timeout, environment.warn)
         self._sizes = CallSizes()
         self._longest_output: dict[ModelKey, int] = {}

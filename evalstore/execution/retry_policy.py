@@ -16,6 +16,10 @@ ModelKey = tuple[str, str]
 """The display id and the code of a model."""
 _FIRST_DELAY, _LONGEST_DELAY = 0.25, 30.0
 """Seconds."""
+_PASSING = frozenset({408, 425, 429, 502, 503, 504, 520, 529})
+"""Statuses of a server that takes no call now: the same call succeeds later."""
+_RETRIES = 2
+"""The most tries after the first one for other failures that may pass."""
 _MOST_FAILURES_IN_A_ROW = 20
 """The number of consecutive connection failures after which calls to a model are stopped."""
 
@@ -24,20 +28,25 @@ _MOST_FAILURES_IN_A_ROW = 20
 class RetryPolicy:
     """Decides how often a call is tried, and the delay before each retry."""
 
-    retries: int
-    """The most tries after the first one."""
+    retries: int | None
+    """The most tries after the first one; None: until the timeout if the server is overloaded."""
     jitter: Callable[[], float]
     """A number from 0 to 1, so that calls that failed together are not retried together."""
+    timeout: float = 120.0
+    """Seconds for a call with all its tries."""
 
     def allows(self, error: ProviderError, attempts: int, remaining: float) -> bool:
         """Return whether a failed call is tried again; `remaining` is the time left, in seconds."""
-        return error.retry and remaining > 0 and attempts <= self.retries
+        if self.retries is None and (error.status in _PASSING or error.retry_after):
+            return error.retry and remaining > 0
+        retries = _RETRIES if self.retries is None else self.retries
+        return error.retry and remaining > 0 and attempts <= retries
 
     def delay(self, error: ProviderError, attempts: int) -> float:
         """Return the seconds until the next try: the server's, else exponential with jitter."""
         if error.retry_after:
             return error.retry_after
-        bound: float = min(_LONGEST_DELAY, _FIRST_DELAY * 2**attempts)
+        bound: float = min(_LONGEST_DELAY, self.timeout / 4, _FIRST_DELAY * 2**attempts)
         return bound / 4 + self.jitter() * bound * 3 / 4
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalstore.providers.errors import STREAMED
 from evalstore.providers.script import JUDGED, NO_MATCH
 
 _HINTS = {
@@ -10,13 +11,15 @@ _HINTS = {
     402: "the account has no money left",
     403: "the key may not use this model: look at the account's permissions",
     404: "check the name: 'providerModelCode' of the model file, and 'baseURL' of its provider",
-    429: "too many calls at once: lower 'concurrency', or run again later",
+    429: "too many calls at once: lower 'concurrency', or allow more --timeout or --retries",
 }
 _CLASS_HINTS = {
     "application": "change the application, then 'evalstore trust' its model file again",
     "context": "the model takes less than the conversation: shorten the test, or use a larger one",
-    "timeout": "raise 'timeout', or lower 'concurrency' if the server is busy with your calls",
+    "timeout": "raise --timeout, or lower 'concurrency' if the server is busy with your calls",
     "connection": "check that the server runs and that 'baseURL' of its provider is right",
+    "certificate": "name the file with the certificate that signed it in the variable "
+    "SSL_CERT_FILE; the server runs, and 'baseURL' is right",
     "bug": "report it to who maintains the provider; run again to ask once more",
     "malformed": "run again; if it stays, look at what the server, or the model, answers",
     "not run": "run again when the machine has room for it: the answers are stored",
@@ -45,10 +48,12 @@ def hint_for(
         judged = message.startswith(f"{NO_MATCH} {JUDGED}")
         answer = "{pass: true, feedback: ''}" if judged else "'the answer'"
         return _SCRIPT_HINT.format(answer=answer, file=model_file or "the model's file")
+    if message.startswith(STREAMED):
+        return "switch streaming off at the server, or name one in 'baseURL' that does not stream"
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():
         return "the account's quota is used up: look at its plan, or run again later"
     if status is not None and status >= 500:
-        return "the server failed: run again later"
+        return "the server failed: run again later, or allow more --timeout or --retries"
     return _HINTS.get(status or 0)

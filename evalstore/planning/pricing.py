@@ -32,6 +32,7 @@ class Price:
     per_input_token: float = 0.0
     per_output_token: float = 0.0
     per_cached_token: float | None = None
+    per_cache_write_token: float | None = None
     per_call: float = 0.0
     per_hour: float = 0.0
     """Per hour of the call, for a machine that is rented by the hour."""
@@ -57,11 +58,13 @@ class Price:
     def cost(self, usage: Usage, seconds: float = 0.0) -> Cost:
         """Return the cost of a call with this usage."""
         cached = usage.cached_tokens or 0 if self.per_cached_token is not None else 0
-        fresh = max((usage.input_tokens or 0) - cached, 0)
+        written = usage.cache_write_tokens or 0 if self.per_cache_write_token is not None else 0
+        fresh = max((usage.input_tokens or 0) - cached - written, 0)
         usd = (
             self.per_call
             + fresh * self.per_input_token
             + cached * (self.per_cached_token or 0.0)
+            + written * (self.per_cache_write_token or 0.0)
             + (usage.output_tokens or 0) * self.per_output_token
             + seconds / 3600 * self.per_hour
         )
@@ -76,6 +79,7 @@ class Price:
             "inputToken": self.per_input_token,
             "outputToken": self.per_output_token,
             "cachedToken": self.per_cached_token,
+            "cacheWriteToken": self.per_cache_write_token,
             "call": self.per_call,
             "hour": self.per_hour,
         }
@@ -119,7 +123,11 @@ def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | 
         base_url = model.provider.base_url or OPENAI_COMPATIBLE.get(model.provider.type)
         return Price(source=LOCAL) if base_url and is_local(base_url) else None
     return Price(
-        listed.source, listed.input_per_token, listed.output_per_token, listed.cached_per_token
+        listed.source,
+        listed.input_per_token,
+        listed.output_per_token,
+        listed.cached_per_token,
+        listed.cache_write_per_token,
     )
 
 
@@ -156,4 +164,5 @@ def sum_usage(replies: Sequence[Reply]) -> Usage:
         total([reply.usage.output_tokens for reply in replies]),
         total([reply.usage.cached_tokens for reply in replies]),
         total([reply.usage.reasoning_tokens for reply in replies]),
+        total([reply.usage.cache_write_tokens for reply in replies]),
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from evalstore.errors import EvalstoreError
 from evalstore.providers.base import Provider, ProviderError
-from evalstore.providers.base_urls import find_secret, split_base_url
+from evalstore.providers.base_urls import edit_path, find_secret, split_base_url
 from evalstore.providers.kinds import OLLAMA, OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.providers.plugins import plugged_in
 from evalstore.values import RECORDED, Json
@@ -49,6 +49,11 @@ def open_provider(
     base_url = _check_url(base_url or OPENAI_COMPATIBLE.get(kind))
     api_key = _check_key(api_key)
     if kind not in OPENAI_COMPATIBLE:
+        if base_url and "?" in base_url and kind != "azure_ai":
+            raise EvalstoreError(
+                f"the base URL of a provider of type '{kind}' cannot have a query",
+                hint="leave the query out; the version of the API at Azure is AZURE_API_VERSION",
+            )
         from evalstore.providers.litellm import LitellmProvider
 
         return LitellmProvider(
@@ -64,7 +69,9 @@ def open_provider(
         )
     if kind in OLLAMA:
         # Ollama's own clients, and litellm, name the host or the root of its native API.
-        base_url = base_url.removesuffix("/v1").removesuffix("/api") + "/v1"
+        base_url = edit_path(
+            base_url, lambda path: path.removesuffix("/v1").removesuffix("/api") + "/v1"
+        )
     from evalstore.providers.openai_compatible import OpenAICompatibleProvider
 
     return OpenAICompatibleProvider(

@@ -22,11 +22,18 @@ FAILED_FINISH = frozenset(
         "error",  # OpenRouter, Mistral, Cohere, vLLM
         "failed",
         "insufficient_system_resource",  # DeepSeek
+        "malformed_function_call",  # Gemini
+        "malformed_response",  # Gemini
         "network_error",  # Zhipu
         "timeout",
+        "too_many_tool_calls",  # Gemini
+        "unexpected_tool_call",  # Gemini
     }
 )
 """Finish reasons, in lower case, that mean that the provider did not finish the answer."""
+
+FILTERED = "filtered"
+"""The kind of error of a prompt that the provider's filter refuses."""
 
 
 PERMANENT_KINDS = frozenset({"application", "context", "format", "unsupported"})
@@ -39,7 +46,8 @@ class ProviderError(Exception):
     `kind` is a short class for the log: `status`, `connection`, `timeout`,
     `malformed`, `context` (the conversation is longer than the model takes),
     `format` (the form of the answer that was asked for is refused), `unsupported`
-    (nothing was sent), `bug` (the provider's code raised something else). `retry` says
+    (nothing was sent), `filtered` (the provider's filter refuses the conversation, which
+    counts as an answer), `bug` (the provider's code raised something else). `retry` says
     whether another try may help; `stops_model` that no further call to this model can
     succeed.
     """

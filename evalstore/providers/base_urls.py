@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from collections.abc import Callable
+from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?\.?|[0-9a-f:.]+")
 _SECRET_PARAMETER = re.compile(
@@ -51,6 +52,12 @@ def split_base_url(url: str) -> SplitResult | None:
     if parts.scheme not in _PORTS or not host or port == 0 or not _HOST.fullmatch(host):
         return None
     return parts
+
+
+def edit_path(base_url: str, edit: Callable[[str], str]) -> str:
+    """Return a base URL with its path edited, but not its query; a fragment is never sent."""
+    parts = urlsplit(base_url)
+    return urlunsplit(parts._replace(path=edit(parts.path.rstrip("/")), fragment=""))
 
 
 def host_of(url: str) -> str:

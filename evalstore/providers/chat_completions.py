@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from evalstore.files.media_types import ADDRESS
-from evalstore.providers.base import ProviderError
-from evalstore.providers.errors import clean, require_finished
+from evalstore.providers.base import FILTERED, ProviderError
+from evalstore.providers.errors import WITHHELD, clean, require_finished
+from evalstore.providers.usage import read_usage
 from evalstore.values import (
     FilePart,
     Json,
@@ -23,7 +24,6 @@ from evalstore.values import (
     Text,
     ToolCall,
     ToolVersion,
-    Usage,
 )
 
 AUDIO_FORMATS = {
@@ -38,8 +38,26 @@ AUDIO_FORMATS = {
 SHORTEST_KEY = 8
 """A shorter key may be an ordinary word of an answer, such as `none` or `test`."""
 
-_THINKING = ("<think>", "</think>")
-_MOST_TOKENS = 10**9
+CONTENT_FILTER = "content_filter"
+_FILTERED_FINISH = frozenset(
+    {
+        "blocklist",  # Gemini
+        CONTENT_FILTER,
+        "content_filtered",  # Bedrock
+        "error_toxic",  # Cohere
+        "guardrail_intervened",  # Bedrock
+        "image_safety",  # Gemini
+        "language",  # Gemini
+        "prohibited_content",  # Gemini
+        "recitation",  # Gemini
+        "refusal",  # Anthropic
+        "safety",  # Gemini
+        "sensitive",  # Zhipu
+        "spii",  # Gemini
+    }
+)
+"""Finish reasons, in lower case, of an answer that the provider's filter withheld."""
+
 _MOST_LEVELS = 100
 """The most levels of nested arguments; deeper ones stay text, which every reader can handle."""
 
@@ -168,6 +186,7 @@ def decode_reply(
     request_id: str | None = None,
     api_key: str | None = None,
     wait: float = 0.0,
+    cost: float | None = None,
 ) -> Reply:
     """Return the reply in the body of a successful answer, with `***` in place of the key.
 
@@ -178,36 +197,60 @@ def decode_reply(
         case {"choices": [{"message": dict(message)} as choice, *_]}:
             pass
         case _:
-            raise malformed("the server's answer holds no message")
+            shown = f": {dump(document).decode()}" if document else ""
+            raise malformed(clean(f"the server's answer holds no message{shown}"))
     finish_reason = _finish_reason(choice)
     text = _content(message)
     refusal = _text_field(message, "refusal") or None
-    if text is None and refusal is None and finish_reason == "content_filter":
-        refusal = "the provider's content filter withheld the answer"
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
         raise malformed("the tool calls in the server's answer are not a list")
+    if not calls and message.get("function_call"):  # the legacy field
+        calls = [{"function": message["function_call"]}]
+    if _is_filtered(choice):
+        finish_reason = CONTENT_FILTER
+        if refusal is None and not calls and not (text and text.strip()):
+            refusal = WITHHELD
     reply = Reply(
         text=text,
         tool_calls=tuple(_tool_call(call) for call in calls),
         finish_reason=finish_reason,
         refusal=refusal,
-        usage=_usage(document.get("usage")),
+        usage=read_usage(document.get("usage"), is_empty=not (text or calls)),
         resolved_model=_text(document.get("model")),
         request_id=_text(request_id) or _text(document.get("id")),
         latency=latency,
         wait=wait,
+        cost=cost,
     )
     return reply if api_key is None or len(api_key) < SHORTEST_KEY else redact(reply, api_key)
 
 
-def without_think_block(reply: Reply) -> Reply:
-    """Return the reply without a leading `<think>` block, in which Ollama leaves the reasoning."""
-    text = reply.text
-    if text is None or not text.lstrip().startswith(_THINKING[0]):
-        return reply
-    _, closed, answer = text.partition(_THINKING[1])
-    return replace(reply, text=answer.strip()) if closed else reply
+def is_filtered_answer(document: Json) -> bool:
+    """Return whether a document is an answer of which a filter withheld something.
+
+    Some services send it with the status 400.
+    """
+    match document:
+        case {"choices": [{"message": dict()} as choice, *_]}:
+            return _is_filtered(choice)
+    return False
+
+
+def _is_filtered(choice: Body) -> bool:
+    """Return whether the provider's filter withheld an answer, in its words or a router's."""
+    reasons = (choice.get(name) for name in ("finish_reason", "native_finish_reason"))
+    return any(
+        isinstance(reason, str) and reason.casefold().replace("-", "_") in _FILTERED_FINISH
+        for reason in reasons
+    )
+
+
+def refused_prompt(error: ProviderError, latency: float) -> Reply:
+    """Return the reply of a provider whose filter refused the prompt; raises any other error."""
+    if error.kind != FILTERED:
+        raise error
+    return Reply(None, finish_reason=CONTENT_FILTER, refusal=error.message, latency=latency)
 
 
 def redact(reply: Reply, secret: str) -> Reply:
@@ -317,24 +360,6 @@ def _is_deeper(value: Json, levels: int) -> bool:
         return False
     parts = value.values() if isinstance(value, dict) else value
     return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
-
-
-def _usage(usage: Json) -> Usage:
-    """Return the tokens that a server counted; impossible counts are ignored."""
-
-    def count(*path: str) -> int | None:
-        value = usage
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-        is_count = isinstance(value, int) and not isinstance(value, bool)
-        return value if is_count and 0 <= value <= _MOST_TOKENS else None
-
-    return Usage(
-        input_tokens=count("prompt_tokens"),
-        output_tokens=count("completion_tokens"),
-        cached_tokens=count("prompt_tokens_details", "cached_tokens"),
-        reasoning_tokens=count("completion_tokens_details", "reasoning_tokens"),
-    )
 
 
 def _text(value: Json) -> str | None:

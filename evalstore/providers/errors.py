@@ -1,8 +1,9 @@
 """Classifies failed calls: whether and when to retry, and the message for the user.
 
-The status decides, not the wording, with three exceptions: a used-up account looks like
-a rate limit, a conversation that does not fit looks like any other bad request, and a
-server that cannot hold its model to a form says so in its own words, some with a 500.
+The status decides, not the wording, with four exceptions: a used-up account looks like
+a rate limit, a conversation that does not fit or that a filter refuses looks like any other bad
+request, and a server that cannot hold its model to a form says so in its own words, some with a
+500. In an answer with the status 200 the status is in a code, or the type of the error names it.
 No message holds a key, a control character, or more than 500 characters.
 """
 
@@ -12,11 +13,18 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from evalstore.providers.base import FAILED_FINISH, RETRY_STATUS, STOP_STATUS, ProviderError
+from evalstore.providers.base import (
+    FAILED_FINISH,
+    FILTERED,
+    RETRY_STATUS,
+    STOP_STATUS,
+    ProviderError,
+)
+from evalstore.providers.rate_limits import find_told_wait, find_wait
 from evalstore.values import Json
 
 _SHORTEST_SECRET = 8
@@ -26,6 +34,66 @@ MESSAGE_LIMIT = 500
 
 NO_MONEY = frozenset({"insufficient_quota"})
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+
+FILTERS = frozenset(
+    {
+        "contentfilter",  # Azure
+        "contentpolicyviolation",
+        "datainspectionfailed",  # Alibaba
+        "invalidprompt",  # OpenAI
+        "moderationblocked",
+        "responsibleaipolicyviolation",
+    }
+)
+"""Codes of a prompt that a filter refuses, in lower case and without punctuation."""
+WITHHELD = "the provider's content filter withheld the answer"
+FILTER_STATUS = frozenset({200, 400, 403, 422})
+FILTER_WORDS = re.compile(
+    r"content management policy|ContentPolicyViolation|blocked by content filter"
+    r"|content exists risk",
+    re.IGNORECASE,
+)
+"""Words with which servers say the same without a code."""
+
+_NAMED_STATUS = {
+    "authentication": 401,
+    "invalidapikey": 401,
+    "unauthenticated": 401,
+    "unauthorized": 401,
+    "billing": 402,
+    "permission": 403,
+    "permissiondenied": 403,
+    "modelnotfound": 404,
+    "notfound": 404,
+    "timeout": 408,
+    "ratelimit": 429,
+    "ratelimitexceeded": 429,
+    "resourceexhausted": 429,
+    "toomanyrequests": 429,
+    "api": 500,
+    "internal": 500,
+    "internalserver": 500,
+    "server": 500,
+    "badgateway": 502,
+    "overloaded": 503,
+    "serviceunavailable": 503,
+    "unavailable": 503,
+    "deadlineexceeded": 504,
+    "gatewaytimeout": 504,
+}
+"""Types of errors in an answer with the status 200, in lower case, without `error` at the end."""
+_CODES = ("code", "status", "status_code", "error_code", "type")
+_MESSAGES = (
+    *("message", "msg", "detail", "error_message", "error_msg", "error_description"),
+    *("errorMessage", "status_msg"),
+)
+_INNER = ("error", "errors", "base_resp")
+"""Members that hold the error itself."""
+_MORE = ("innererror", "metadata")
+"""Members of an error that hold more of it."""
+_MOST_LEVELS = 4
+
+STREAMED = "the server answered with a stream, which was not asked for"
 
 LONGEST_WAIT = 366 * 86_400.0
 """Seconds. A longer `Retry-After` counts as this."""
@@ -49,6 +117,7 @@ def status_error(
     headers: Mapping[str, str] | None = None,
     secrets: Iterable[str] = (),
     source: str = "the server",
+    url: str | None = None,
     formed: bool = False,
 ) -> ProviderError:
     """Return the error for an answer with this status and this body, parsed or as text.
@@ -57,12 +126,22 @@ def status_error(
     that has already sent the status 200 puts the real status into `code`, as OpenRouter does.
     """
     message, codes = describe_error(body)
-    real = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
-    if status < 400 and real is not None:
-        status = real
+    parts = list(_parts(body))
+    wait = find_retry_after(headers or {})
+    if wait is None and (told := find_told_wait(message, parts)) is not None:
+        wait = _bounded(told)
+    if status < 400:
+        # Who says when to call again has not refused the request as such.
+        status = _real_status(parts) or (429 if wait is not None else status)
+    if wait is None and status == 429:
+        wait = find_wait(headers or {}, refused=True) or None
     no_money = not NO_MONEY.isdisjoint(codes)
-    words = f"{source} answered {status}" + (f": {message}" if message else "")
+    at = f" at {url}" if url and status == 404 else ""
+    words = f"{source} answered {status}{at}" + (f": {message}" if message else "")
     kind = "status"
+    if status in FILTER_STATUS and _is_filtered(status, message, codes, parts):
+        words = f"{WITHHELD}: {message}" if message else WITHHELD
+        return ProviderError(FILTERED, clean(words, secrets), status=status)
     if status == 400 and not TOO_LONG.isdisjoint(codes):
         kind = "context"
     elif formed and status in FORMAT_STATUS and refuses_form(" ".join([message, *map(str, codes)])):
@@ -72,7 +151,7 @@ def status_error(
         clean(words, secrets),
         status=status,
         retry=status in RETRY_STATUS and not no_money and kind != "format",
-        retry_after=find_retry_after(headers or {}),
+        retry_after=wait,
         stops_model=status in STOP_STATUS or no_money,
     )
 
@@ -90,26 +169,96 @@ def refuses_form(message: str) -> bool:
 
 
 def find_error(document: Json) -> Json | None:
-    """Return the error in an answer with a success status; None if there is none."""
+    """Return the error in an answer with a success status; None if there is none.
+
+    What has no choices is an error if it has words or a code.
+    """
     match document:
-        case {"error": error} if error:
-            return error
         case {"choices": [{"error": error}, *_]} if error:
             return error
-    return None
+        case {"error": error} if error:
+            return document
+        case {"choices": choices} if choices:
+            return None
+    words = next((part for part in _parts(document) if _first_text(part) is not None), None)
+    return None if words is None else document
+
+
+def describe_text(text: str) -> str:
+    """Return the message for a successful answer that is no JSON."""
+    if text.startswith(("data:", "event:")):
+        return f"{STREAMED}: {text}"
+    return f"the server answered with no JSON: {text or 'nothing'}"
+
+
+def parse_body(body: bytes) -> Json:
+    """Return the JSON of an answer, or its text if it is none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode(errors="replace")
 
 
 def describe_error(body: Json) -> tuple[str, list[Json]]:
     """Return the message of a server's error, with its codes and parameter."""
-    if isinstance(body, dict) and body.get("error"):
-        body = body["error"]
-    if not isinstance(body, dict):
-        return _as_text(body), []
+    parts = list(_parts(body))
     codes = [
-        body[name] for name in ("code", "type", "param") if isinstance(body.get(name), str | int)
+        part[name]
+        for part in parts
+        for name in (*_CODES, "param")
+        if isinstance(part.get(name), str | int)
     ]
-    message = body.get("message") or body.get("detail")
-    return message if isinstance(message, str) else _as_text(body), codes
+    texts = (_first_text(part) for part in parts)
+    message = next((text for text in texts if text is not None), None)
+    if message is None:
+        shown = body.get("error") if isinstance(body, dict) else None
+        message = _as_text(shown if isinstance(shown, str | dict) and shown else body)
+    return message, codes
+
+
+def _parts(body: Json, levels: int = _MOST_LEVELS) -> Iterator[dict[str, Json]]:
+    """Yield the mappings of an error, the innermost first; some servers put them into lists."""
+    part = body[0] if isinstance(body, list) and body else body
+    if isinstance(part, dict) and levels:
+        for name in _INNER:
+            yield from _parts(part.get(name), levels - 1)
+        yield part
+        for name in _MORE:
+            yield from _parts(part.get(name), levels - 1)
+
+
+def _first_text(part: Mapping[str, Json]) -> str | None:
+    """Return the message of a part of an error; None if it has none."""
+    texts = (part.get(name) for name in (*_MESSAGES, "error"))
+    return next((text for text in texts if isinstance(text, str) and text), None)
+
+
+def _real_status(parts: Iterable[Mapping[str, Json]]) -> int | None:
+    """Return the status that an error names, as a number, a text or a type."""
+    names: list[str] = []
+    for code in [part.get(name) for part in parts for name in _CODES]:
+        if isinstance(code, str) and re.fullmatch(r"[45]\d\d", code):
+            return int(code)
+        if isinstance(code, int) and 400 <= code < 600:
+            return code
+        names += [_plain(code)] if isinstance(code, str) else []
+    known = (_NAMED_STATUS.get(name.removesuffix("error")) for name in names)
+    return next((status for status in known if status), None)
+
+
+def _plain(code: str) -> str:
+    """Return a code in lower case and without punctuation."""
+    return re.sub(r"[\W_]", "", code.casefold())
+
+
+def _is_filtered(
+    status: int, message: str, codes: Iterable[Json], parts: Iterable[Mapping[str, Json]]
+) -> bool:
+    """Return whether an error says that a filter has refused the prompt."""
+    if any(isinstance(code, str) and _plain(code) in FILTERS for code in codes):
+        return True
+    flagged = any("flagged_input" in part for part in parts)  # OpenRouter, with 403
+    return flagged or (status != 403 and FILTER_WORDS.search(message) is not None)
 
 
 def _as_text(body: Json) -> str:

@@ -13,6 +13,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from functools import cache, wraps
 from typing import Any
 
@@ -23,7 +24,9 @@ from evalstore.providers.chat_completions import (
     decode_reply,
     dump,
     encode_request,
+    is_filtered_answer,
     malformed,
+    refused_prompt,
     unsupported,
 )
 from evalstore.providers.credentials import secret_values
@@ -31,8 +34,11 @@ from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import (
     clean,
     describe_error,
+    describe_text,
+    find_error,
     find_key_of,
     find_secrets,
+    parse_body,
     refuses_form,
     status_error,
 )
@@ -43,6 +49,8 @@ SETTINGS = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else the import fetches a price table
     "LITELLM_LOG": "ERROR",
 }
+_ANSWERS: ContextVar[list[Any]] = ContextVar("_ANSWERS")
+"""The responses to the call that is being made; its errors have lost most of what these say."""
 NO_KEY = "none"
 """The key for a host that the workspace names without a key: litellm would otherwise send a key of
 the environment there."""
@@ -143,14 +151,20 @@ async def _aread(response: Any) -> None:
     content = AnswerContent()
     async for chunk in response.aiter_bytes():
         content.append(chunk)
-    response._content = content.join()
+    _keep(response, content)
 
 
 def _read(response: Any) -> None:
     content = AnswerContent()
     for chunk in response.iter_bytes():
         content.append(chunk)
+    _keep(response, content)
+
+
+def _keep(response: Any, content: AnswerContent) -> None:
     response._content = content.join()
+    if (answers := _ANSWERS.get(None)) is not None:
+        answers.append(response)
 
 
 class LitellmProvider:
@@ -191,16 +205,18 @@ class LitellmProvider:
         if self._litellm is None:
             self._litellm = await asyncio.to_thread(load_litellm)
         started = time.perf_counter()
-        async with deadline(timeout):
-            response = await self._complete(body, timeout)
+        try:
+            async with deadline(timeout):
+                document, raw_headers = await self._complete(body, timeout)
+        except ProviderError as error:
+            return refused_prompt(error, time.perf_counter() - started)
         latency = time.perf_counter() - started
-        raw_headers = response._hidden_params.get("additional_headers") or {}
         headers = {
             name.removeprefix("llm_provider-"): value
             for name, value in lower_names(raw_headers).items()
         }
         return decode_reply(
-            as_document(response),
+            document,
             latency=latency,
             request_id=headers.get("x-request-id"),
             api_key=self._api_key or find_key_of(self._name),
@@ -214,10 +230,13 @@ class LitellmProvider:
             self._litellm.in_memory_llm_clients_cache.flush_cache()
             self._litellm = None
 
-    async def _complete(self, body: Body, timeout: float) -> Any:
+    async def _complete(self, body: Body, timeout: float) -> tuple[Json, Mapping[Any, Any]]:
+        """Return the document of an answer and its headers; raises `ProviderError`."""
         call = self._parameters | body | {"model": f"{self._name}/{body['model']}"}
+        answers: list[Any] = []
+        _ANSWERS.set(answers)
         try:
-            return await self._litellm.acompletion(
+            response = await self._litellm.acompletion(
                 **call,
                 api_base=self._base_url,
                 api_key=self._api_key or (NO_KEY if self._base_url else None),
@@ -228,16 +247,35 @@ class LitellmProvider:
         except Exception as problem:  # noqa: BLE001 - its adapters raise what their libraries raise
             if (own := _find_own(problem)) is not None:
                 raise own from None
+            answer = answers[-1] if answers else None
+            document = None if answer is None else parse_body(answer.content)
+            if answer is not None and is_filtered_answer(document):
+                return document, answer.headers
+            formed = "response_format" in body
             # The cause would be shown with `--verbose`, and litellm puts URLs with keys into it.
-            raise self._failure(problem, formed="response_format" in body) from None
+            raise self._failure(problem, answer, document, formed=formed) from None
+        return as_document(response), response._hidden_params.get("additional_headers") or {}
 
-    def _failure(self, problem: Exception, *, formed: bool) -> ProviderError:
-        """Return the error for an exception of litellm, by its status rather than its class."""
+    def _failure(
+        self, problem: Exception, answer: Any, document: Json, *, formed: bool
+    ) -> ProviderError:
+        """Return the error for an exception of litellm, by what the server answered.
+
+        Where no answer of it is known, the status of the exception counts, rather than its class.
+        """
         litellm = self._litellm
-        body = find_server_message(problem)
+        error = find_error(document) if answer is not None else None
+        is_error = error is not None or (answer is not None and answer.status_code >= 300)
+        if not is_error and isinstance(document, str):
+            return malformed(clean(describe_text(document), self._secrets))
+        body = (document if error is None else error) if is_error else find_server_message(problem)
         words = clean(describe_error(body)[0], self._secrets)
-        headers = getattr(problem, "litellm_response_headers", None) or {}
         status = getattr(problem, "status_code", None)
+        headers = getattr(problem, "litellm_response_headers", None) or {}
+        url = None
+        if is_error:
+            status, headers = answer.status_code, answer.headers
+            url = str(answer.url.copy_with(query=None))  # some have the key in the query
         known = status if isinstance(status, int) else None
         match problem:
             case litellm.UnsupportedParamsError():
@@ -247,9 +285,9 @@ class LitellmProvider:
                 return ProviderError("context", words, status=known)
             case litellm.Timeout():
                 return ProviderError("timeout", words, status=known, retry=True)
-        if status == 200:
+        if status == 200 and not is_error:
             return malformed(words)
-        if status is None or (status == 500 and not headers):
+        if status is None or (status == 500 and not headers and not is_error):
             # litellm reports a status of 500 for any error that occurs before an answer.
             return ProviderError("connection", f"litellm got no answer: {words}", retry=True)
         return status_error(
@@ -258,7 +296,8 @@ class LitellmProvider:
             headers=lower_names(headers),
             secrets=self._secrets,
             # Without headers the status may be litellm's own, as for a key that is missing.
-            source="the server" if headers or known is None else "litellm",
+            source="the server" if headers or is_error or known is None else "litellm",
+            url=url,
             formed=formed,
         )
 
@@ -295,10 +334,6 @@ def as_document(response: Any) -> Body:
         document: Body = response.model_dump(warnings=False)
     except (ValueError, RecursionError) as problem:
         raise malformed("litellm cannot read the server's answer") from problem
-    usage = document.get("usage") or {}
-    if not usage.get("prompt_tokens") and not usage.get("completion_tokens"):
-        # litellm fills in zeros where a server has counted nothing.
-        document["usage"] = None
     for choice in document.get("choices") or ():
         message = choice["message"]
         extra = message.get("provider_specific_fields") or {}

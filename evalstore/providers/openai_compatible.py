@@ -6,26 +6,36 @@ call.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
+from evalstore.errors import EvalstoreError
 from evalstore.providers.answer_size import AnswerContent
 from evalstore.providers.base import ProviderError
+from evalstore.providers.base_urls import edit_path, host_of, is_loopback
 from evalstore.providers.chat_completions import (
     decode_reply,
     dump,
     encode_request,
+    is_filtered_answer,
     malformed,
-    without_think_block,
+    refused_prompt,
 )
 from evalstore.providers.deadline import deadline
-from evalstore.providers.errors import clean, find_error, find_secrets, status_error
-from evalstore.providers.kinds import OLLAMA
+from evalstore.providers.errors import (
+    clean,
+    describe_text,
+    find_error,
+    find_secrets,
+    parse_body,
+    status_error,
+)
 from evalstore.providers.rate_limits import find_wait
+from evalstore.providers.usage import read_cost
 from evalstore.values import Json, Reply, Request
 
 
@@ -38,7 +48,7 @@ class HttpAnswer(NamedTuple):
 
 
 class OpenAICompatibleProvider:
-    """A client of one endpoint with its key. It ignores proxies of the environment."""
+    """A client of one endpoint with its key, through the proxy that the environment names."""
 
     def __init__(
         self,
@@ -48,16 +58,17 @@ class OpenAICompatibleProvider:
         api_key: str | None = None,
         supports_structured_outputs: bool = True,
     ) -> None:
-        self._url = f"{base_url}/chat/completions"
+        self._url = edit_path(base_url, lambda path: f"{path}/chat/completions")
+        self._proxy = find_proxy(base_url)
         self._headers = {"content-type": "application/json", "user-agent": "evalstore"}
         if api_key is not None:
             self._headers["authorization"] = f"Bearer {api_key}"
         self._api_key = api_key
         self._secrets = find_secrets(api_key)
+        self._reports_usd = kind == "openrouter" or host_of(base_url) == "openrouter.ai"
         self._supports_structured_outputs = supports_structured_outputs
         # OpenAI's reasoning models refuse the old name, which all other models need.
         self._limit_name = "max_completion_tokens" if kind == "openai" else "max_tokens"
-        self._thinks_aloud = kind in OLLAMA
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
@@ -72,14 +83,18 @@ class OpenAICompatibleProvider:
         async with deadline(timeout):
             answer = await self._post(data)
         latency = time.perf_counter() - started
-        reply = decode_reply(
-            self._read(answer, formed="response_format" in body),
+        try:
+            document = self._read(answer, formed="response_format" in body)
+        except ProviderError as error:
+            return refused_prompt(error, latency)
+        return decode_reply(
+            document,
             latency=latency,
             request_id=answer.headers.get("x-request-id"),
             api_key=self._api_key,
             wait=find_wait(answer.headers),
+            cost=read_cost(document) if self._reports_usd else None,
         )
-        return without_think_block(reply) if self._thinks_aloud else reply
 
     async def close(self) -> None:
         """Close the connections; the provider must not be used afterwards."""
@@ -94,19 +109,29 @@ class OpenAICompatibleProvider:
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=None),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                # It would also send names and passwords of `.netrc` to hosts of the workspace.
                 trust_env=False,
             )
         try:
             # A redirect would take the conversation to a host that the user has not named.
             async with self._session.post(
-                self._url, data=data, headers=self._headers, allow_redirects=False
+                self._url,
+                data=data,
+                headers=self._headers,
+                allow_redirects=False,
+                proxy=self._proxy,
             ) as response:
                 return HttpAnswer(
                     response.status, response.headers, await read_bounded(response.content)
                 )
+        except aiohttp.ClientConnectorCertificateError as problem:
+            words = f"the certificate of {self._url} is not trusted: {problem.certificate_error}"
+            words = clean(words, self._secrets)
+            raise ProviderError("certificate", words, stops_model=True) from problem
         except aiohttp.ClientConnectorError as problem:
+            through = " through the proxy" if self._proxy else ""
             reason = problem.os_error.strerror or str(problem.os_error)
-            words = clean(f"no connection to {self._url}: {reason}", self._secrets)
+            words = clean(f"no connection to {self._url}{through}: {reason}", self._secrets)
             raise ProviderError("connection", words, retry=True) from problem
         except (aiohttp.ClientError, OSError) as problem:
             words = clean(f"the connection failed: {str(problem) or repr(problem)}", self._secrets)
@@ -115,13 +140,11 @@ class OpenAICompatibleProvider:
     def _read(self, answer: HttpAnswer, *, formed: bool) -> Json:
         """Return the document in a successful answer; raises `ProviderError` for any other."""
         successful = 200 <= answer.status < 300
-        try:
-            document: Json = json.loads(answer.body)
-        except (ValueError, RecursionError):
-            document = answer.body.decode(errors="replace")
-            if successful:
-                words = f"the server answered with no JSON: {document or 'nothing'}"
-                raise malformed(clean(words, self._secrets)) from None
+        document = parse_body(answer.body)
+        if successful and isinstance(document, str):
+            raise malformed(clean(describe_text(document), self._secrets))
+        if is_filtered_answer(document):
+            return document
         error = find_error(document)
         if not successful or error is not None:
             raise status_error(
@@ -129,9 +152,28 @@ class OpenAICompatibleProvider:
                 document if error is None else error,
                 headers=answer.headers,
                 secrets=self._secrets,
+                url=self._url,
                 formed=formed,
             )
         return document
+
+
+def find_proxy(url: str) -> str | None:
+    """Return the proxy for a URL, as the environment names it; None for a loopback address."""
+    host = host_of(url)
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    proxies = getproxies()
+    proxy = proxies.get(url.partition(":")[0]) or proxies.get("all")
+    if not proxy:
+        return None
+    kind, has_kind, _ = proxy.partition("://")
+    if has_kind and kind not in ("http", "https"):
+        raise EvalstoreError(
+            f"the proxy of the environment is of the kind '{kind}', and only HTTP works",
+            hint=f"set HTTPS_PROXY to an HTTP proxy, or NO_PROXY={host} to call without one",
+        )
+    return proxy if has_kind else f"http://{proxy}"
 
 
 async def read_bounded(content: aiohttp.StreamReader) -> bytes:

@@ -43,6 +43,8 @@ class TablePrice:
     """The price of an input token from the provider's cache; None if it costs as much as others."""
     source: str
     """The table and its version."""
+    cache_write_per_token: float | None = None
+    """The price of an input token that is written into the provider's cache; None as above."""
 
 
 def find_price(kind: str, code: str) -> TablePrice | None:
@@ -60,6 +62,7 @@ def find_price(kind: str, code: str) -> TablePrice | None:
         input_per_token=input_price,
         output_per_token=output_price,
         cached_per_token=_number(entry, "cache_read_input_token_cost"),
+        cache_write_per_token=_number(entry, "cache_creation_input_token_cost"),
         source=f"litellm {version('litellm')}",
     )
 

@@ -88,7 +88,13 @@ _CHECK = shape.definitions_schema(
 )
 _USAGE = _record(
     {},
-    dict.fromkeys(("inputTokens", "outputTokens", "cachedTokens", "reasoningTokens"), _whole()),
+    dict.fromkeys(
+        (
+            *("inputTokens", "outputTokens", "cachedTokens", "reasoningTokens"),
+            "cacheWriteTokens",
+        ),
+        _whole(),
+    ),
 )
 _COST = _record({"usd": _NUMBER, "price": _MAPPING})
 _TURN = _record(

@@ -31,6 +31,7 @@ MODEL_FIELDS = (
     "providerModelCode",
     "active",
     "thinking",
+    "keepThoughts",
     "providerOptions",
     "providerTools",
     "capabilities",

@@ -11,7 +11,10 @@ from evalstore.providers.base_urls import is_secret_option
 if TYPE_CHECKING:
     from evalstore.files.fields import Fields
 
-OPTIONS = ("thinking", "providerOptions", "providerTools", "uniqueProperties", "extraIdentifier")
+OPTIONS = (
+    *("thinking", "keepThoughts", "providerOptions", "providerTools", "uniqueProperties"),
+    "extraIdentifier",
+)
 """Fields that are part of a model version; `uniqueProperties` only if it is a mapping."""
 _NAMED = (*OPTIONS, "candidateOverrides", "evaluatorOverrides")
 """Fields that a path in `uniqueProperties` may begin with."""
@@ -19,6 +22,7 @@ _NAMED = (*OPTIONS, "candidateOverrides", "evaluatorOverrides")
 
 def check_options(fields: Fields) -> None:
     """Raise `FileProblem` for options of a wrong type, and for secrets in them."""
+    fields.flag("keepThoughts", default=False)
     tools = fields.value("providerTools")
     if tools is not None and not _is_mappings(tools):
         raise FileProblem(

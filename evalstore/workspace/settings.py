@@ -191,8 +191,9 @@ class Settings:
     """Seconds that one run may take; as above."""
     confirm_above: float | None = 10.0
     """USD: a run that is likely to cost more asks first, or needs `--yes`; null: it never asks."""
-    retries: int = 2
-    """The most retries after a temporary failure of a call."""
+    retries: int | None = None
+    """The most retries of a call after a temporary failure; by default as many as `timeout` allows
+    if the server is overloaded, else 2."""
     paths: dict[str, str] = field(default_factory=lambda: dict(FOLDERS))
     """The folders of tests, prompts, tools, schemas, models, providers, currencies."""
     dataset_roots: dict[str, str] = field(default_factory=dict)

@@ -177,8 +177,11 @@ def test_an_unknown_model(project: Path, evalstore: Evalstore, documents: Any) -
     edit(project / "models/one.yaml", "providerModelCode: m", "providerModelCode: nope")
     ran = evalstore("doctor")
     assert ran.exit_code == 3
-    assert lines(ran.stdout)[-4:-2] == [
-        "fail  model one  the server answered 404: The model does not exist",
+    shown = lines(ran.stdout)[-4:-2]
+    url = re.search(r"http://\S+/v1/chat/completions", shown[0])
+    assert url is not None
+    assert shown == [
+        f"fail  model one  the server answered 404 at {url[0]}: The model does not exist",
         "  hint: check the name: 'providerModelCode' of the model file, and 'baseURL' of its "
         "provider",
     ]

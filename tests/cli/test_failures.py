@@ -184,7 +184,7 @@ def test_a_failure_is_placed_by_the_workspace_when_no_run_was_recorded(
         ("{status: 404}", "check the name"),
         ("{status: 429}", "too many calls at once"),
         ("{status: 503}", "the server failed"),
-        ("{kind: timeout}", "raise 'timeout'"),
+        ("{kind: timeout}", "raise --timeout"),
         ("{kind: context}", "shorten the test"),
         ("{kind: connection}", "check that the server runs"),
     ],

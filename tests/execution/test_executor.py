@@ -435,6 +435,7 @@ def test_an_answer_the_provider_cut_by_itself_is_not_asked_again(lab: Lab) -> No
 
 
 def test_a_call_is_tried_again_as_often_as_allowed(lab: Lab) -> None:
+    lab.limits = Limits(retries=2)
     lab.act = failing(*[busy()] * 9)
     lab.add(instructions=None)
     outcome = lab.run()

@@ -384,7 +384,8 @@ def test_the_status_decides_whether_to_try_again(
 ) -> None:
     problem = failure(door(server.url), f"[[fail={fault}]]")
     message = endpoint.FAULTS[fault].body["error"]["message"]
-    assert problem.message == f"the server answered {status}: {message}"
+    place = f" at {server.url}/chat/completions" if status == 404 else ""
+    assert problem.message == f"the server answered {status}{place}: {message}"
     assert (problem.kind, problem.status) == ("status", status)
     assert (problem.retry, problem.stops_model) == (retry, stops_model)
     assert len(server.received) == 1

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
+from evalstore.errors import EvalstoreError
+from evalstore.operations.failure_hints import hint_for
 from evalstore.providers import ProviderError, answer_size, open_provider
 from evalstore.values import OutgoingMessage, Reply, Request, Text
 from tests import endpoint
@@ -112,34 +124,123 @@ def test_a_redirect_is_not_followed(server: endpoint.Endpoint) -> None:
     assert (problem.message, problem.retry) == ("the server answered 307", False)
 
 
-def test_no_proxy_is_taken_from_the_environment(
-    server: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch
+PROXIED = "http://models.example/v1"
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[endpoint.Endpoint]:
+    """A server that is no proxy, but sees what a client sends to one; no variable names it yet."""
+    for name in ("http", "https", "all", "no"):
+        monkeypatch.delenv(f"{name}_proxy", raising=False)
+        monkeypatch.delenv(f"{name}_proxy".upper(), raising=False)
+    with endpoint.running() as server:
+        yield server
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize("kind", ["openai-compatible", "openrouter", "ollama"])
+def test_calls_go_through_the_proxy_of_the_environment(
+    proxy: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:
-    with endpoint.running() as proxy:
-        monkeypatch.setenv("HTTP_PROXY", proxy.url)
-        monkeypatch.setenv("http_proxy", proxy.url)
-        ask(server.url)
-        assert proxy.received == []
-    assert len(server.received) == 1
+    address = proxy.url.removesuffix("/v1").removeprefix("http://")
+    monkeypatch.setenv(name, f"http://user:password@{address}")
+    ask(PROXIED, kind=kind)
+    [received] = proxy.received
+    assert received.path == f"{PROXIED}/chat/completions"
+    assert received.headers["proxy-authorization"].startswith("Basic ")
 
 
-@pytest.mark.parametrize("kind", ["ollama", "ollama_chat"])
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("<think>\nIt is <b>.\n</think>\n\nNo.\n", "No."),
-        (" <think></think>No", "No"),
-        ("<think>and on", "<think>and on"),
-        ("No <think>why</think>", "No <think>why</think>"),
-    ],
-)
-def test_reasoning_in_front_of_an_answer_of_ollama_is_taken_off(
-    server: endpoint.Endpoint, kind: str, content: str, text: str
+def test_encrypted_calls_are_tunnelled(
+    proxy: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.reply = lambda request: {"content": content}
-    assert ask(server.url, kind=kind).text == text
+    monkeypatch.setenv("HTTPS_PROXY", proxy.url.removesuffix("/v1").removeprefix("http://"))
+    problem = failure(PROXIED.replace("http", "https"))
+    assert problem.kind == "connection"
+    assert "501" in problem.message  # it takes no CONNECT
 
 
-def test_what_looks_like_reasoning_stays_elsewhere(server: endpoint.Endpoint) -> None:
-    server.reply = lambda request: {"content": "<think>a</think>b"}
-    assert ask(server.url).text == "<think>a</think>b"
+@pytest.mark.parametrize("name", ["NO_PROXY", "no_proxy"])
+def test_hosts_without_a_proxy_are_called_directly(
+    proxy: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy.url)
+    monkeypatch.setenv(name, "localhost,.example")
+    assert "no connection to http://models.example" in failure(PROXIED).message
+    assert proxy.received == []
+
+
+def test_this_machine_is_called_directly(
+    server: endpoint.Endpoint, proxy: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy.url)
+    ask(server.url)
+    assert (len(server.received), proxy.received) == (1, [])
+
+
+def test_a_proxy_that_is_away_is_named_without_its_password(
+    proxy: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://user:password@127.0.0.1:9")
+    message = failure(PROXIED).message
+    assert message.startswith(f"no connection to {PROXIED}/chat/completions through the proxy: ")
+    assert "password" not in message
+
+
+def test_a_proxy_of_another_kind_is_an_error(
+    proxy: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    with pytest.raises(EvalstoreError, match="of the kind 'socks5', and only HTTP works"):
+        open_provider("openai-compatible", base_url=PROXIED)
+
+
+def test_no_name_and_password_are_taken_from_netrc(
+    server: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "netrc").write_text("default login user password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    ask(server.url)
+    assert "authorization" not in server.received[0].headers
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate for this machine that nobody has signed, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path / "certificate.pem"
+    encoding = serialization.Encoding.PEM
+    secret = key.private_bytes(
+        encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(secret + made.public_bytes(encoding))
+    return path
+
+
+def test_a_certificate_is_trusted_when_the_environment_names_it(
+    server: endpoint.Endpoint, certificate: Path
+) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    url = server.url.replace("http://127.0.0.1", "https://localhost")
+    problem = failure(url)
+    assert (problem.kind, problem.retry, problem.stops_model) == ("certificate", False, True)
+    assert problem.message.startswith(f"the certificate of {url}/chat/completions is not trusted: ")
+    hint = hint_for(problem.kind, problem.status, problem.message)
+    assert hint is not None
+    assert "SSL_CERT_FILE" in hint
+    code = f"from tests.providers.test_openai_compatible import ask; print(ask({url!r}).text)"
+    environment = {**os.environ, "SSL_CERT_FILE": str(certificate)}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, check=False
+    )
+    assert ran.stdout == b"Hi\n"

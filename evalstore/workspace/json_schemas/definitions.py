@@ -154,6 +154,7 @@ def model() -> Schema:
         "provider": described(REQUIRED_TEXT, "the code of a provider file, or a kind of provider"),
         "active": described(FLAG, "false: left out unless it is named with -m or -J"),
         "extraIdentifier": described(TEXT, "not sent; tells versions of the model apart"),
+        "keepThoughts": described(FLAG, "true: thoughts in front of an answer stay in its text"),
         "candidateOverrides": described(overrides, "options as a candidate"),
         "evaluatorOverrides": described(overrides, "options as an evaluator"),
         "capabilities": described(

@@ -47,7 +47,6 @@ PASSING = {
 """What may pass: it is tried again in the same run."""
 LASTING = {
     "400": answered(400, "Invalid value"),
-    "filter": answered(400, "The prompt was filtered"),
     "context": Expected(
         "the server answered 400: This model's maximum context length is 4096 tokens",
         "context",
@@ -142,6 +141,8 @@ def test_what_would_come_again_is_tried_once_a_run(place: Place, fault: str) -> 
 @pytest.mark.parametrize("fault", STOPPING)
 def test_a_model_that_cannot_be_called_is_not_called_again(place: Place, fault: str) -> None:
     message = STOPPING[fault].message
+    if fault == "404":
+        message = message.replace("404", f"404 at {place.server.url}/chat/completions")
     ask_with(place, fault, 1)
     ran = place.run(*options(fault))
     assert (ran.exit_code, ran.report["status"]) == (3, "incomplete")
@@ -149,14 +150,15 @@ def test_a_model_that_cannot_be_called_is_not_called_again(place: Place, fault: 
     assert (ran.counts, ran.verdicts) == ((1, 1, 2), {"pass": 1, "pending": 2})
     assert ran.report["failures"] == [{"message": f"one: {message}", "count": 2}]
     assert len(place.server.received) == 2
-    only_failure(place, STOPPING[fault], 1)
+    only_failure(place, STOPPING[fault]._replace(message=message), 1)
     again = place.run(*options(fault))
     assert (again.exit_code, again.counts, again.stderr) == (0, (2, 2, 0), "")
     assert len(place.server.received) == 4
 
 
-def test_an_answer_that_was_filtered_is_an_answer(place: Place) -> None:
-    ask_with(place, "filtered", 1)
+@pytest.mark.parametrize("fault", ["filtered", "filter"])
+def test_an_answer_or_a_prompt_that_was_filtered_is_an_answer(place: Place, fault: str) -> None:
+    ask_with(place, fault, 1)
     ran = place.run()
     assert (ran.exit_code, ran.report["status"]) == (1, "complete")
     assert (ran.counts, ran.verdicts) == ((3, 3, 0), {"pass": 2, "fail": 1})
