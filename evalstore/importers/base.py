@@ -127,8 +127,8 @@ class ImportOptions:
     """The folder below `tests`, `prompts` and so on for the files; ids begin with it."""
     sessions: bool = False
     """Whether to import recorded answers and verdicts."""
-    temperature: float = 0.0
-    """The default temperature of the workspace's candidates."""
+    temperature: float | None = None
+    """The default temperature of the workspace's candidates; None: none is sent."""
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import plural
 from evalstore.operations.paired_words import PairedWords
 from evalstore.reports.answer_pairs import OLDER, counts_older, has_other_answers
+from evalstore.reports.candidate_edits import number_or_none
 from evalstore.reports.version_diff import CODE_CHANGED, differ_models
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class QuestionChanges:
                 self._of_models[models] = _model_change(self._project, *models)
             return self._of_models[models]
         if old.temperature != new.temperature:
-            return f"temperature {old.temperature} -> {new.temperature}"
+            temperatures = map(number_or_none, (old.temperature, new.temperature))
+            return "temperature " + " -> ".join(temperatures)
         if old.seed != new.seed:
             return f"seed {old.seed} -> {new.seed}"
         return OLDER if counts_older(pair, sessions) else ""

@@ -291,22 +291,16 @@ def _targets(
     """Yield the models to check, each once for each code by which it is called."""
     settings = workspace.settings
     seen: set[tuple[str, str]] = set()
-    listed: list[tuple[Literal["candidate", "evaluator"], Participant, float]] = [
-        *(
-            ("candidate", candidate, settings.candidates_temperature)
-            for candidate in settings.candidates
-        ),
-        *(
-            ("evaluator", evaluator, settings.evaluators_temperature)
-            for evaluator in settings.evaluators
-        ),
+    listed: list[tuple[Literal["candidate", "evaluator"], Participant]] = [
+        *(("candidate", candidate) for candidate in settings.candidates),
+        *(("evaluator", evaluator) for evaluator in settings.evaluators),
     ]
     for id in dict.fromkeys(named):
         model = find_model(reading, id, "-m")
-        if id not in {participant.id for _, participant, _ in listed}:
+        if id not in {participant.id for _, participant in listed}:
             temperature = model.temperature("candidate", settings.candidates_temperature)
             yield PingTarget(id, model, "candidate", temperature)
-    for part, participant, default in listed:
+    for part, participant in listed:
         if named and participant.id not in named:
             continue
         try:
@@ -317,8 +311,8 @@ def _targets(
         if key in seen or not (model.active or named):
             continue
         seen.add(key)
-        temperature = default if participant.temperature is None else participant.temperature
-        yield PingTarget(participant.id, model, part, model.temperature(part, temperature))
+        temperature = model.temperature(part, participant.temperature)
+        yield PingTarget(participant.id, model, part, temperature)
 
 
 def _size(count: int) -> str:

@@ -28,8 +28,10 @@ STARTER = {
 # Settings; every field is described in the documentation (formats).
 candidates:
   - id: scripted/parrot     # models/parrot.yaml; or a litellm name such as {EXAMPLE}
+    # temperature: 0        # none is sent without this line, as some models refuse it
 evaluators:
   - id: scripted/judge
+    # temperature: 0
 """,
     "tests/hello.md": """\
 ---
@@ -71,6 +73,8 @@ It is English, not French. (An example: without French in tests/hello.md all pas
 BARE = f"""\
 candidates: []            # models that answer, as in [{EXAMPLE}]
 evaluators: []            # models that judge
+# candidatesTemperature: 0  # none is sent without this line, as some models refuse it
+# evaluatorsTemperature: 0
 """
 """The settings of a workspace without tests."""
 IGNORED = (b".evalstore/", b".env", b".env.local")

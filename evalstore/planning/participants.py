@@ -38,7 +38,7 @@ class Participants:
         """Return the models that answer; empty when there are none."""
         candidates = []
         for participant in self._participants(
-            self.settings.candidates, selection.models, "candidates"
+            self.settings.candidates, selection.models, self.settings.candidates_temperature
         ):
             if participant.id == RECORDED:
                 continue  # answers in test files count in any case
@@ -46,18 +46,13 @@ class Participants:
             if not model.active and not selection.models:
                 self.warn(f"candidate '{participant.id}' is not active and is left out")
                 continue
-            temperature = (
-                self.settings.candidates_temperature
-                if participant.temperature is None
-                else participant.temperature
-            )
             reachable = _is_reachable(model, selection)
             is_trusted = self.is_trusted(model)
             candidates.append(
                 Candidate(
                     id=participant.name or participant.id,
                     model=self._keep_model(model.version("candidate")),
-                    temperature=model.temperature("candidate", temperature),
+                    temperature=model.temperature("candidate", participant.temperature),
                     limit=self.settings.max_test_output_tokens,
                     attempts=self.settings.attempts,
                     lacks=model.lacks,
@@ -75,7 +70,7 @@ class Participants:
         prompts = self.reading.library.evaluator_prompts
         judges: list[Judge] = []
         for participant in self._participants(
-            self.settings.evaluators, selection.evaluators, "evaluators"
+            self.settings.evaluators, selection.evaluators, self.settings.evaluators_temperature
         ):
             model = self.find_model(participant.id, "evaluators")
             if not model.active and not selection.evaluators:
@@ -87,12 +82,7 @@ class Participants:
                     hint=suggest(participant.prompt, prompts, "evaluator prompts"),
                 )
             version = self._keep_model(model.version("evaluator"))
-            temperature = (
-                self.settings.evaluators_temperature
-                if participant.temperature is None
-                else participant.temperature
-            )
-            effective = model.temperature("evaluator", temperature)
+            effective = model.temperature("evaluator", participant.temperature)
             reachable = _is_reachable(model, selection)
             is_trusted = self.is_trusted(model)
             for prompt in prompts[participant.prompt]:
@@ -152,7 +142,7 @@ class Participants:
 
     @staticmethod
     def _participants(
-        listed: tuple[Participant, ...], named: tuple[str, ...], part: str
+        listed: tuple[Participant, ...], named: tuple[str, ...], temperature: float | None
     ) -> Iterator[Participant]:
         if not named:
             yield from listed
@@ -161,7 +151,7 @@ class Participants:
             same = [
                 participant for participant in listed if id in (participant.id, participant.name)
             ]
-            yield from same or [Participant(id)]
+            yield from same or [Participant(id, temperature)]
 
     def _keep_model(self, version: ModelVersion) -> str:
         id, content = hashing.identify(hashing.describe_model(version))

@@ -10,6 +10,7 @@ from evalstore.planning.age_limit import with_verb
 from evalstore.planning.earlier_cases import takes_part
 from evalstore.planning.reason import NEW_ROW, Reason, describe_prompt_change, reason_of
 from evalstore.planning.source_changes import replaced_by
+from evalstore.reports.candidate_edits import number_or_none
 from evalstore.reports.case_edits import judging_changed
 from evalstore.reports.version_diff import (
     Difference,
@@ -151,7 +152,7 @@ class QuestionReasons:
             )
             return reason_of(differences, "model changed", relative)
         if model.temperature != cell.candidate.temperature and cell.case.temperature is None:
-            was, now = str(model.temperature), str(cell.candidate.temperature)
+            was, now = map(number_or_none, (model.temperature, cell.candidate.temperature))
             return Reason(f"model option temperature {was} -> {now}", was, now, relative)
         return None
 

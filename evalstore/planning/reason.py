@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from evalstore.reports.candidate_edits import number_or_none
 from evalstore.reports.version_diff import (
     CODE_CHANGED,
     Difference,
@@ -77,11 +78,8 @@ def describe_evaluator_change(find: Find, was: Json, now: Json, id: str = "") ->
     if was.get("prompt") != now.get("prompt"):
         prompts = (find("prompt", each.get("prompt", "")) or {} for each in (was, now))
         return reason_of(differ_prompts(*prompts), "evaluator prompt changed")
-    return Reason(
-        f"evaluator temperature {was.get('temperature')} -> {now.get('temperature')}",
-        str(was.get("temperature")),
-        str(now.get("temperature")),
-    )
+    old, new = (number_or_none(each.get("temperature")) for each in (was, now))
+    return Reason(f"evaluator temperature {old} -> {new}", old, new)
 
 
 def _other_model(was: Json, now: Json) -> Reason | None:

@@ -78,29 +78,29 @@ def encode_request(
 ) -> Body:
     """Return the body of a call; settings without a value are left to the provider.
 
-    `limit_name` is the field for the limit of output tokens. Provider options come
-    last and may replace any field; their tools join those of the test.
+    `limit_name` is the field for the limit of output tokens. Provider options come last: they
+    replace any field, and one of null takes it away. Their tools join those of the test.
     """
     if request.provider_options.get("stream"):
         raise unsupported("the provider option 'stream' cannot be used: answers are not streamed")
     more_tools = request.provider_options.get("tools", [])
-    if not isinstance(more_tools, list):
+    if not isinstance(more_tools, list | None):
         raise unsupported("the provider option 'tools' must be a list")
-    optional = {
+    optional: dict[str, Json] = {
         "temperature": request.temperature,
         limit_name: request.max_output_tokens,
         "top_p": request.top_p,
         "seed": request.seed,
         "stop": list(request.stop) or None,
-        "tools": [*map(encode_tool, request.tools), *more_tools] or None,
+        "tools": [*map(encode_tool, request.tools), *(more_tools or ())] or None,
         "tool_choice": "auto" if request.tools else None,
         "response_format": encode_response_format(request, supports_structured_outputs),
     }
+    options = {name: value for name, value in request.provider_options.items() if name != "tools"}
     return {
         "model": request.code,
         "messages": [encode_message(message) for message in request.messages],
-        **{name: value for name, value in optional.items() if value is not None},
-        **{name: value for name, value in request.provider_options.items() if name != "tools"},
+        **{name: value for name, value in (optional | options).items() if value is not None},
     }
 
 

@@ -55,7 +55,7 @@ def differ_candidate(was: RunCandidate, now: RunCandidate, find: Find) -> Iterat
         for difference in differ_models(old, new):
             yield replace(difference, subject=f"{now.id}: {difference.subject}")
     if was.temperature != now.temperature:
-        values = (_number(each.temperature) for each in (was, now))
+        values = (number_or_none(each.temperature) for each in (was, now))
         yield Difference(f"{TEMPERATURE_OF}{now.id}", *values)
 
 
@@ -69,5 +69,6 @@ def removed_candidate(id: str) -> str:
     return f"candidate {id} removed"
 
 
-def _number(value: float | None) -> str:
+def number_or_none(value: float | None) -> str:
+    """Return a temperature in words: `none` where none is sent."""
     return "none" if value is None else f"{value:g}"

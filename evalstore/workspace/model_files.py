@@ -156,8 +156,11 @@ class Model:
     application: Application | None = None
     """What runs for a model that is an application."""
 
+    def _overrides(self, part: Part) -> Mapping[str, Json]:
+        return self.candidate_overrides if part == "candidate" else self.evaluator_overrides
+
     def _effective(self, part: Part) -> dict[str, Json]:
-        overrides = self.candidate_overrides if part == "candidate" else self.evaluator_overrides
+        overrides = self._overrides(part)
         merged = {**self.options, **overrides}
         for name in ("providerOptions", "uniqueProperties"):
             # A list of 'uniqueProperties' only names settings, which are in the version anyway.
@@ -189,8 +192,11 @@ class Model:
         return ModelVersion(provider.type, code, base_url, options or None, provider.service)
 
     def temperature(self, part: Part, default: float | None) -> float | None:
-        """Return the temperature for this part; an override of the model file takes precedence."""
-        value = self._effective(part).get("temperature", default)
+        """Return the temperature for this part; an override of the model file takes precedence.
+
+        None: it is not sent. An override of `null` says so.
+        """
+        value = self._overrides(part).get("temperature", default)
         return None if value is None else float(value)
 
     def lacks(self, needs: tuple[str, ...]) -> list[str]:

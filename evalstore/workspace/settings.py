@@ -42,7 +42,7 @@ class Participant:
     id: str
     """The `id` of a model file, or a litellm name such as `openai/gpt-5.4-mini`."""
     temperature: float | None = None
-    """Instead of `candidatesTemperature` or `evaluatorsTemperature`."""
+    """Instead of `candidatesTemperature` or `evaluatorsTemperature`; null: none is sent."""
     required_tags: tuple[str, ...] = ()
     """Only for tests with one of these tags."""
     prohibited_tags: tuple[str, ...] = ()
@@ -53,6 +53,11 @@ class Participant:
     """Candidates: the name in reports, with the temperature if the model is listed again."""
     line: int = field(default=0, compare=False)
     """The line in the settings."""
+
+
+def name_at(id: str, temperature: float | None) -> str:
+    """Return the name of a model that is listed again: `gpt@0.7`, or `gpt@default` without one."""
+    return f"{id}@default" if temperature is None else f"{id}@{temperature:.9g}"
 
 
 class PathSetting(NamedTuple):
@@ -151,8 +156,8 @@ class Settings:
 
     candidates: tuple[Participant, ...] = ()
     """The models that answer."""
-    candidates_temperature: float = 0.0
-    """Temperature of the candidates, 0..2."""
+    candidates_temperature: float | None = None
+    """Temperature of the candidates, 0..2; null: none is sent, and each model takes its own."""
     attempts: int = 1
     """The number of answers to each question."""
     required_tags1: tuple[str, ...] = ()
@@ -163,8 +168,8 @@ class Settings:
     """A test with one of these tags does not run."""
     evaluators: tuple[Participant, ...] = ()
     """The models that judge."""
-    evaluators_temperature: float = 0.0
-    """Temperature of the evaluators, 0..2."""
+    evaluators_temperature: float | None = None
+    """Temperature of the evaluators, 0..2; null: none is sent."""
     evaluations_per_evaluator: int = 1
     """The number of judgements of each evaluator on each answer."""
     verdict: str = "majority"

@@ -31,6 +31,7 @@ from evalstore.workspace.settings import (
     RemoteSettings,
     Settings,
     find_root,
+    name_at,
     read_age,
 )
 from evalstore.workspace.settings_elsewhere import ELSEWHERE
@@ -90,17 +91,13 @@ def _read(document: Document) -> Settings:
     none: tuple[Participant, ...] = ()
     settings = Settings(
         candidates=collector.attempt(lambda: _participants(fields, "candidates"), none),
-        candidates_temperature=or_default(
-            fields.number("candidatesTemperature", 0, 2), "candidates_temperature"
-        ),
+        candidates_temperature=fields.number("candidatesTemperature", 0, 2),
         attempts=or_default(fields.whole("attempts", least=1, most=MOST_SAMPLES), "attempts"),
         required_tags1=tuple(fields.names("requiredTags1")),
         required_tags2=tuple(fields.names("requiredTags2")),
         prohibited_tags=tuple(fields.names("prohibitedTags")),
         evaluators=collector.attempt(lambda: _participants(fields, "evaluators"), none),
-        evaluators_temperature=or_default(
-            fields.number("evaluatorsTemperature", 0, 2), "evaluators_temperature"
-        ),
+        evaluators_temperature=fields.number("evaluatorsTemperature", 0, 2),
         evaluations_per_evaluator=or_default(
             fields.whole("evaluationsPerEvaluator", least=1, most=MOST_SAMPLES),
             "evaluations_per_evaluator",
@@ -136,8 +133,8 @@ def _participants(fields: Fields, name: str) -> tuple[Participant, ...]:
         return ()
     if not isinstance(value, list):
         raise FileProblem(f"'{name}' must be a list of models", fields.line(name))
-    temperature = fields.value(f"{name}Temperature")
-    default = temperature if isinstance(temperature, int | float) else 0
+    of_all = fields.value(f"{name}Temperature")
+    default = float(of_all) if isinstance(of_all, int | float) else None
     result: list[Participant] = []
     for number, entry in enumerate(value):
         line = fields.line(name, number)
@@ -152,15 +149,17 @@ def _participants(fields: Fields, name: str) -> tuple[Participant, ...]:
             raise FileProblem(f"an entry of '{name}' has no 'id'", line)
         participant = Participant(
             id=id,
-            temperature=settings.number("temperature", 0, 2),
+            temperature=settings.number("temperature", 0, 2)
+            if "temperature" in settings.values
+            else default,
             required_tags=tuple(settings.names("requiredTags")),
             prohibited_tags=tuple(settings.names("prohibitedTags")),
             prompt=settings.text("prompt") or DEFAULT_PROMPT,
             line=line,
         )
-        participant = replace(participant, name=_name(participant, result, default))
+        participant = replace(participant, name=_name(participant, result))
         for other in result:
-            if _place(participant, default) == _place(other, default) or (
+            if _place(participant) == _place(other) or (
                 name == "candidates" and participant.name == other.name
             ):
                 raise FileProblem(f"'{id}' is listed twice in '{name}'", line, hint=_TWICE)
@@ -212,20 +211,16 @@ def _chosen(query: Fields, name: str) -> tuple[QueryModel, ...]:
 _TWICE = "a model can be listed again with another temperature"
 
 
-def _name(participant: Participant, before: Iterable[Participant], default: Any) -> str:
+def _name(participant: Participant, before: Iterable[Participant]) -> str:
     """Return the id, with the temperature if the model is listed before."""
     if all(other.id != participant.id for other in before):
         return participant.id
-    return f"{participant.id}@{_place(participant, default)[1]:.9g}"
+    return name_at(participant.id, participant.temperature)
 
 
-def _place(participant: Participant, default: Any) -> tuple[str, Any, str]:
+def _place(participant: Participant) -> tuple[str, float | None, str]:
     """Return the values that must not be equal in two entries of a list."""
-    return (
-        participant.id,
-        default if participant.temperature is None else participant.temperature,
-        participant.prompt,
-    )
+    return participant.id, participant.temperature, participant.prompt
 
 
 def _max_age(fields: Fields) -> str | None:

@@ -83,7 +83,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "    - contains: 10 euros\n"
         "      # fail: '10 euros' is not in 'You pay 20 euros today.…'\n"
         "\n"
-        "$0, 1 in + 1 out tokens, temperature 0, finish reason stop, <when>\n"
+        "$0, 1 in + 1 out tokens, finish reason stop, <when>\n"
         "session <short>, question <short>, test <short>, model <short>, instructions <short>\n",
         "",
     )
@@ -170,11 +170,11 @@ HARSH = {
             COLD,
             [
                 '  scripted/one: model options: nothing -> {"extraIdentifier": "b"}',
-                "  temperature of scripted/one: 0 -> 0.7",
+                "  temperature of scripted/one: none -> 0.7",
             ],
             id="model",
         ),
-        pytest.param(HOT, ["  evaluator temperature 0 -> 0.5"], id="judge"),
+        pytest.param(HOT, ["  evaluator temperature none -> 0.5"], id="judge"),
     ],
 )
 def test_what_changed_when_the_case_began_to_fail(

@@ -13,6 +13,7 @@ import pytest
 from evalstore.operations.exports.eval_models import describe_eval_model
 from tests.builders import tree
 from tests.cli.test_export import ASKED, HOSTILE
+from tests.cli.test_run import edit
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Echo, Evalstore
@@ -29,6 +30,7 @@ def read() -> tuple[dict[str, Any], list[dict[str, Any]]]:
 def test_a_document_has_the_pass_rates_and_names_its_samples(
     workspace: Path, evalstore: Evalstore
 ) -> None:
+    edit(workspace / "evalstore.yaml", "candidates:", "candidatesTemperature: 0\ncandidates:")
     evalstore("run")
     evalstore("export", "--format", "every-eval-ever", "-o", "out")
     document, samples = read()

@@ -157,7 +157,6 @@ def test_show_a_question_that_only_failed(
     assert times(evalstore("show", item["question"]).stdout) == (
         "question <short>\n"
         "tests/weather.md [city=Oslo]\n"
-        "temperature: 0\n"
         "sessions: none\n"
         "failures:\n"
         "    <short>  <time>  scripted/one  status 401  the server answered 401: bad key\n"

@@ -285,7 +285,7 @@ def test_changes_of_the_candidates_are_edits_and_explain_what_is_new_or_gone(
     assert evalstore("log", "tests/weather.md").stdout == (
         "run <id>  <when>\n"
         "    2 pass\n"
-        "    edit: temperature of scripted/two: 0 -> 0.5\n"
+        "    edit: temperature of scripted/two: none -> 0.5\n"
         "    edit: candidate scripted/one removed\n"
         "\n"
         "run <id>  <when>\n"
@@ -490,7 +490,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
         "    this version: judged once, reuse not counted\n"
     )
     foot = (
-        "\n$0.0300 simulated, 10 in + 2 out tokens, temperature 0, finish reason stop, "
+        "\n$0.0300 simulated, 10 in + 2 out tokens, finish reason stop, "
         "scripted/one, <when>\n"
         "session <short>, question <short>, test <short>, model <short>, instructions <short>\n"
     )

@@ -96,7 +96,10 @@ def printed_edits(edits: list[dict[str, str | None]]) -> list[str]:
         ("evalstore.yaml", "candidates", "attempts: 2\ncandidates", "attempts 1 -> 2"),
         (
             *("evalstore.yaml", "candidates:"),
-            *("candidatesTemperature: 0.5\ncandidates:", "temperature 0 -> 0.5, the same answer"),
+            *(
+                "candidatesTemperature: 0.5\ncandidates:",
+                "temperature none -> 0.5, the same answer",
+            ),
         ),
         (
             "models/one.yaml",

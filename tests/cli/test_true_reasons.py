@@ -103,10 +103,10 @@ def test_a_label_and_an_edit_of_the_judge_are_told_apart(
     evalstore("run", "-q")
     place = "tests/weather.md [city={}]  scripted/one  "
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
-        f"{place.format('Rome')}pass -> fail  (evaluator temperature 0 -> 0.5)"
+        f"{place.format('Rome')}pass -> fail  (evaluator temperature none -> 0.5)"
     ]
     log = evalstore("log", "tests/weather.md", "-n", "1").stdout
-    assert log == "run <id>  <when>\n    2 fail\n    edit: evaluator temperature 0 -> 0.5\n"
+    assert log == "run <id>  <when>\n    2 fail\n    edit: evaluator temperature none -> 0.5\n"
     evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
     evalstore("run", "-q")
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
@@ -160,7 +160,7 @@ def test_a_comparison_that_is_turned_around_has_the_reasons_of_its_direction(
     warmer = ONE.replace("costs", "candidateOverrides: {temperature: 0.7}\ncosts")
     tree(workspace, {"models/one.yaml": warmer.replace("Warm.", "Hot.")})
     evalstore("run", "-q")
-    judge, model = "evaluator temperature 0.5 -> 0", "temperature 0.7 -> 0"
+    judge, model = "evaluator temperature 0.5 -> none", "temperature 0.7 -> none"
     for older, newer, reasons in (
         ("@~2", "@~1", ["label of Ada removed", judge]),
         ("@~1", "@", [f"{model}, labelled by Ada", model]),

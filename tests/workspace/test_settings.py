@@ -27,7 +27,7 @@ def test_a_candidate_can_be_listed_at_several_temperatures() -> None:
     settings = read_settings(
         "candidates: [a, {id: a, temperature: 0.7}, {id: b, temperature: 1}, {id: b}]"
     )
-    assert [candidate.name for candidate in settings.candidates] == ["a", "a@0.7", "b", "b@0"]
+    assert [candidate.name for candidate in settings.candidates] == ["a", "a@0.7", "b", "b@default"]
 
 
 def test_an_evaluator_can_be_listed_at_several_temperatures() -> None:
@@ -41,10 +41,11 @@ def test_an_evaluator_can_be_listed_at_several_temperatures() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "candidates: [a, {id: a, temperature: 0}]",
+        "candidates: [a, {id: a, temperature: null}]",
+        "candidatesTemperature: 0\ncandidates: [a, {id: a, temperature: 0}]",
         "candidatesTemperature: 0.7\ncandidates: [{id: a, temperature: 0.7}, a]",
         "candidates: [a@0.7, a, {id: a, temperature: 0.7}]",
-        "evaluators: [j, {id: j, temperature: 0, prompt: _evaluator_default}]",
+        "evaluators: [j, {id: j, temperature: null, prompt: _evaluator_default}]",
     ],
 )
 def test_the_same_model_at_the_same_temperature_is_listed_twice(text: str) -> None:
@@ -104,7 +105,10 @@ maxTestOutputTokens: 100
 paths: {tests: data/tests/}
 """
     settings = read_settings(text)
-    assert settings.candidates == (Participant("a", 0.7, ("x",)), Participant("openai/gpt-4o-mini"))
+    assert settings.candidates == (
+        Participant("a", 0.7, ("x",)),
+        Participant("openai/gpt-4o-mini", 1.0),
+    )
     assert settings.evaluators == (
         Participant("j", prompt="strict"),
         Participant("j", prompt="_evaluator_default"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evalstore.values import Json
 
-DEFAULT = 0.0
+DEFAULT = 0
 """The temperature of the first candidate of a model, which is LVE's default."""
 
 TemperatureTags = dict[str, tuple[float, ...]]
@@ -35,11 +35,8 @@ def list_candidates(
 ) -> list[dict[str, Json]]:
     """Return the candidates of these models for `evalstore.yaml`.
 
-    `default` is the workspace's default temperature. If it is None, no answers are imported, and
-    each model is listed once, for all of its tests.
+    `default` is the workspace's default temperature; None: none is sent.
     """
-    if default is None:
-        return [{"id": model, "requiredTags": [model]} for model in models]
     candidates = [
         _first(model, temperature_tags, default) for model, temperature_tags in models.items()
     ]
@@ -55,7 +52,7 @@ def list_candidates(
     return candidates
 
 
-def _first(model: str, tags: TemperatureTags, default: float) -> dict[str, Json]:
+def _first(model: str, tags: TemperatureTags, default: float | None) -> dict[str, Json]:
     """Return the candidate for tests that set a temperature or have answers at the default."""
     entry: dict[str, Json] = {"id": model, "requiredTags": [model]}
     if prohibited := [tag for tag, tag_values in tags.items() if DEFAULT not in tag_values]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.values import Json, Role
 
 _TIMES = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S")
-_TEMPERATURE = 0.0
+_TEMPERATURE = 0
 """LVE's default temperature."""
 
 

@@ -63,8 +63,9 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
             hint="name a folder of an LVE repository, or one of its tests",
         )
     if models:
-        default = options.temperature if options.sessions else None
-        imported.settings["candidates"] = list_candidates(models, default=default)
+        if not options.sessions:
+            models = {model: {} for model in models}  # asked once, for all of its tests
+        imported.settings["candidates"] = list_candidates(models, default=options.temperature)
     return imported
 
 

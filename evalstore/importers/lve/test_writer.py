@@ -307,8 +307,6 @@ def common_options(
             options[known] = values[0]
         else:
             options.setdefault("providerOptions", {})[name] = values[0]
-    if options.get("temperature") == 0:
-        del options["temperature"]  # the default
     return options, _describe_differences(differing, current_calls)
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _LIMITED = ("JsonMatch", "JsonValidator", "Translate", "ModelBasedClassify")
 """Classes that pass `max_tokens` to the model."""
+_AT_ZERO = ("FuzzyMatch", "JsonMatch", "JsonValidator", "Match")
+"""Classes that ask the model at a temperature of 0; the others send none."""
 _IGNORED = ("n_samples", "shuffle", "seed")
 """Arguments that select rows; evalstore has `--sample` and `--limit` for that."""
 
@@ -171,13 +173,14 @@ class WrittenEval:
 
 
 def generation(eval_spec: Eval) -> dict[str, Json]:
-    """Return the option for the token limit, for classes that use it."""
+    """Return the token limit, for classes that use it, and the temperature that a class sends."""
+    options: dict[str, Json] = {"temperature": 0} if eval_spec.kind in _AT_ZERO else {}
     limit = as_mapping(eval_spec.args.get("sample_kwargs")).get(
         "max_tokens", eval_spec.args.get("max_tokens")
     )
-    if eval_spec.kind not in _LIMITED or not positive_int(limit):
-        return {}
-    return {"options": {"maxOutputTokens": positive_int(limit)}}
+    if eval_spec.kind in _LIMITED and positive_int(limit):
+        options["maxOutputTokens"] = positive_int(limit)
+    return {"options": options} if options else {}
 
 
 def unknown_arguments(eval_spec: Eval, known: tuple[str, ...]) -> list[SkippedItem]:

@@ -11,6 +11,7 @@ from evalstore.planning.cells import Candidate, ask_of
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.selection import suits
 from evalstore.values import Case, Json
+from evalstore.workspace.settings import name_at
 
 if TYPE_CHECKING:
     from evalstore.importers.base import JudgedAnswer
@@ -64,7 +65,7 @@ class CandidateFinder:
             listed = self._temperatures.setdefault(first.model, [])
             if first.temperature not in listed:
                 listed.append(first.temperature)
-        name = _name_at(first.model, first.temperature)
+        name = name_at(first.model, first.temperature)
         return Candidate(name, candidates[0].model, first.temperature)
 
     def _candidates_of(self, model: str) -> list[Candidate]:
@@ -78,7 +79,7 @@ class CandidateFinder:
         temperatures = [self._temperature_of(suggestion) for suggestion in suggested]
         return [
             Candidate(
-                _name_at(model, temperature) if number else model,
+                name_at(model, temperature) if number else model,
                 candidates[0].model,
                 temperature,
                 required_tags=tuple(suggestion.get("requiredTags", ())),
@@ -89,14 +90,10 @@ class CandidateFinder:
             )
         ]
 
-    def _temperature_of(self, suggested: Mapping[str, Json]) -> float:
+    def _temperature_of(self, suggested: Mapping[str, Json]) -> float | None:
         default = self._project.settings.candidates_temperature
-        return float(suggested.get("temperature", default))
-
-
-def _name_at(model: str, temperature: float) -> str:
-    """Return the id of a further candidate with a model."""
-    return f"{model}@{temperature:.9g}"
+        value = suggested.get("temperature", default)
+        return None if value is None else float(value)
 
 
 def asks_at(candidate: Candidate, case: Case) -> float | None:

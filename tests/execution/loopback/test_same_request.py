@@ -10,7 +10,11 @@ PROVIDER, MODEL, TEST = "providers/loopback.yaml", "models/one.yaml", "tests/one
 SPELLINGS = {
     "structured outputs": (PROVIDER, "", "supportsStructuredOutputs: false\n"),
     "thinking": (MODEL, "thinking: low\n", "thinking: {effort: low}\n"),
-    "temperature": (TEST, "---\nid: one\n---\n", "---\nid: one\noptions: {temperature: 0}\n---\n"),
+    "temperature": (
+        MODEL,
+        "",
+        "providerOptions: {temperature: null}\n",
+    ),
 }
 
 

@@ -158,9 +158,9 @@ def test_models_are_named_by_provider_and_code(folder: Path) -> None:
     text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config, **models}))
     settings = read_settings(text)
     assert settings.candidates == (
-        Participant("local/a"),
+        Participant("local/a", 0.3),
         Participant("new", 0.5, ("x",)),
-        Participant("vertex_ai/gemini-9"),
+        Participant("vertex_ai/gemini-9", 0.3),
     )
     assert "currency: USD, candidates: [{id: new}]" in text
     assert [note for note in notes if "no model file" in note] == [

@@ -234,7 +234,7 @@ def test_answers_at_several_temperatures_are_those_of_several_candidates(
 ) -> None:
     lines = [of(1, 2, "3"), of(2, 2, "4", more={"temperature": 0.7})]
     imported = Imported(tmp_path, capsys, sums(), *lines)
-    assert imported.judge()["reused"] == 1
+    assert imported.judge()["reused"] == 0
     settings = imported.document["settings"]
     (imported.root / "evalstore.yaml").write_text(json.dumps(settings), encoding="utf-8")
     run = imported.judge()
@@ -248,7 +248,7 @@ def test_answers_keep_their_temperature_whatever_the_settings_say(
 ) -> None:
     settings = "candidatesTemperature: 0.7\n"
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), settings=settings)
-    assert imported.judge()["reused"] == 0
+    assert imported.judge()["reused"] == 1
     more = json.dumps(imported.document["settings"]["candidates"])
     (imported.root / "evalstore.yaml").write_text(settings + f"candidates: {more}\n")
     run = imported.judge()

@@ -53,6 +53,7 @@ def test_a_test_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) -> Non
         "# some paper\n"
         "description: Sums are computed.\n"
         "tags: [trust, severity-low, openai/gpt-4]\n"
+        "options: {temperature: 0}\n"
         "replacements: [{a: '3', b: '1'}, {a: '2', b: '5'}]\n"
         "---\n\n"
         "# 👤\n\n"
@@ -64,7 +65,7 @@ def test_a_test_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) -> Non
     )
     assert (result.rows, result.left, result.warnings) == (2, [], [])
     assert result.settings == {
-        "candidates": [{"id": "openai/gpt-4", "requiredTags": ["openai/gpt-4"]}]
+        "candidates": [{"id": "openai/gpt-4", "requiredTags": ["openai/gpt-4"], "temperature": 0}]
     }
 
 
@@ -363,7 +364,7 @@ def test_a_name_that_no_instance_has_is_reported(tmp_path: Path) -> None:
 def test_an_option_of_the_model_that_a_checker_names_stays_an_option(tmp_path: Path) -> None:
     arguments = {"checker_name": "ExactMatchChecker", "pattern": "{max_tokens}"}
     result = imported(tmp_path, definition(checker_args=arguments), instance({"max_tokens": 7}))
-    assert "options: {maxOutputTokens: 7}" in text_of(result)
+    assert "options: {temperature: 0, maxOutputTokens: 7}" in text_of(result)
     assert "contains: '{{max_tokens}}'" in text_of(result)
 
 

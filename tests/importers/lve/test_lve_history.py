@@ -265,11 +265,11 @@ def add_temperatures(repository: Repository) -> None:
         repository.add({**ASKED, "prompt": prompt}, *lines, place=f"geo/r{number}/gpt")
 
 
-@pytest.mark.parametrize("usual", [0, 0.7], ids=["usual 0", "usual 0.7"])
+@pytest.mark.parametrize("usual", [None, 0, 0.7], ids=["none", "usual 0", "usual 0.7"])
 def test_suggested_candidates_ask_nothing_that_has_no_recorded_answer(
-    usual: float, repository: Repository
+    usual: float | None, repository: Repository
 ) -> None:
-    settings: dict[str, Json] = {"candidatesTemperature": usual} if usual else {}
+    settings: dict[str, Json] = {"candidatesTemperature": usual}
     repository.paste(settings)
     add_temperatures(repository)
     done = repository.bring()
@@ -297,7 +297,9 @@ def test_without_answers_each_model_is_suggested_once_for_all_of_its_tests(
 ) -> None:
     add_temperatures(repository)
     done = repository.json("import", "lve", str(repository.path / "source"), "--into", "in")
-    assert done["settings"] == {"candidates": [{"id": GPT, "requiredTags": [GPT]}]}
+    assert done["settings"] == {
+        "candidates": [{"id": GPT, "requiredTags": [GPT], "temperature": 0}]
+    }
 
 
 def test_only_a_test_that_does_not_fix_its_temperature_has_a_tag_of_temperatures(
@@ -318,7 +320,7 @@ def test_temperatures_of_older_prompts_are_not_asked_for(
     repository.add(ASKED, at(then, "Tell me a river of Peru"), at(now))
     done = repository.bring()
     listed = [candidate.get("temperature") for candidate in done["settings"]["candidates"]]
-    assert listed == ([None, now] if now else [None])
+    assert listed == ([0, now] if now else [0])
     repository.paste(done["settings"])
     plan = repository.json("run", "-n")
     assert (done["history"]["sessions"], plan["ask"], plan["reuse"]) == (2, 0, 1)
@@ -335,7 +337,7 @@ def test_an_importer_without_candidates_gets_their_temperatures(
     monkeypatch.setattr(import_tests, "find_importer", lambda _format: without_settings)
     add_temperatures(repository)
     listed = repository.bring()["settings"]["candidates"]
-    assert listed == [{"id": GPT, "temperature": number} for number in (0.2, 0.7)]
+    assert listed == [{"id": GPT, "temperature": number} for number in (0, 0.2, 0.7)]
 
 
 # --- models that nobody can call ----------------------------------------------------------

@@ -51,6 +51,7 @@ def test_an_eval_becomes_one_readable_test(tmp_path: Path) -> None:
     made = imported(tmp_path, "openai-evals", registry("match:Match", FRANCE))
     assert made.text(PATH) == (
         "---\ndescription: Capitals of countries\ndataset: data/geo/s.jsonl\n"
+        "options: {temperature: 0}\n"
         "messages: '{{ item.input }}'\n---\n\n---\n\n"
         "~~~checks\n- startsWith: '{{ item.ideal }}'\n~~~\n"
     )

@@ -57,7 +57,7 @@ def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace
         shown = "\n".join(lines[5:])
         assert "\nuser\nHow is Oslo?\n\n▌ answer\nCold.\n" in shown
         assert "\ninstructions\nThe answer must be warm.\n" in shown
-        assert "$0.0300 simulated, 10 in + 2 out tokens, temperature 0, finish reason stop" in shown
+        assert "$0.0300 simulated, 10 in + 2 out tokens, finish reason stop" in shown
         assert "\nsession " in shown
         assert (
             " run ######## › case 2 of 3 › tests/weather.md › city=Oslo › scripted/one"

@@ -65,7 +65,7 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     assert versions[0].run is None
     assert versions[0].verdicts == {"scripted/one": ("pending",)}
     assert versions[1].parts["checks"] == "- contains: Cold\n  not: true"
-    assert versions[1].candidates == ("temperature of scripted/one: 0 -> 0.5",)
+    assert versions[1].candidates == ("temperature of scripted/one: none -> 0.5",)
     assert versions[-1].verdicts == {"scripted/one": ("fail",), "scripted/two": ("pass",)}
     assert all(version.run for version in versions[1:])
 
