@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
+from http.client import responses
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -190,7 +190,7 @@ class Handler(BaseHTTPRequestHandler):
             "x-request-id": f"req_{len(self.server.received)}",
             **answer.headers,
         }
-        head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n" + "".join(
+        head = f"HTTP/1.1 {answer.status} {responses.get(answer.status, '')}\r\n" + "".join(
             f"{name}: {value}\r\n" for name, value in lines.items()
         )
         message = head.encode() + b"\r\n" + body

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -39,24 +40,13 @@ SHORTEST_KEY = 8
 """A shorter key may be an ordinary word of an answer, such as `none` or `test`."""
 
 CONTENT_FILTER = "content_filter"
-_FILTERED_FINISH = frozenset(
-    {
-        "blocklist",  # Gemini
-        CONTENT_FILTER,
-        "content_filtered",  # Bedrock
-        "error_toxic",  # Cohere
-        "guardrail_intervened",  # Bedrock
-        "image_safety",  # Gemini
-        "language",  # Gemini
-        "prohibited_content",  # Gemini
-        "recitation",  # Gemini
-        "refusal",  # Anthropic
-        "safety",  # Gemini
-        "sensitive",  # Zhipu
-        "spii",  # Gemini
-    }
+_FILTERED_FINISH = re.compile(
+    r"content[_-]?filter(ed)?|guardrail_intervened|refusal|error_toxic|sensitive"
+    # Gemini's
+    r"|safety|image_safety|prohibited_content|recitation|blocklist|language|spii",
+    re.IGNORECASE,
 )
-"""Finish reasons, in lower case, of an answer that the provider's filter withheld."""
+"""Finish reasons of an answer that the provider's filter withheld."""
 
 _MOST_LEVELS = 100
 """The most levels of nested arguments; deeper ones stay text, which every reader can handle."""
@@ -240,10 +230,7 @@ def is_filtered_answer(document: Json) -> bool:
 def _is_filtered(choice: Body) -> bool:
     """Return whether the provider's filter withheld an answer, in its words or a router's."""
     reasons = (choice.get(name) for name in ("finish_reason", "native_finish_reason"))
-    return any(
-        isinstance(reason, str) and reason.casefold().replace("-", "_") in _FILTERED_FINISH
-        for reason in reasons
-    )
+    return any(isinstance(each, str) and _FILTERED_FINISH.fullmatch(each) for each in reasons)
 
 
 def refused_prompt(error: ProviderError, latency: float) -> Reply:

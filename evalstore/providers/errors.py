@@ -35,17 +35,12 @@ MESSAGE_LIMIT = 500
 NO_MONEY = frozenset({"insufficient_quota"})
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 
-FILTERS = frozenset(
-    {
-        "contentfilter",  # Azure
-        "contentpolicyviolation",
-        "datainspectionfailed",  # Alibaba
-        "invalidprompt",  # OpenAI
-        "moderationblocked",
-        "responsibleaipolicyviolation",
-    }
+FILTERS = re.compile(
+    r"content_?filter|content_?policy_?violation|data_?inspection_?failed|invalid_?prompt"
+    r"|moderation_?blocked|responsible_?ai_?policy_?violation",
+    re.IGNORECASE,
 )
-"""Codes of a prompt that a filter refuses, in lower case and without punctuation."""
+"""Codes of a prompt that a filter refuses, at Azure, Alibaba, OpenAI and others."""
 WITHHELD = "the provider's content filter withheld the answer"
 FILTER_STATUS = frozenset({200, 400, 403, 422})
 FILTER_WORDS = re.compile(
@@ -56,32 +51,16 @@ FILTER_WORDS = re.compile(
 """Words with which servers say the same without a code."""
 
 _NAMED_STATUS = {
-    "authentication": 401,
-    "invalidapikey": 401,
-    "unauthenticated": 401,
-    "unauthorized": 401,
-    "billing": 402,
-    "permission": 403,
-    "permissiondenied": 403,
-    "modelnotfound": 404,
-    "notfound": 404,
-    "timeout": 408,
-    "ratelimit": 429,
-    "ratelimitexceeded": 429,
-    "resourceexhausted": 429,
-    "toomanyrequests": 429,
-    "api": 500,
-    "internal": 500,
-    "internalserver": 500,
-    "server": 500,
-    "badgateway": 502,
-    "overloaded": 503,
-    "serviceunavailable": 503,
-    "unavailable": 503,
-    "deadlineexceeded": 504,
-    "gatewaytimeout": 504,
+    401: "authentication|invalid_?api_?key|unauthenticated|unauthorized",
+    402: "billing",
+    403: "permission(_?denied)?",
+    404: "(model_?)?not_?found",
+    408: "timeout",
+    429: "rate_?limit(_?exceeded)?|resource_?exhausted|too_?many_?requests",
+    500: "api|internal(_?server)?|server",
+    503: "overloaded|(service_?)?unavailable|bad_?gateway|(gateway_?)?timeout|deadline_?exceeded",
 }
-"""Types of errors in an answer with the status 200, in lower case, without `error` at the end."""
+"""Types of errors in an answer with the status 200, without `error` at the end."""
 _CODES = ("code", "status", "status_code", "error_code", "type")
 _MESSAGES = (
     *("message", "msg", "detail", "error_message", "error_msg", "error_description"),
@@ -180,8 +159,7 @@ def find_error(document: Json) -> Json | None:
             return document
         case {"choices": choices} if choices:
             return None
-    words = next((part for part in _parts(document) if _first_text(part) is not None), None)
-    return None if words is None else document
+    return document if any(_first_text(part) for part in _parts(document)) else None
 
 
 def describe_text(text: str) -> str:
@@ -202,14 +180,9 @@ def parse_body(body: bytes) -> Json:
 def describe_error(body: Json) -> tuple[str, list[Json]]:
     """Return the message of a server's error, with its codes and parameter."""
     parts = list(_parts(body))
-    codes = [
-        part[name]
-        for part in parts
-        for name in (*_CODES, "param")
-        if isinstance(part.get(name), str | int)
-    ]
-    texts = (_first_text(part) for part in parts)
-    message = next((text for text in texts if text is not None), None)
+    found = [part.get(name) for part in parts for name in (*_CODES, "param")]
+    codes = [code for code in found if isinstance(code, str | int)]
+    message = next(filter(None, map(_first_text, parts)), None)
     if message is None:
         shown = body.get("error") if isinstance(body, dict) else None
         message = _as_text(shown if isinstance(shown, str | dict) and shown else body)
@@ -235,27 +208,21 @@ def _first_text(part: Mapping[str, Json]) -> str | None:
 
 def _real_status(parts: Iterable[Mapping[str, Json]]) -> int | None:
     """Return the status that an error names, as a number, a text or a type."""
-    names: list[str] = []
-    for code in [part.get(name) for part in parts for name in _CODES]:
-        if isinstance(code, str) and re.fullmatch(r"[45]\d\d", code):
-            return int(code)
-        if isinstance(code, int) and 400 <= code < 600:
-            return code
-        names += [_plain(code)] if isinstance(code, str) else []
-    known = (_NAMED_STATUS.get(name.removesuffix("error")) for name in names)
-    return next((status for status in known if status), None)
-
-
-def _plain(code: str) -> str:
-    """Return a code in lower case and without punctuation."""
-    return re.sub(r"[\W_]", "", code.casefold())
+    codes = [str(part[name]) for part in parts for name in _CODES if part.get(name) is not None]
+    if number := next((code for code in codes if re.fullmatch(r"[45]\d\d", code)), None):
+        return int(number)
+    for status, names in _NAMED_STATUS.items():
+        named = re.compile(rf"({names})(_?error)?", re.IGNORECASE)
+        if any(named.fullmatch(code) for code in codes):
+            return status
+    return None
 
 
 def _is_filtered(
     status: int, message: str, codes: Iterable[Json], parts: Iterable[Mapping[str, Json]]
 ) -> bool:
     """Return whether an error says that a filter has refused the prompt."""
-    if any(isinstance(code, str) and _plain(code) in FILTERS for code in codes):
+    if any(FILTERS.fullmatch(str(code)) for code in codes):
         return True
     flagged = any("flagged_input" in part for part in parts)  # OpenRouter, with 403
     return flagged or (status != 403 and FILTER_WORDS.search(message) is not None)

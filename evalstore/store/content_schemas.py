@@ -88,13 +88,10 @@ _CHECK = shape.definitions_schema(
 )
 _USAGE = _record(
     {},
-    dict.fromkeys(
-        (
-            *("inputTokens", "outputTokens", "cachedTokens", "reasoningTokens"),
-            "cacheWriteTokens",
-        ),
-        _whole(),
-    ),
+    {
+        f"{kind}Tokens": _whole()
+        for kind in ("input", "output", "cached", "reasoning", "cacheWrite")
+    },
 )
 _COST = _record({"usd": _NUMBER, "price": _MAPPING})
 _TURN = _record(

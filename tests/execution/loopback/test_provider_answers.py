@@ -331,15 +331,15 @@ def test_writes_into_the_cache_of_anthropic_have_their_price(place: Place) -> No
     assert session["turns"][0]["usage"]["cacheWriteTokens"] == 12304
 
 
-REPORTED: dict[str, tuple[dict[str, Any], float | None]] = {
+REPORTED: dict[str, tuple[dict[str, Any], float]] = {
     "plain": ({"cost": 0.0123}, 0.0123),
     "free": ({"cost": 0}, 0.0),
     "an own key": (
         {"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.02}},
         0.021,
     ),
-    "no number": ({"cost": "0.5"}, None),
-    "nothing": ({}, None),
+    "no number": ({"cost": "0.5"}, 0.0),
+    "nothing": ({}, 0.0),
 }
 
 
@@ -354,7 +354,7 @@ def test_the_cost_that_openrouter_reports_is_the_cost(
     base = f"type: {kind}\nbaseURL: {place.server.url}\n"
     ran = run_each(place, answers, "- contains: Paris", provider=base)
     costs = {each["model"]: each["cost"] for each in ran.report["spending"]}
-    assert costs == {name: usd if is_usd else None for name, (_, usd) in REPORTED.items()}
+    assert costs == {name: usd if is_usd else 0.0 for name, (_, usd) in REPORTED.items()}
 
 
 # --- errors in an answer with the status 200

@@ -1,11 +1,10 @@
-"""A server that takes no call for some time: what a run waits for, on a clock that goes fast."""
+"""A server that takes no call for some time: what a run waits for, on a clock of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,38 +14,43 @@ from evalstore.execution.model_calls import RunEnvironment
 from tests import endpoint
 from tests.execution.loopback.conftest import Place, Ran
 
-SPEED = 40.0
 AWAY = 8.0
 """Seconds for which the servers of these tests take no call."""
 QUESTIONS = [f"question {number}?" for number in range(12)]
 
 
-@dataclass
-class FastClock:
-    """A clock on which a second takes a fortieth of one."""
+@pytest.fixture
+def store_url() -> None:
+    """Nothing here depends on the database."""
 
-    began: float = field(default_factory=time.monotonic)
+
+@dataclass
+class Clock:
+    """A clock that goes on only while somebody sleeps."""
+
+    now: float = 0.0
 
     def __call__(self) -> float:
-        return (time.monotonic() - self.began) * SPEED
+        return self.now
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds / SPEED)
+        self.now += seconds
+        await asyncio.sleep(0)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> FastClock:
-    clock = FastClock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
     environment = partial(RunEnvironment, sleep=clock.sleep, monotonic=clock)
     monkeypatch.setattr("evalstore.operations.run_control.RunEnvironment", environment)
     return clock
 
 
 def run(place: Place, *options: str) -> Ran:
-    return place.run("-j", "8", "--timeout", "60", *options)
+    return place.run("--timeout", "60", *options)
 
 
-def be_away(place: Place, clock: FastClock, refusal: endpoint.Answer) -> None:
+def be_away(place: Place, clock: Clock, refusal: endpoint.Answer) -> None:
     """Refuse all calls for a while, from the first one on."""
     answer, ends = place.server.reply, list[float]()
 
@@ -88,7 +92,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("refused", REFUSALS.values(), ids=REFUSALS.keys())
 def test_a_run_waits_for_a_server_that_takes_no_call_now(
-    place: Place, clock: FastClock, refused: endpoint.Answer
+    place: Place, clock: Clock, refused: endpoint.Answer
 ) -> None:
     be_away(place, clock, refused)
     place.ask(*QUESTIONS)
@@ -103,15 +107,18 @@ TOLD = [
 
 @pytest.mark.parametrize("name", TOLD)
 def test_a_server_that_says_when_is_not_called_before(
-    place: Place, clock: FastClock, name: str
+    place: Place, clock: Clock, name: str
 ) -> None:
     be_away(place, clock, REFUSALS[name])
     place.ask("one", "two")
-    assert run(place, "-j", "1").exit_code == 0
+    assert run(place).exit_code == 0
     assert len(place.server.received) == 3
 
 
-def test_a_limit_a_minute_of_which_nobody_speaks_is_kept_to(place: Place, clock: FastClock) -> None:
+@pytest.mark.parametrize("jobs", ["1", "8"])
+def test_a_limit_a_minute_of_which_nobody_speaks_is_kept_to(
+    place: Place, clock: Clock, jobs: str
+) -> None:
     answered: list[float] = []
     answer = place.server.reply
 
@@ -124,7 +131,7 @@ def test_a_limit_a_minute_of_which_nobody_speaks_is_kept_to(place: Place, clock:
 
     place.server.reply = reply
     place.ask(*(f"question {number}?" for number in range(20)))
-    ran = run(place)
+    ran = run(place, "-j", jobs)
     assert (ran.exit_code, ran.verdicts) == (0, {"pass": 20})
 
 
@@ -141,7 +148,7 @@ PERSISTENT: dict[str, tuple[endpoint.Answer, tuple[str, ...], Callable[[int], bo
 )
 def test_a_call_is_given_up_at_last(
     place: Place,
-    clock: FastClock,
+    clock: Clock,
     answer: endpoint.Answer,
     options: tuple[str, ...],
     is_right: Callable[[int], bool],
@@ -154,9 +161,9 @@ def test_a_call_is_given_up_at_last(
     assert clock() < 120
 
 
-def test_a_wait_beyond_the_timeout_stops_the_model(place: Place, clock: FastClock) -> None:
+def test_a_wait_beyond_the_timeout_stops_the_model(place: Place, clock: Clock) -> None:
     place.server.reply = lambda request: refusal(message="Please try again in 7m12s.")
     place.ask("one", "two")
-    ran = run(place, "-j", "1")
+    ran = run(place)
     assert "it asks to wait 432 s, and the timeout is 60 s" in ran.stderr
     assert len(place.server.received) == 1
