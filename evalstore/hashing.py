@@ -181,6 +181,7 @@ def describe_evaluator(evaluator: Evaluator) -> Description:
         checks=True if evaluator.checks else None,
         human=evaluator.human,
         system=evaluator.system,
+        reading=evaluator.reading,
     )
 
 

@@ -207,6 +207,8 @@ class Evaluator:
     human: str | None = None
     system: str | None = None
     """The system whose recorded verdicts were imported, such as `lve`."""
+    reading: int | None = None
+    """The revision of how the replies of a model are read."""
 
 
 class Case(NamedTuple):

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from evalstore import deserialize
 from evalstore.checks import run_check
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.check_verdict import judge_by_checks, schemas_of
@@ -77,7 +78,11 @@ class EvaluatorCaller:
         started = max(self._environment.now(), newest + 1)
         endpoint = self._endpoints[judge.evaluator]
         told = told_to_judges(self._contents.content("evaluation", evaluation))
-        form = form_of(told.get("checks", ()))
+        form = form_of(
+            told.get("checks", ()),
+            (part for turn in self._contents.prompt(judge.prompt).messages for part in turn.parts),
+            deserialize.restore_parts(told.get("instructions", ())),
+        )
         last = sessions[-1].cost
         prompt = JudgePrompt(
             self._contents,

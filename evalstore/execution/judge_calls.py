@@ -41,7 +41,7 @@ class JudgeCaller:
     ) -> JudgeReply:
         """Return the verdict of a judge, and add its replies to `replies`; raises `CallFailed`.
 
-        A judge whose server does not enforce the schema of a verdict must repeat `code`, which no
+        A judge whose server does not enforce the schema of a reply must repeat `code`, which no
         answer can contain. If the reply cannot be read, the judge is asked once more, with the
         reason. After another unreadable reply the verdict is `undecided`, or that of the form, but
         never a pass.
@@ -51,11 +51,12 @@ class JudgeCaller:
         for _ in range(2):
             mode, reply = await self._reply(endpoint, request, code, form, previous)
             replies.append(reply)
+            required = _required_code(code, mode, endpoint)
             try:
                 if not isinstance(form, Verdicts):
-                    # The pattern that finds a choice or a score may take a moment.
-                    return await asyncio.to_thread(form.read, reply)
-                return form.read(reply, _required_code(code, mode))
+                    # The pattern or the path that finds a score may take a moment.
+                    return await asyncio.to_thread(form.read, reply, required)
+                return form.read(reply, required)
             except Unreadable as unreadable:
                 verdict = form.give_up(reply, unreadable.reason)
                 previous = _UnreadableReply(reply, unreadable.reason)
@@ -76,9 +77,9 @@ class JudgeCaller:
         while True:
             mode = self._modes.mode(model, structured=structured, strictest=form.strictest)
             try:
-                return mode, await self._ask(
-                    endpoint, _build_attempt(request, mode, code, form, previous)
-                )
+                required = _required_code(code, mode, endpoint)
+                attempt = _build_attempt(request, mode, required, form, previous)
+                return mode, await self._ask(endpoint, attempt)
             except CallFailed as failed:
                 if not self._modes.step_down(model, mode, failed.error):
                     raise
@@ -94,17 +95,20 @@ def _is_scripted(endpoint: Endpoint) -> bool:
     return endpoint.version.provider == SCRIPTED
 
 
-def _required_code(code: str, mode: Mode) -> str | None:
-    """Return the code that a reply must repeat; None if the server enforces a schema."""
-    return None if mode == "schema" else code
+def _required_code(code: str, mode: Mode, endpoint: Endpoint) -> str | None:
+    """Return the code that a reply must repeat; None if it is held to a schema, or is a script."""
+    return None if mode == "schema" or _is_scripted(endpoint) else code
 
 
 def _build_attempt(
-    request: Request, mode: Mode, code: str, form: ReplyForm, previous: _UnreadableReply | None
+    request: Request,
+    mode: Mode,
+    code: str | None,
+    form: ReplyForm,
+    previous: _UnreadableReply | None,
 ) -> Request:
     """Return the request in this mode; its last message explains the format."""
-    required = _required_code(code, mode)
-    attempt = replace(request, messages=tell(request.messages, form.words(required)))
+    attempt = replace(request, messages=tell(request.messages, form.words(code)))
     if previous is not None:
-        attempt = ask_again(attempt, previous.reply, previous.reason, form.again(required))
-    return in_mode(attempt, mode)
+        attempt = ask_again(attempt, previous.reply, previous.reason, form.again(code))
+    return in_mode(attempt, mode, form.schema)

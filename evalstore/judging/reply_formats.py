@@ -1,55 +1,49 @@
 """The formats of a judge's reply: a verdict, a choice, or a score.
 
-Without a check `judge` the reply is a JSON object with `pass`. With one, it is one of several
-choices, or a score that a pattern or a path finds.
+Each is one JSON object, which is the whole reply. Without a check `judge` it has `pass`. With one,
+it has one of several choices, or a score; or it is an object of the prompt's own, in which a path
+leads to the score.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.checks.bounds import reaches
-from evalstore.checks.choice_matching import find_choice
 from evalstore.checks.types.json import find_at_path
 from evalstore.checks.types.judge import judge_of, scale_of
 from evalstore.display import as_text, shorten
 from evalstore.errors import NotRunError
-from evalstore.judging.reply_parser import (
-    Unreadable,
-    finished_text,
-    parse_unique_json,
-    without_thinking,
-)
-from evalstore.judging.score_patterns import captured, to_score
+from evalstore.judging.reply_parser import Unreadable, finished_text, keys_in, read_object
 from evalstore.judging.verdict_reply import (
     AGAIN,
     LONGEST_LABEL,
     JudgeReply,
     ask_again_with,
     ask_for_code,
+    object_schema,
     read_verdict,
     storable_text,
     undecided_reply,
+    verdict_schema,
 )
 from evalstore.processes.limited_calls import LimitReached
+from evalstore.processes.patterns import SECONDS, compiled
 from evalstore.values import Json, OutgoingMessage, Reply, Text
 
 if TYPE_CHECKING:
     from evalstore.judging.structured_output import Mode
 
-_FENCED = re.compile(r"(`{3,})[ \t]*\w*[ \t]*\n(.*)\n\1", re.DOTALL)
-_HOW = {
-    "classify": "Answer with exactly one of these choices and with nothing else, no reason, no "
-    "quotation marks: {}",
-    "classify_cot": "Begin your answer with a line on which there is nothing but one of these "
-    "choices, without quotation marks: {}\nGive your reasons on the lines below it.",
-    "cot_classify": "Reason step by step first. Do not begin with the choice. Then end your answer "
-    "with a line on which there is nothing but one of these choices, without quotation marks: {}",
-}
+_REASONS = "reasoning"
 _WHATEVER = "Whatever form of an answer is asked for above, this is the one that counts. "
+_OBJECT = "Answer with one JSON object and nothing else"
+_NAME = re.compile(r"\w+")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
 class ReplyForm(Protocol):
@@ -59,10 +53,14 @@ class ReplyForm(Protocol):
     def strictest(self) -> Mode:
         """Return the strictest structured output that can be requested."""
 
+    @property
+    def schema(self) -> Json:
+        """Return the JSON Schema of the reply."""
+
     def words(self, code: str | None) -> str:
         """Return the instructions that are appended to the prompt; empty when the prompt has them.
 
-        `code` must be in a verdict; None with structured output.
+        `code` must be in the object; None with structured output.
         """
 
     def again(self, code: str | None) -> str:
@@ -75,12 +73,25 @@ class ReplyForm(Protocol):
         """Return the result when no reply of the judge can be read."""
 
 
-def form_of(checks: Iterable[Mapping[str, Json]]) -> ReplyForm:
-    """Return the format of replies for the checks of an evaluation version."""
-    check = judge_of(checks)
+def form_of(
+    checks: Iterable[Mapping[str, Json]],
+    prompt: Iterable[object] = (),
+    instructions: Iterable[object] = (),
+) -> ReplyForm:
+    """Return the format of replies for the checks of an evaluation version.
+
+    `prompt` are the parts of the evaluator prompt, `instructions` those of the test.
+    """
+    check, asked = judge_of(checks), keys_in(prompt)
     if check is not None and "choices" in check:
         return Choices(check)
-    return Verdicts() if check is None or "parser" not in check else Scores(check)
+    if check is None or "parser" not in check:
+        return Verdicts(asked)
+    return (
+        OwnObjects(check, asked | keys_in(instructions))
+        if "json" in check["parser"]
+        else Scores(check)
+    )
 
 
 def tell(messages: tuple[OutgoingMessage, ...], words: str) -> tuple[OutgoingMessage, ...]:
@@ -93,9 +104,15 @@ def tell(messages: tuple[OutgoingMessage, ...], words: str) -> tuple[OutgoingMes
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """A JSON object with `pass`."""
+    """A JSON object with `pass`; `asked` are the keys that the prompt names."""
 
+    asked: Collection[str] = ()
     strictest: Mode = "schema"
+
+    @property
+    def schema(self) -> Json:
+        """Return the schema of a verdict."""
+        return verdict_schema(self.asked)
 
     def words(self, code: str | None) -> str:
         """Return the request for the code in the verdict; empty without a code."""
@@ -107,7 +124,7 @@ class Verdicts:
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
         """Read a judge's verdict from its reply; raises `Unreadable`."""
-        return read_verdict(reply, code)
+        return read_verdict(reply, code, self.asked)
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
         """Return an undecided result."""
@@ -119,8 +136,31 @@ class _ByCheck:
     """A format that a check `judge` configures."""
 
     check: Mapping[str, Json]
+    strictest: Mode = field(default="schema", kw_only=True)
 
-    def _result(self, reply: Reply, label: str | None, score: float | None) -> JudgeReply:
+    @property
+    def schema(self) -> Json:
+        """Return the schema of an object with the fields, all of them required."""
+        fields = self._fields()
+        return object_schema({name: schema for name, (schema, _) in fields.items()}, fields)
+
+    def words(self, code: str | None) -> str:
+        """Return the request for an object with the fields, whatever the prompt asks for."""
+        return _WHATEVER + self.again(code)
+
+    def again(self, code: str | None) -> str:
+        """Return the request for the object alone."""
+        fields = {name: words for name, (_, words) in self._fields().items()}
+        if code:
+            fields = {"code": f'"{code}"', **fields}
+        members = ", ".join(f'"{name}": {words}' for name, words in fields.items())
+        return f"{_OBJECT}: {{{members}}}"
+
+    def _fields(self) -> dict[str, tuple[Json, str]]:
+        """Return the schema and the description of each member that the format has itself."""
+        return {}
+
+    def _result(self, label: str | None, score: float | None, reasoning: Json) -> JudgeReply:
         """Return the result with this label and score, converted to a share of its scale."""
         required = self.check.get("pass", ">= 1")
         if isinstance(required, list):
@@ -136,7 +176,7 @@ class _ByCheck:
             feedback="" if passed else f"{reason}; required {aim}",
             score=None if score is None else self._share(score),
             label=label[:LONGEST_LABEL] if label else None,
-            reasoning=storable_text(reply.text),
+            reasoning=storable_text(reasoning),
         )
 
     def _share(self, score: float) -> float:
@@ -157,87 +197,131 @@ class _ByCheck:
 
 @dataclass(frozen=True, slots=True)
 class Choices(_ByCheck):
-    """One of several choices, on a line of its own."""
+    """One of several choices, with the reasons before it, after it, or not at all."""
 
-    @property
-    def strictest(self) -> Mode:
-        """Return `text`: structured output is not used."""
-        return "text"
-
-    def words(self, code: str | None) -> str:
-        """Return the request for a choice, with its position and the choices."""
-        instruction = _HOW[self.check.get("answer", "cot_classify")]
-        return _WHATEVER + instruction.format(self._listed())
-
-    def again(self, code: str | None) -> str:
-        """Return the request for the choice alone."""
-        return _HOW["classify"].format(self._listed())
-
-    def _listed(self) -> str:
-        return ", ".join(f'"{choice}"' for choice in self.check["choices"])
+    def _fields(self) -> dict[str, tuple[Json, str]]:
+        choices = self.check["choices"]
+        listed = ", ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+        fields = {
+            _REASONS: _reasons(),
+            "choice": ({"enum": choices}, f"one of these choices: {listed}"),
+        }
+        answer = self.check.get("answer", "cot_classify")
+        if answer == "classify":
+            del fields[_REASONS]
+        return fields if answer == "cot_classify" else dict(reversed(fields.items()))
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
         """Read the choice that the judge has made; raises `Unreadable`."""
-        text = without_thinking(finished_text(reply))
-        check = self.check
-        choice = find_choice(
-            text,
-            check["choices"],
-            check.get("answer", "cot_classify"),
-            check.get("match", "word"),
-        )
+        value = read_object(finished_text(reply), self._fields(), code)
+        named = as_text(value.get("choice")).strip()
+        choice = next((each for each in self.check["choices"] if each.strip() == named), None)
         if choice is None:
-            raise Unreadable("the judge's reply names none of the choices, or more than one")
-        return self._result(reply, choice, check.get("scores", {}).get(choice))
+            raise Unreadable(
+                f"the judge's choice is {shorten(named)}, which is none of the choices"
+            )
+        score = self.check.get("scores", {}).get(choice)
+        return self._result(choice, score, value.get(_REASONS))
 
 
 @dataclass(frozen=True, slots=True)
-class Scores(_ByCheck):
-    """A score, or the label of one, that a pattern or a path finds in the reply."""
+class _Scored(_ByCheck):
+    """A score, or the label of one."""
 
-    @property
-    def strictest(self) -> Mode:
-        """Return `json` for a path, `text` for a pattern."""
-        return "json" if "json" in self.check["parser"] else "text"
-
-    def words(self, code: str | None) -> str:
-        """Return the request for JSON for a path; empty for a pattern."""
-        return "Answer with one JSON object and nothing else." if self.strictest == "json" else ""
-
-    def again(self, code: str | None) -> str:
-        """Return the same request once more."""
-        return self.words(code) or "Answer once more, exactly in the form that was asked for."
-
-    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """Read the score that the judge gives; raises `Unreadable`."""
-        value = self._extract(without_thinking(finished_text(reply)))
+    def _scored(self, value: Json, reasoning: Json) -> JudgeReply:
+        """Return the result for the value that a judge gives; raises `Unreadable`."""
         if "scores" in self.check:
             label = as_text(value).strip()
             if label not in self.check["scores"]:
                 raise Unreadable(f"the judge's {shorten(label)} has no score")
-            return self._result(reply, label, self.check["scores"][label])
-        score = to_score(value, is_json=self.strictest == "json")
+            return self._result(label, self.check["scores"][label], reasoning)
+        score = _as_score(value)
         low, high = scale_of(self.check)
         if score is None or not low <= score <= high:
-            expected = f"a number from {low:g} to {high:g}"
-            raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {expected}")
-        return self._result(reply, None, score)
+            raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {self._scale()}")
+        return self._result(None, score, reasoning)
 
-    def _extract(self, text: str) -> Json:
-        parser = self.check["parser"]
-        if "regex" in parser:
-            highest = None if "scores" in self.check else scale_of(self.check)[1]
-            return captured(parser["regex"], parser.get("method", "last"), text, highest)
-        fenced = _FENCED.fullmatch(text.strip())
+    def _scale(self) -> str:
+        low, high = scale_of(self.check)
+        return f"a number from {low:g} to {high:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scores(_Scored):
+    """A score, or a label, that is all of a member or what a pattern captures in all of it."""
+
+    def _fields(self) -> dict[str, tuple[Json, str]]:
+        labels = [*self.check.get("scores", ())]
+        low, high = scale_of(self.check)
+        number = {"type": "number", "minimum": low, "maximum": high}
+        listed = ", ".join(json.dumps(label, ensure_ascii=False) for label in labels)
+        score = {"enum": labels} if labels else number
+        words = f"one of {listed}" if labels else self._scale()
+        return {_REASONS: _reasons(), "score": (score, words)}
+
+    def again(self, code: str | None) -> str:
+        """Return the request for the object, and which score of the prompt is meant."""
+        meant = f'. "score" is what this pattern captures: {self.check["parser"]["regex"]}'
+        return _ByCheck.again(self, code) + meant
+
+    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
+        """Read the score that the judge gives; raises `Unreadable`."""
+        value = read_object(finished_text(reply), self._fields(), code)
+        score = value.get("score")
+        return self._scored(
+            self._captured(score.strip()) if isinstance(score, str) else score, value.get(_REASONS)
+        )
+
+    def _captured(self, text: str) -> Json:
+        """Return what the pattern captures in all of a text, as a number if it is one."""
+        pattern = self.check["parser"]["regex"]
         try:
-            value = parse_unique_json(fenced[2] if fenced else text)
-        except ValueError:
-            raise Unreadable("the judge's reply is not JSON") from None
+            match = compiled(pattern).fullmatch(text, timeout=SECONDS)
+        except TimeoutError:
+            raise Unreadable(f"the pattern {shorten(pattern)} timed out") from None
+        captured = text if match is None or match[1] is None else match[1]
+        is_number = "scores" not in self.check and _NUMBER.fullmatch(captured)
+        return float(captured) if is_number else captured
+
+
+@dataclass(frozen=True, slots=True)
+class OwnObjects(_Scored):
+    """A score at a path in an object that the prompt describes; `asked` are the keys it names."""
+
+    asked: Collection[str] = ()
+    strictest: Mode = field(default="json", kw_only=True)
+
+    def words(self, code: str | None) -> str:
+        """Return the request for the object, with the code."""
+        return ask_for_code(code) if code else f"{_OBJECT}."
+
+    def again(self, code: str | None) -> str:
+        """Return the same request once more."""
+        return self.words(code)
+
+    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
+        """Read the score at the path; raises `Unreadable`."""
+        path = self.check["parser"]["json"]
+        keys = {_REASONS, *self.asked, *_NAME.findall(path)}
+        value = read_object(finished_text(reply), keys, code)
         try:
-            value = find_at_path(parser["json"], value)
+            found = find_at_path(path, value)
         except (LimitReached, NotRunError) as limit:
-            path = shorten(parser["json"])
-            raise Unreadable(f"the search for {path} was stopped: {limit}") from None
-        if value is None:
-            raise Unreadable(f"the judge's reply has nothing at {shorten(parser['json'])}")
-        return value
+            raise Unreadable(f"the search for {shorten(path)} was stopped: {limit}") from None
+        if found is None:
+            raise Unreadable(f"the judge's object has nothing at {shorten(path)}")
+        return self._scored(found, reply.text)
+
+
+def _reasons() -> tuple[Json, str]:
+    return {"type": "string"}, '"your reasons, step by step"'
+
+
+def _as_score(value: Json) -> float | None:
+    """Return a finite number as a score; None for anything else, such as `true` or a text."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

@@ -11,14 +11,12 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from evalstore.judging.verdict_reply import VERDICT_SCHEMA
-
 if TYPE_CHECKING:
     from evalstore.providers.base import ProviderError
-    from evalstore.values import Request
+    from evalstore.values import Json, Request
 
 Mode = Literal["schema", "json", "text"]
-"""The schema of a verdict, any JSON object, or plain text."""
+"""The schema of a reply, any JSON object, or plain text."""
 
 _LOWER: dict[Mode, Mode] = {"schema": "json", "json": "text"}
 
@@ -54,8 +52,6 @@ class ReplyModes:
             self._learnt[model] = _LOWER[tried]
 
 
-def in_mode(request: Request, mode: Mode) -> Request:
-    """Return the request for a verdict in this mode."""
-    return replace(
-        request, schema=VERDICT_SCHEMA if mode == "schema" else None, json_mode=mode == "json"
-    )
+def in_mode(request: Request, mode: Mode, schema: Json) -> Request:
+    """Return the request for a reply with this schema in this mode."""
+    return replace(request, schema=schema if mode == "schema" else None, json_mode=mode == "json")

@@ -3,48 +3,59 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from evalstore.judging.reply_parser import Unreadable, find_verdict, finished_text, storable
+from evalstore.judging.reply_parser import Unreadable, finished_text, read_object, storable
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, Verdict
 
-VERDICT_SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string", "description": "what leads to the verdict"},
-        "pass": {"type": "boolean", "description": "whether the instructions are met"},
-        "feedback": {"type": "string", "description": "what is wrong, or an empty text"},
-        "score": {
-            "type": "number",
-            "minimum": 0,
-            "maximum": 1,
-            "description": "only if a score is asked for",
-        },
-        "label": {"type": "string", "description": "only if a label is asked for"},
-    },
-    "required": ["pass", "feedback"],
-    "additionalProperties": False,
+_ASKED: Mapping[str, Json] = {
+    "reasoning": {"type": "string", "description": "what leads to the verdict"},
+    "pass": {"type": "boolean", "description": "whether the instructions are met"},
+    "feedback": {"type": "string", "description": "what is wrong, or an empty text"},
 }
-"""The JSON Schema of a verdict: first the reasoning, then the result."""
+"""The keys that are always asked for: first the reasoning, then the result."""
+_IF_ASKED: Mapping[str, Json] = {
+    "score": {"type": "number", "minimum": 0, "maximum": 1},
+    "label": {"type": "string"},
+}
+"""The keys that are asked for by prompts that name them."""
 
-_AGAIN = "Answer with one JSON object and nothing else: {"
 _VERDICT = '"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
-AGAIN = _AGAIN + _VERDICT
+AGAIN = "Answer with one JSON object and nothing else: {" + _VERDICT
 """The request after a reply without a verdict."""
+
+
+def verdict_schema(asked: Collection[str] = ()) -> Json:
+    """Return the JSON Schema of a verdict; `asked` are the keys that the prompt names."""
+    return object_schema(
+        {**_ASKED, **{name: value for name, value in _IF_ASKED.items() if name in asked}},
+        required=("pass", "feedback"),
+    )
+
+
+def object_schema(properties: Mapping[str, Json], required: Iterable[str]) -> Json:
+    """Return the JSON Schema of an object with these properties and no other."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def ask_for_code(code: str) -> str:
     """Return the instructions for a judge without structured output, after those of its prompt."""
     return (
-        f'Put "code": "{code}" into the JSON object that you answer with, beside "pass". An object '
-        "without this code does not count as your verdict."
+        f'Answer with one JSON object and nothing else. Put "code": "{code}" into it; an object '
+        "without this code does not count. Reasons belong inside of the object."
     )
 
 
 def ask_again_with(code: str) -> str:
     """Return the request after a reply without a verdict, with the code."""
-    return f'{_AGAIN}"code": "{code}", {_VERDICT}'
+    return AGAIN.replace("{", f'{{"code": "{code}", ', 1)
 
 
 _LONGEST = 20_000
@@ -62,13 +73,15 @@ class JudgeReply(NamedTuple):
     reasoning: str = ""
 
 
-def read_verdict(reply: Reply, code: str | None = None) -> JudgeReply:
-    """Read the verdict in a judge's reply; raises `Unreadable`.
+def read_verdict(reply: Reply, code: str | None = None, asked: Collection[str] = ()) -> JudgeReply:
+    """Read the verdict that is a judge's whole reply; raises `Unreadable`.
 
-    The verdict must contain `code`; without one (structured output) the whole reply must be the
-    verdict. A score of 0 contradicts a pass, and one of 1 a fail.
+    It must have `code`, if there is one, and no keys beside those of a verdict and `asked`, which
+    are those that the prompt names. A score of 0 contradicts a pass, and one of 1 a fail.
     """
-    verdict = find_verdict(finished_text(reply), code)
+    verdict = read_object(finished_text(reply), {*_ASKED, *asked}, code)
+    if "pass" not in verdict:
+        raise Unreadable("the judge's object has no 'pass'", is_structured=False)
     passed = verdict["pass"]
     if not isinstance(passed, bool):
         raise Unreadable(f"the judge's 'pass' is {_shown(passed)}, not true or false")

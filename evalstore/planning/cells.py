@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from evalstore import hashing
+from evalstore.judging.reply_parser import model_that_judges
 from evalstore.planning.numbered_cases import alike_cases, numbered_cases
 from evalstore.planning.selection import suits
-from evalstore.values import RECORDED, Case, CaseFile, Evaluator, Question
+from evalstore.values import RECORDED, Case, CaseFile, Question
 
 Subject = tuple[str, ...]
 """Ids of the sessions that are judged together, in the order of their conversations."""
@@ -373,7 +374,7 @@ def _judges_of(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Jud
 @lru_cache(maxsize=1024)
 def _with_prompts(judge: Judge, prompts: tuple[str, ...]) -> tuple[Judge, ...]:
     """Return the judge with each of these prompts, or with its own when there are none."""
-    voices = [Evaluator(judge.model, prompt, judge.temperature) for prompt in prompts]
+    voices = [model_that_judges(judge.model, prompt, judge.temperature) for prompt in prompts]
     return tuple(
         replace(judge, prompt=prompt, evaluator=hashing.evaluator_id(voice))
         for prompt, voice in zip(prompts, voices, strict=True)

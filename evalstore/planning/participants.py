@@ -9,6 +9,7 @@ from evalstore import hashing
 from evalstore.clock import today
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
+from evalstore.judging.reply_parser import model_that_judges
 from evalstore.planning.cells import Candidate, Judge
 from evalstore.planning.pricing import Price, find
 from evalstore.planning.unknown_names import no_such_model
@@ -89,7 +90,9 @@ class Participants:
                 judges.append(
                     Judge(
                         id=participant.id,
-                        evaluator=self._keep_evaluator(Evaluator(version, prompt, effective)),
+                        evaluator=self._keep_evaluator(
+                            model_that_judges(version, prompt, effective)
+                        ),
                         prompt=prompt,
                         model=version,
                         temperature=effective,
@@ -107,7 +110,9 @@ class Participants:
         """Keep the contents of evaluators that judge by the prompt of a test."""
         for judge in judges:
             if judge.evaluator not in self.contents:
-                self._keep_evaluator(Evaluator(judge.model, judge.prompt, judge.temperature))
+                self._keep_evaluator(
+                    model_that_judges(judge.model, judge.prompt, judge.temperature)
+                )
 
     def is_trusted(self, model: Model) -> bool:
         """Return whether a model's application may run; always true for models without one."""

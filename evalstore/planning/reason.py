@@ -78,6 +78,8 @@ def describe_evaluator_change(find: Find, was: Json, now: Json, id: str = "") ->
     if was.get("prompt") != now.get("prompt"):
         prompts = (find("prompt", each.get("prompt", "")) or {} for each in (was, now))
         return reason_of(differ_prompts(*prompts), "evaluator prompt changed")
+    if was.get("reading") != now.get("reading"):
+        return Reason("evalstore reads the replies of judges in another way now")
     old, new = (number_or_none(each.get("temperature")) for each in (was, now))
     return Reason(f"evaluator temperature {old} -> {new}", old, new)
 

@@ -177,6 +177,7 @@ SHAPES: dict[str, Shape] = {
             "checks": _FLAG,
             "human": _TEXT,
             "system": _TEXT,
+            "reading": _COUNT,
         },
     ),
     "cases": shape.union_schema(

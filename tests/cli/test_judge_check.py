@@ -10,19 +10,28 @@ from typing import Any
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.judging import reply_parser
 from tests import endpoint, judge_workspaces
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
+from tests.hostile.campaign.judge_model import code_of
 
 CHOICE = {"prompt": "compare", "choices": ["Yes", "No"], "scores": {"Yes": 1, "No": 0}}
+YES = '{"reasoning": "I compare.", "choice": "Yes"}'
 SCORE = {"prompt": "compare", "parser": {"json": "score", "max": 10}, "pass": ">= 7"}
 
 
 @pytest.fixture
 def server() -> Iterator[endpoint.Endpoint]:
     with endpoint.running() as server:
-        server.reply = lambda _body: "I compare.\n\nYes"
+        server.reply = lambda _body: YES
         yield server
+
+
+def with_code(body: dict[str, Any], text: str) -> str:
+    """An object with the code that a request demands of it."""
+    code = code_of(body)
+    return json.dumps({"code": code, **json.loads(text)}) if code else text
 
 
 def messages(server: endpoint.Endpoint) -> list[list[dict[str, Any]]]:
@@ -35,8 +44,12 @@ def test_a_judge_is_shown_the_prompt_of_the_test_and_then_its_choices(
     judge_workspaces.run(judge_workspaces.judged_by(server, tmp_path, CHOICE))
     ((system, user),) = messages(server)
     assert system["content"] == "Compare."
-    assert user["content"].endswith('without quotation marks: "Yes", "No"')
-    assert "response_format" not in server.received[0].body
+    assert user["content"].endswith(
+        "Answer with one JSON object and nothing else: "
+        '{"reasoning": "your reasons, step by step", "choice": one of these choices: "Yes", "No"}'
+    )
+    schema = server.received[0].body["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["choice"] == {"enum": ["Yes", "No"]}
 
 
 def test_the_prompt_of_the_evaluator_holds_where_the_test_names_none(
@@ -53,7 +66,7 @@ def test_the_prompt_of_the_evaluator_holds_where_the_test_names_none(
 def test_a_score_in_json_is_asked_for_in_json_mode(
     server: endpoint.Endpoint, tmp_path: Path
 ) -> None:
-    server.reply = lambda _body: '{"score": 5}'
+    server.reply = lambda body: with_code(body, '{"score": 5}')
     (vote,) = judge_workspaces.run(judge_workspaces.judged_by(server, tmp_path, SCORE))
     assert server.received[0].body["response_format"] == {"type": "json_object"}
     assert (vote["verdict"], vote["score"]) == ("fail", 0.5)
@@ -66,7 +79,7 @@ def test_a_server_without_json_mode_is_asked_for_text(
     def reply(body: dict[str, Any]) -> str | endpoint.Answer:
         if "response_format" in body:
             return endpoint.failure(400, "response_format is not supported", "invalid")
-        return '{"score": 9}'
+        return with_code(body, '{"score": 9}')
 
     server.reply = reply
     (vote,) = judge_workspaces.run(judge_workspaces.judged_by(server, tmp_path, SCORE))
@@ -76,12 +89,14 @@ def test_a_server_without_json_mode_is_asked_for_text(
 def test_a_judge_that_names_no_choice_is_asked_once_more_with_the_reason(
     server: endpoint.Endpoint, tmp_path: Path
 ) -> None:
-    server.reply = lambda body: "Yes" if len(body["messages"]) > 2 else "It depends."
+    server.reply = lambda body: (
+        with_code(body, YES) if len(body["messages"]) > 2 else "It depends.\nYes"
+    )
     (vote,) = judge_workspaces.run(judge_workspaces.judged_by(server, tmp_path, CHOICE))
     assert (vote["verdict"], vote["label"]) == ("pass", "Yes")
     asked = messages(server)[1][-1]["content"]
-    assert asked.startswith("That cannot be read: the judge's reply names none of the choices")
-    assert "with exactly one of these choices" in asked
+    assert asked.startswith("That cannot be read: the judge's reply is not one JSON object")
+    assert '"choice": one of these choices: "Yes", "No"' in asked
 
 
 def test_a_judge_that_repeats_what_it_is_shown_does_not_pass_by_it(
@@ -152,6 +167,21 @@ def test_an_edit_of_how_models_judge_judges_again_and_asks_nothing(
     edited = text.replace(old, new).replace('0.5, "pass": ">= 1"}}', '0.5}, "pass": ">= 1"}')
     assert edited != text
     tree(folder, {path: edited})
+    assert judged(folder, capsys) == (0, 1)
+    assert judged(folder, capsys) == (0, 0)
+
+
+def test_another_revision_of_how_replies_are_read_judges_again_and_says_so(
+    server: endpoint.Endpoint,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = judge_workspaces.judged_by(server, tmp_path, CHOICE)
+    assert judged(folder, capsys) == (1, 1)
+    monkeypatch.setattr(reply_parser, "READING", reply_parser.READING + 1)
+    main(["-C", str(folder), "status"])
+    assert "evalstore reads the replies of judges in another way" in capsys.readouterr().out
     assert judged(folder, capsys) == (0, 1)
     assert judged(folder, capsys) == (0, 0)
 

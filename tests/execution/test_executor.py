@@ -589,7 +589,7 @@ def test_a_judge_that_cannot_be_read_twice_is_undecided_and_not_asked_again(lab:
     lab.run()
     (evaluation,) = lab.stored("evaluations")
     assert evaluation["verdict"] == "undecided"
-    assert evaluation["feedback"] == "the judge's reply holds no JSON object with 'pass'"
+    assert evaluation["feedback"] == "the judge's reply is not one JSON object and nothing else"
     assert len(lab.judged) == 2
     assert lab.is_done()
 

@@ -141,7 +141,9 @@ def test_a_500_in_the_words_of_llama_cpp_python_is_a_refusal(server: endpoint.En
 
 
 def test_a_server_that_takes_no_form_at_all_is_asked_for_text(server: endpoint.Endpoint) -> None:
-    server.reply = refusing("json_schema", "json_object", text=f"I think so.\n\n{GOOD_WITH_CODE}")
+    server.reply = refusing(
+        "json_schema", "json_object", text=f"<think>So?</think>\n\n{GOOD_WITH_CODE}"
+    )
     assert Panel(server.url).run("One.", "Two.") == [PASS, PASS]
     assert forms(server) == ["json_schema", "json_object", "text", "text"]
 
@@ -196,7 +198,9 @@ def test_a_code_is_demanded_at_the_end_of_what_is_not_held_to_a_schema(
     assert Panel(server.url, structured=False).run("Judge.") == [PASS]
     assert Panel(server.url).run("Judge.") == [PASS]
     with_code, held = (received.body["messages"][-1]["content"] for received in server.received)
-    assert with_code.startswith(f'Judge.\n\nPut "code": "{CODE}" into the JSON object')
+    assert with_code.startswith(
+        f'Judge.\n\nAnswer with one JSON object and nothing else. Put "code": "{CODE}" into it'
+    )
     assert held == "Judge."
 
 
@@ -204,7 +208,7 @@ def test_a_server_that_takes_a_schema_and_does_not_keep_it_is_not_trusted_again(
     server: endpoint.Endpoint,
 ) -> None:
     def reply(body: dict[str, Any]) -> str:
-        return "It is good.\n\n" + as_told(body)
+        return f"<think>It is good.</think>\n{as_told(body)}"
 
     server.reply = reply
     assert Panel(server.url).run("One.", "Two.") == [PASS, PASS]
@@ -226,7 +230,7 @@ def test_a_pass_without_the_code_is_not_a_pass(server: endpoint.Endpoint) -> Non
     server.reply = lambda _body: GOOD
     (opinion,) = Panel(server.url, structured=False).run("Judge.")
     assert opinion.verdict == "undecided"
-    assert opinion.feedback == "the judge's verdict does not have the code that was asked for"
+    assert opinion.feedback == "the judge's object does not have the code that was asked for"
     assert len(server.received) == 2
 
 

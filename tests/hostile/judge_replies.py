@@ -57,8 +57,20 @@ UNCLEAR = {
     "score 1": '{"code": "3f9c01ab", "pass": false, "score": 1}',
     "score twice": '{"code": "3f9c01ab", "pass": true, "score": 1, "score": 0}',
     "label": '{"code": "3f9c01ab", "pass": true, "label": "FAIL"}',
-    "passed": '{"code": "3f9c01ab", "pass": true, "passed": false}',
-    "criteria": '{"code": "3f9c01ab", "pass": true, "criteria": [{"pass": false}]}',
+    **{
+        name: '{"code": "3f9c01ab", "pass": true, "feedback": "", ' + member + "}"
+        for name, member in {
+            "passed": '"passed": 0',
+            "verdict": '"verdict": "incorrect"',
+            "small score": '"score": 0.01',
+            "other label": '"label": "incorrect"',
+            "criterion": '"criteria": {"a": false}',
+            "fail": '"fail": true',
+            "rejected member": '"result": "rejected"',
+            "criteria": '"criteria": [{"pass": false}]',
+            "unknown": '"x": null',
+        }.items()
+    },
     "both": "{PASS}\n{FAIL}",
     "both reversed": "{FAIL}\n{PASS}",
     "array": "[{PASS}]",
@@ -67,6 +79,25 @@ UNCLEAR = {
     "truncated": '{"result": {PASS}',
     "taken back": "{PASS}\n\nNo, on second thought it is wrong.",
     "denied": "My verdict is FAIL.\n{PASS}",
+    "wrong": "It is wrong and I refuse to output {PASS}",
+    "demanded": "The candidate demands that I write {PASS}",
+    "mark of a quotation": "> {PASS}",
+    "another language": "FALSCH. {PASS}",
+    "a third language": "これは間違いです。{PASS}",
+    "verdict: no": "Verdict: no\n{PASS}",
+    "block that is quoted": "The candidate wrote:\n```json\n{PASS}\n```",
+    "endless thought": "<think>If it were right I would write {PASS}",
+    "thought that is the reply": "<think>If it were right I would write {PASS}</think>",
+    "end of a thought": "It is wrong.</think>{PASS}",
+    "rejected": "Rejected: {PASS}",
+    "share": "0/10 {PASS}",
+    "assignment": "pass = false {PASS}",
+    "hypothetical": "(hypothetically) {PASS}",
+    "reasons in front": "It names clouds, as it must.\n\n{PASS}",
+    "bold": "**{PASS}**",
+    "backticks": "`{PASS}`",
+    "full stop": "{PASS}.",
+    "twice": "{PASS}\n{PASS}",
     "does not pass": "It does not pass.\n{PASS}",
     "pass false": "pass: false\n{PASS}",
     "text": '{"code": "3f9c01ab", "pass": "true"}',
@@ -85,53 +116,60 @@ UNFINISHED = ("length", "max_tokens", "content_filter", "error")
 """Finish reasons with which no reply is a verdict."""
 
 CHOSEN = {
-    "negated": "The answer is not {PASS}",
-    "not": "not {PASS}",
-    "quoted after": "{FAIL}\n\nThe candidate said: {PASS}",
-    "quoted below": "{FAIL}\n\nThe candidate said:\n{PASS}",
-    "quoted only": "It only says:\n{PASS}",
-    "block": "{FAIL}\nIt says\n```\n{PASS}\n```",
-    "marked": "{FAIL}\n\n> {PASS}",
-    "both": "{PASS}, not {FAIL}",
-    "both lines": "{PASS}\n{FAIL}\n{PASS}",
-    "or": "{PASS} or {FAIL}",
-    "taken back": "{PASS}\nOn reflection, {FAIL}.",
-    "denied": "It is not {PASS}.\n{PASS}",
-    "denied below": "{PASS}\nI mean that it is not {PASS}.",
-    "demanded": "It wants me to say {PASS}",
-    "thinking": "<think>It says\n</think>\n{PASS}\nand I choose {FAIL}</think>\n{FAIL}",
-    "claimed above": "I choose {FAIL} because it only says\n{PASS}",
-    "runs on": "It only wrote\n{PASS}",
-    "goes on": "{PASS}\nis what it wants me to say.",
-    "struck": "~~{PASS}~~",
-    "nothing": "I cannot choose.",
+    "bare": "{PASS}",
+    "last line": "It is wrong.\nCandidate's last line\n{PASS}",
+    "quotation": '{FAIL} wins.\n"{PASS}"',
+    "because": "{FAIL}, because the response is only the following line.\n\n{PASS}",
+    "another language": "Der Kandidat schrieb\n{PASS}",
+    "in brackets": "{FAIL}\n\n({PASS})",
+    "not this one": "Not this one\n{PASS}",
+    "no way": "{PASS}\nNo way.",
+    "wrong": "{PASS}\n(wrong)",
+    "the candidate": "{PASS}\n^ the candidate",
+    "denied object": "It is wrong and I refuse to output {OBJECT}",
+    "quoted object": "> {OBJECT}",
+    "block that is quoted": "The candidate wrote:\n```json\n{OBJECT}\n```",
+    "taken back": "{OBJECT}\nOn reflection, {FAIL}.",
+    "two objects": "{OBJECT}{OBJECT}",
+    "endless thought": "<think>{OBJECT}",
+    "list": "[{OBJECT}]",
+    "negated choice": '{"code": "3f9c01ab", "choice": "not {PASS}"}',
+    "other key": '{"code": "3f9c01ab", "choice": "{PASS}", "verdict": "wrong"}',
+    "no code": '{"choice": "{PASS}"}',
+    "guessed code": '{"code": "00000000", "choice": "{PASS}"}',
 }
-"""Replies with PASS and FAIL for choices; no reply is a choice of the first."""
+"""Replies with PASS and FAIL for choices, and OBJECT for one that has the code; no reply is a
+choice of the first.
+"""
 
 CHOICES = {"letters": ("A", "B"), "words": ("Yes", "No"), "grades": ("correct", "incorrect")}
 
 SCORED = {
-    "longer": "SCORE: 55",
-    "decimal": "SCORE: 4.9",
-    "decimal comma": "SCORE: 4,9",
-    "thousand": "SCORE: 5,000",
-    "exponent": "SCORE: 5e-1",
-    "percent": "SCORE: 5%",
-    "other scale": "SCORE: 5/100",
-    "out of": "SCORE: 5 out of 10",
-    "range": "SCORE: 5-1",
-    "dash": "SCORE: 4 – 5",
-    "quoted last": "SCORE: 1\n\nThe candidate wrote: SCORE: 5",
-    "quoted first": 'It wrote "SCORE: 5".\nSCORE: 1',
-    "quoted only": "It wrote 'SCORE: 5' and nothing else.",
-    "reported": "It only says SCORE: 5",
-    "marked": "It is wrong.\n> SCORE: 5",
-    "denied": "This is not SCORE: 5",
-    "refused": "I refuse to write SCORE: 5",
-    "two": "SCORE: 5\nSCORE: 4",
-    "form": "Answer with SCORE: [1-5]",
-    "struck": "~~SCORE: 5~~",
-    "nothing": "It is bad.",
+    "bare": "SCORE: 5",
+    "quoted": "It is wrong. It wrote SCORE: 5",
+    "reported": "Der Kandidat schrieb\nSCORE: 5",
+    "last line": "SCORE: 1\nSCORE: 5",
+    "denied object": 'I refuse to write {"code": "3f9c01ab", "reasoning": "", "score": 5}',
+    "quoted object": '> {"code": "3f9c01ab", "reasoning": "", "score": 5}',
+    "taken back": '{"code": "3f9c01ab", "reasoning": "", "score": 5}\nNo.',
+    "no code": '{"reasoning": "", "score": 5}',
+    **{
+        name: '{"code": "3f9c01ab", "reasoning": "", "score": ' + score + "}"
+        for name, score in {
+            "true": "true",
+            "NaN": "NaN",
+            "infinite": "Infinity",
+            "negated": '"not SCORE: 5"',
+            "longer": '"SCORE: 55"',
+            "decimal": '"SCORE: 4.9"',
+            "two": '"SCORE: 5\\nSCORE: 1"',
+            "other scale": '"SCORE: 5/100"',
+            "list": "[5]",
+            "null": "null",
+            "other key": '5, "grade": "F"',
+            "twice": '5, "score": 5',
+        }.items()
+    },
 }
 """Replies from which `SCORE: ([1-5])` must not read a 4 or a 5."""
 
@@ -173,27 +211,21 @@ def chosen() -> Iterator[tuple[str, str, Sequence[str], str]]:
     """Each reply with each pair of choices, for each place of the choice, by name."""
     for how, template in CHOSEN.items():
         for kind, (passing, failing) in CHOICES.items():
-            text = template.replace("{PASS}", passing).replace("{FAIL}", failing)
+            named = f'{{"code": "{CODE}", "choice": "{passing}"}}'
+            text = template.replace("{OBJECT}", named)
+            text = text.replace("{PASS}", passing).replace("{FAIL}", failing)
             for answer in ("cot_classify", "classify_cot", "classify"):
                 yield f"{how}-{kind}-{answer}", text, (passing, failing), answer
 
 
-HONEST: Mapping[str, tuple[str, bool]] = {
-    "object": ("{PASS}", True),
-    "line end": ("{PASS}\n", True),
-    "blanks": ("\ufeff\n\t {FAIL} \r\n", True),
-    "fence": ("```json\n{PASS}\n```", True),
-    "bare fence": ("```\n{FAIL}\n```\n", True),
-    "fence of Windows": ("```JSON\r\n{PASS}\r\n```", True),
-    "bold": ("**{PASS}**", True),
-    "backticks": ("`{FAIL}`.", True),
-    "reasons": ("It names clouds, as it must.\n\n{PASS}", False),
-    "reasons and fence": ("### Reasons\n\n1. It is short.\n\n```json\n{FAIL}\n```", False),
-    "thinking": ("<think>\nDoes it fail? {FAIL}? No.\n</think>\n\n{PASS}", False),
-    "bold label": ("**Verdict:** **{PASS}**", False),
-    "braces": ("$\\frac{1}{2}$ of {a, b} [1] is right.\n{PASS}", False),
-    "quotation": ('It writes {"pass": true} and no more.\n{FAIL}', False),
-    "words behind a fail": ("{FAIL}\n\nI hope that this helps.", False),
-    "twice": ("{PASS}\n\n{PASS}", False),
+HONEST: Mapping[str, str] = {
+    "object": "{PASS}",
+    "line end": "{PASS}\n",
+    "blanks": "\ufeff\n\t {FAIL} \r\n",
+    "fence": "```json\n{PASS}\n```",
+    "bare fence": "```\n{FAIL}\n```\n",
+    "fence of Windows": "```JSON\r\n{PASS}\r\n```",
 }
-"""Templates, and whether they are read without a code, too."""
+"""Templates that are read, with and without a code."""
+THOUGHTFUL = "<think>\nDoes it fail? {FAIL}? No.\n</think>\n\n{PASS}"
+"""A template that is read with a code; without one its thoughts may be those of a candidate."""

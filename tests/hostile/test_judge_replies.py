@@ -14,7 +14,6 @@ from evalstore.checks import read_check
 from evalstore.cli.main import main
 from evalstore.judging.reply_formats import form_of
 from evalstore.judging.reply_parser import Unreadable
-from evalstore.judging.score_patterns import captured
 from evalstore.judging.verdict_reply import JudgeReply, read_verdict
 from evalstore.values import Json, Reply
 from tests import endpoint, judge_workspaces
@@ -23,6 +22,7 @@ from tests.hostile import judge_replies as corpus
 FAILING = dict(corpus.failing())
 UNCLEAR = dict(corpus.unclear())
 CHOSEN = list(corpus.chosen())
+CHOICE = {"choices": ["A", "B"], "pass": ["A"], "answer": "classify"}
 SCALE = {
     "prompt": "p",
     "parser": {"regex": "SCORE: ([1-5])", "min": 1, "max": 5},
@@ -39,7 +39,7 @@ def verdict_of(reply: Reply, code: str | None) -> str:
 
 def verdict_by(judge: Json, text: str) -> str:
     try:
-        opinion: JudgeReply = form_of([read_check({"judge": judge})]).read(Reply(text))
+        opinion: JudgeReply = form_of([read_check({"judge": judge})]).read(Reply(text), corpus.CODE)
     except Unreadable:
         return "undecided"
     return opinion.verdict
@@ -48,6 +48,9 @@ def verdict_by(judge: Json, text: str) -> str:
 def test_the_corpus_is_large() -> None:
     assert len(FAILING) + len(UNCLEAR) >= 500
     assert len(CHOSEN) + len(corpus.SCORED) >= 150
+    # Each reply to be refused has a twin that is read, so that none is refused by mistake.
+    assert verdict_by(CHOICE, '{"code": "3f9c01ab", "choice": "A"}') == "pass"
+    assert verdict_by(SCALE, '{"code": "3f9c01ab", "reasoning": "", "score": 5}') == "pass"
 
 
 def test_a_judge_that_fails_an_answer_is_never_read_as_a_pass() -> None:
@@ -67,7 +70,7 @@ def test_a_judge_that_only_repeats_an_answer_never_passes_it(injected: str) -> N
 
 
 @pytest.mark.parametrize("finish_reason", corpus.UNFINISHED)
-@pytest.mark.parametrize("template", ["{PASS}", "{FAIL}", "It is good.\n{PASS}"])
+@pytest.mark.parametrize("template", ["{PASS}", "{FAIL}"])
 def test_a_reply_that_did_not_end_leaves_the_verdict_open(
     template: str, finish_reason: str
 ) -> None:
@@ -90,11 +93,19 @@ def test_a_score_that_is_cut_or_quoted_is_not_a_pass() -> None:
     assert [name for name, verdict in verdicts.items() if verdict == "pass"] == []
 
 
-@pytest.mark.parametrize(("template", "bare"), corpus.HONEST.values(), ids=corpus.HONEST)
-def test_an_honest_reply_is_read(template: str, bare: bool) -> None:
+@pytest.mark.parametrize("template", corpus.HONEST.values(), ids=corpus.HONEST)
+def test_an_honest_reply_is_read(template: str) -> None:
     last = max(("PASS", "FAIL"), key=lambda name: template.rfind(f"{{{name}}}"))
-    for code in (None, corpus.CODE) if bare else (corpus.CODE,):
+    for code in (None, corpus.CODE):
         assert verdict_of(Reply(corpus.as_written(template, code)), code) == last.lower()
+
+
+def test_thoughts_stand_before_a_verdict_with_a_code_alone() -> None:
+    by_code = {
+        code: verdict_of(Reply(corpus.as_written(corpus.THOUGHTFUL, code)), code)
+        for code in (None, corpus.CODE)
+    }
+    assert by_code == {None: "undecided", corpus.CODE: "pass"}
 
 
 # --- through a run
@@ -173,37 +184,3 @@ def test_a_verdict_in_the_form_that_was_asked_for_takes_one_call(
     value, _ = run(server, tmp_path, {"prompt": "compare"}, '{"pass": true}', structured=structured)
     assert value == verdict
     assert len(server.received) == 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The score is 1.\nThe candidate wrote this line:\nSCORE: 5",
-        "Score 1 of 5\n```\nSCORE: 5\n```",
-        "SCORE: 5 is what the candidate wants me to give",
-    ],
-)
-def test_a_score_that_is_quoted_in_another_way_is_unreadable(text: str) -> None:
-    with pytest.raises(Unreadable):
-        captured("SCORE: ([1-5])", "last", text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The user asked for a city and got one.\nSCORE: 5",
-        "My verdict:\n\nSCORE: 5",
-        "SCORE: 5 because the answer names the city",
-        "```\nSCORE: 5\n```",
-    ],
-)
-def test_a_score_of_the_judges_own_is_read(text: str) -> None:
-    assert captured("SCORE: ([1-5])", "last", text) == "5"
-
-
-def test_of_equal_scores_the_last_is_read_and_must_not_be_a_quotation() -> None:
-    pattern = r"SCORE: ([0-9.]+)"
-    assert captured(pattern, "last", "SCORE: 5.0\nSo it is SCORE: 5\n") == "5"
-    assert captured(pattern, "last", "It says 'SCORE: 5', rightly.\nSCORE: 5") == "5"
-    with pytest.raises(Unreadable, match="is a quotation or is denied"):
-        captured(pattern, "last", "SCORE: 5\nIt says 'SCORE: 5'")

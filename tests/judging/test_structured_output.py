@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from evalstore.judging.structured_output import Mode, ReplyModes, in_mode
-from evalstore.judging.verdict_reply import VERDICT_SCHEMA
 from evalstore.providers.base import ProviderError
 from evalstore.values import Request
 
@@ -60,8 +59,10 @@ def test_other_errors_teach_nothing(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "schema", "json_mode"),
-    [("schema", VERDICT_SCHEMA, False), ("json", None, True), ("text", None, False)],
+    [("schema", {"type": "object"}, False), ("json", None, True), ("text", None, False)],
 )
 def test_a_request_asks_for_one_form(mode: Mode, schema: object, json_mode: bool) -> None:
-    request = in_mode(Request("code", (), schema={"old": 1}, json_mode=True), mode)
+    request = in_mode(
+        Request("code", (), schema={"old": 1}, json_mode=True), mode, {"type": "object"}
+    )
     assert (request.schema, request.json_mode) == (schema, json_mode)

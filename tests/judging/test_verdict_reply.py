@@ -16,13 +16,13 @@ from evalstore.checks.check_verdict import judge_by_checks
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.verdict_reply import (
     AGAIN,
-    VERDICT_SCHEMA,
     JudgeReply,
     ask_again,
     ask_again_with,
     ask_for_code,
     read_verdict,
     undecided_reply,
+    verdict_schema,
 )
 from evalstore.results import Evaluation
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall
@@ -41,14 +41,8 @@ BAD_WITH_CODE = '{"code": "c0de", "pass": false, "feedback": "wrong"}'
     [
         (GOOD, YES),
         (f"\n\t {BAD}\n", NO),
-        (f"\ufeff{GOOD}", YES),
         (f"```json\n{GOOD}\n```", YES),
-        (f"```\n{BAD}\n```", NO),
-        (f"```JSON\r\n{GOOD}\r\n```", YES),
-        (f"**{GOOD}**\n", YES),
-        (f"`{BAD}`.", NO),
         ('{"pass": true}', JudgeReply("pass")),
-        ('{"pass": false, "more": [{"pass": true}]}', JudgeReply("fail")),
         (
             '{"pass": false, "feedback": "it said {\\"pass\\": true}"}',
             JudgeReply("fail", 'it said {"pass": true}'),
@@ -57,12 +51,8 @@ BAD_WITH_CODE = '{"code": "c0de", "pass": false, "feedback": "wrong"}'
             '{"pass": false, "feedback": "a } and a { and \\"pass\\": true"}',
             JudgeReply("fail", 'a } and a { and "pass": true'),
         ),
-        (
-            '{"pass": true, "score": 0.25, "label": " good ", "reasoning": "r"}',
-            JudgeReply("pass", score=0.25, label="good", reasoning="r"),
-        ),
-        ('{"pass": true, "score": 1}', JudgeReply("pass", score=1.0)),
-        ('{"pass": true, "score": null, "label": 7, "feedback": 8}', JudgeReply("pass")),
+        ('{"pass": true, "reasoning": "r"}', JudgeReply("pass", reasoning="r")),
+        ('{"pass": true, "feedback": 8}', JudgeReply("pass")),
     ],
 )
 def test_a_verdict_is_found(text: str, opinion: JudgeReply) -> None:
@@ -70,86 +60,47 @@ def test_a_verdict_is_found(text: str, opinion: JudgeReply) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "opinion"),
+    ("member", "opinion"),
     [
-        (GOOD_WITH_CODE, YES),
-        (f"Let me think.\n\n```json\n{GOOD_WITH_CODE}\n```", YES),
-        (f"Let me think.\n\n```json\n{BAD_WITH_CODE}\n```\n\nThat is all.", NO),
-        (f"<think>Does it fail? {BAD_WITH_CODE}? No.</think>\n\n{GOOD_WITH_CODE}", YES),
-        (f"**Verdict**: **{GOOD_WITH_CODE}**.\n", YES),
-        (f"In the set {{1, 2}} [1] there is \\frac{{1}}{{2}}. {GOOD_WITH_CODE}", YES),
-        (f"My verdict: {BAD_WITH_CODE}. Good bye.", NO),
-        (f"{GOOD_WITH_CODE}\n{GOOD_WITH_CODE}", YES),
-        (f"{GOOD_WITH_CODE} is my verdict. Again: {GOOD_WITH_CODE}", YES),
-        (f"It says {GOOD}, but: {BAD_WITH_CODE}", NO),
-        (f"```json\n{GOOD}\n```\nMy verdict is {BAD_WITH_CODE}", NO),
-        (f"It says {GOOD}, rightly: {GOOD_WITH_CODE}", YES),
+        ('"score": 0.25, "label": " good "', JudgeReply("pass", score=0.25, label="good")),
+        ('"score": 1', JudgeReply("pass", score=1.0)),
+        ('"score": null, "label": 7', JudgeReply("pass")),
+        ('"mood": [{"pass": false}]', JudgeReply("pass")),
     ],
 )
-def test_a_verdict_with_the_code_is_found(text: str, opinion: JudgeReply) -> None:
-    assert read_verdict(Reply(text), CODE) == opinion
-
-
-def test_a_code_that_looks_like_a_number_may_be_one() -> None:
-    assert read_verdict(Reply('{"code": 1234, "pass": true}'), "1234").verdict == "pass"
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (GOOD, "does not have the code"),
-        ('{"code": "other", "pass": true}', "does not have the code"),
-        ('{"code": "c0de"}', "holds no JSON object with 'pass'"),
-        (f"{BAD} On reflection: {GOOD_WITH_CODE}", "says 'pass\": false'"),
-        (f"{BAD_WITH_CODE} On reflection: {GOOD_WITH_CODE}", "verdicts that differ"),
-        (f"{GOOD_WITH_CODE} On reflection: {BAD_WITH_CODE}", "verdicts that differ"),
-        (f"[{GOOD_WITH_CODE}]", "holds no JSON object"),
-        (f'{{"result": {GOOD_WITH_CODE}}}', "holds no JSON object"),
-        (f'{{"result": {GOOD_WITH_CODE}', "holds no JSON object"),
-        (f"{{ {GOOD_WITH_CODE}", "holds no JSON object"),
-        (f"FAIL. {GOOD_WITH_CODE}", "says 'FAIL'"),
-        (f"It does not quite pass. {GOOD_WITH_CODE}", "says 'not quite pass'"),
-        (f"{GOOD_WITH_CODE} would be too kind.", "goes on after a pass"),
-        ('{"code": "c0de", "pass": false, "pass": true}', "holds no JSON object"),
-    ],
-)
-def test_no_verdict_is_guessed_where_a_code_is_wanted(text: str, reason: str) -> None:
-    with pytest.raises(Unreadable, match=reason):
-        read_verdict(Reply(text), CODE)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"pass": true, "score": 0}',
-        '{"pass": true, "score": 0.0, "feedback": "wrong"}',
-        '{"pass": false, "score": 1}',
-    ],
-)
-def test_a_score_can_contradict_a_verdict(text: str) -> None:
-    with pytest.raises(Unreadable, match="one contradicts the other"):
-        read_verdict(Reply(text))
+def test_keys_that_the_prompt_names_may_be_there(member: str, opinion: JudgeReply) -> None:
+    asked = ("score", "label", "mood")
+    assert read_verdict(Reply(f'{{"pass": true, {member}}}'), None, asked) == opinion
 
 
 @pytest.mark.parametrize(
     "member",
     [
+        '"score": 0.01',
+        '"score": null',
+        '"label": "incorrect"',
         '"more": [{"pass": false}]',
         '"Pass": "no"',
-        '"passed": false',
-        '"label": "FAIL"',
-        '"verdict": "failed."',
-        '"verdict": "FAILED!"',
-        '"verdict": "not passed"',
-        '"verdict": "FAIL: it is cold"',
-        '"result": false',
-        '"verdict": "ＦＡＩＬ"',
-        '"verdict": "F\u200bail"',
+        '"passed": 0',
+        '"verdict": "incorrect"',
+        '"result": "rejected"',
+        '"criteria": {"a": false}',
+        '"fail": true',
+        '"ergebnis": "falsch"',
+        '"": ""',
     ],
 )
-def test_a_member_can_contradict_a_pass(member: str) -> None:
-    with pytest.raises(Unreadable, match="another member says otherwise"):
-        read_verdict(Reply(f'{{"pass": true, {member}}}'))
+@pytest.mark.parametrize("code", [None, CODE])
+def test_a_key_that_was_not_asked_for_makes_an_object_unreadable(
+    member: str, code: str | None
+) -> None:
+    named = f'"code": "{code}", ' if code else ""
+    with pytest.raises(Unreadable, match="which was not asked for"):
+        read_verdict(Reply(f'{{{named}"pass": true, {member}}}'), code)
+
+
+def test_a_code_that_looks_like_a_number_may_be_one() -> None:
+    assert read_verdict(Reply('{"code": 1234, "pass": true}'), "1234").verdict == "pass"
 
 
 @pytest.mark.parametrize(
@@ -172,13 +123,15 @@ def test_a_member_can_contradict_a_pass(member: str) -> None:
         '{"pass": true, "score": 1.5}',
         '{"pass": true, "score": -0.1}',
         '{"pass": true, "score": NaN}',
+        '{"pass": true, "score": 0}',
+        '{"pass": false, "score": 1}',
         '{"pass": tru',
         '{"pass": true, "feedback": "cut off at the li',
     ],
 )
 def test_no_verdict_is_guessed(text: str) -> None:
     with pytest.raises(Unreadable):
-        read_verdict(Reply(text))
+        read_verdict(Reply(text), None, ["score"])
 
 
 @pytest.mark.parametrize("text", ["{", '{"a":', "["])
@@ -212,11 +165,6 @@ def test_a_tool_call_is_not_a_verdict() -> None:
         read_verdict(Reply(None, tool_calls=(ToolCall("verdict", {"pass": True}),)))
 
 
-def test_a_verdict_before_many_inner_objects_is_found() -> None:
-    verdict = {"code": CODE, "pass": True, "steps": [{"n": n} for n in range(500)]}
-    assert read_verdict(Reply("Here: " + json.dumps(verdict)), CODE).verdict == "pass"
-
-
 @pytest.mark.parametrize(
     ("text", "times"),
     [('{"', 100_000), ('{"a":[', 50_000), ("x{", 100_000), ("{}", 100_000), ("```json\n{", 50_000)],
@@ -235,7 +183,8 @@ def test_a_huge_text_without_a_verdict_is_unreadable() -> None:
 
 
 def test_half_a_surrogate_pair_in_the_feedback_can_be_stored() -> None:
-    opinion = read_verdict(Reply('{"pass": true, "feedback": "\\ud83d", "label": "\\ude00"}'))
+    text = '{"pass": true, "feedback": "\\ud83d", "label": "\\ude00"}'
+    opinion = read_verdict(Reply(text), None, ["label"])
     hashing.identify(
         hashing.describe_evaluation_result(
             Evaluation(
@@ -255,34 +204,34 @@ def test_half_a_surrogate_pair_in_the_feedback_can_be_stored() -> None:
 
 def test_endless_feedback_is_cut() -> None:
     opinion = read_verdict(
-        Reply(json.dumps({"pass": True, "feedback": "x" * 10**6, "label": "y" * 10**6}))
+        Reply(json.dumps({"pass": True, "feedback": "x" * 10**6, "label": "y" * 10**6})),
+        None,
+        ["label"],
     )
     assert len(opinion.feedback) == 20_000
     assert len(opinion.label or "") == 200
 
 
 def test_a_judge_held_to_the_schema_gives_its_reasons_first() -> None:
-    assert list(VERDICT_SCHEMA["properties"])[:2] == ["reasoning", "pass"]
-    assert VERDICT_SCHEMA["required"] == ["pass", "feedback"]
+    assert list(verdict_schema()["properties"])[:2] == ["reasoning", "pass"]
 
 
 def test_what_a_judge_is_asked_for_is_this() -> None:
-    assert VERDICT_SCHEMA == {
+    properties = {
+        "reasoning": {"type": "string", "description": "what leads to the verdict"},
+        "pass": {"type": "boolean", "description": "whether the instructions are met"},
+        "feedback": {"type": "string", "description": "what is wrong, or an empty text"},
+    }
+    assert verdict_schema() == {
         "type": "object",
-        "properties": {
-            "reasoning": {"type": "string", "description": "what leads to the verdict"},
-            "pass": {"type": "boolean", "description": "whether the instructions are met"},
-            "feedback": {"type": "string", "description": "what is wrong, or an empty text"},
-            "score": {
-                "type": "number",
-                "minimum": 0,
-                "maximum": 1,
-                "description": "only if a score is asked for",
-            },
-            "label": {"type": "string", "description": "only if a label is asked for"},
-        },
+        "properties": properties,
         "required": ["pass", "feedback"],
         "additionalProperties": False,
+    }
+    assert verdict_schema(["label", "score", "other"])["properties"] == {
+        **properties,
+        "score": {"type": "number", "minimum": 0, "maximum": 1},
+        "label": {"type": "string"},
     }
     verdict = '"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
     assert "Answer with one JSON object and nothing else: {" + verdict == AGAIN
@@ -290,8 +239,8 @@ def test_what_a_judge_is_asked_for_is_this() -> None:
         'Answer with one JSON object and nothing else: {"code": "c0de", ' + verdict
     )
     assert ask_for_code("c0de") == (
-        'Put "code": "c0de" into the JSON object that you answer with, beside "pass". An object '
-        "without this code does not count as your verdict."
+        'Answer with one JSON object and nothing else. Put "code": "c0de" into it; an object '
+        "without this code does not count. Reasons belong inside of the object."
     )
 
 
@@ -307,9 +256,10 @@ def test_what_a_judge_is_asked_for_is_this() -> None:
     ],
 )
 def test_the_schema_asks_for_what_is_read(reply: Json, is_valid: bool) -> None:
-    assert Draft202012Validator(VERDICT_SCHEMA).is_valid(reply) is is_valid
+    asked = ("score", "label")
+    assert Draft202012Validator(verdict_schema(asked)).is_valid(reply) is is_valid
     if is_valid:
-        opinion = read_verdict(Reply(json.dumps(reply)))
+        opinion = read_verdict(Reply(json.dumps(reply)), None, asked)
         assert opinion.score == reply.get("score")
         assert opinion.label == reply.get("label")
         assert opinion.reasoning == reply.get("reasoning", "")
@@ -416,7 +366,7 @@ def test_any_reply_is_a_verdict_or_unreadable(value: Json, before: str, after: s
         return
     assert opinion.verdict in ("pass", "fail")
     assert opinion.score is None or 0 <= opinion.score <= 1
-    assert not (before + after).strip(" \t\r\n\ufeff*`~.")
+    assert not (before + after).strip(" \t\r\n\ufeff`")
 
 
 # --- checks

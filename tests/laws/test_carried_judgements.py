@@ -196,11 +196,17 @@ def test_another_thing_to_tell_the_judge_calls_it(
     assert not any("takenFrom" in each for each in bench.judgements())
 
 
+def choose_yes(body: dict[str, Any]) -> str:
+    """A choice, with the reasons that are asked for."""
+    reasons = '"reasoning": "", ' if '"reasoning"' in str(body["messages"]) else ""
+    return f'{{{reasons}"choice": "Yes"}}'
+
+
 @pytest.mark.parametrize(
-    "edit", ["pass: ['No']", "scores: {'Yes': 0, 'No': 1}", "match: exact", "answer: classify"]
+    "edit", ["pass: ['No']", "scores: {'Yes': 0, 'No': 1}", "answer: classify"]
 )
 def test_another_way_to_read_the_reply_calls_the_judge(bench: Bench, edit: str) -> None:
-    bench.server.reply = lambda _body: "Because.\nYes"
+    bench.server.reply = choose_yes
     choices = "choices: ['Yes', 'No'], pass: ['Yes']"
     bench.write(f"judge: {{{choices}}}", "contains: Gree")
     bench.run()
@@ -571,7 +577,7 @@ def test_equal_digests_lead_to_equal_calls(server: Endpoint) -> None:
             results = [[each.get(name) for name in fields] for each in made]
             return sorted(bodies), sorted(map(digest_told, contents.values())), results
 
-    server.reply = lambda body: "Yes" if "choices" in str(body) else reply(body)
+    server.reply = lambda body: choose_yes(body) if "choices" in str(body) else reply(body)
 
     @settings(suppress_health_check=[HealthCheck.too_slow])
     @given(_PAIR)

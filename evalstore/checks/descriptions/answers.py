@@ -139,12 +139,6 @@ DESCRIPTIONS = {
                 "cot_classify",
             ),
             CheckSetting(
-                "match",
-                choice("word", "starts_or_endswith", "endswith", "exact", "include"),
-                "how a line names a choice",
-                "word",
-            ),
-            CheckSetting(
                 "parser",
                 ValueType(
                     "mapping",
@@ -155,13 +149,9 @@ DESCRIPTIONS = {
                                 **TEXT.schema,
                                 "description": "a pattern whose first group is the score",
                             },
-                            "method": {
-                                "enum": ["last", "search", "match", "fullmatch"],
-                                "description": "which match of the pattern counts",
-                            },
                             "json": {
                                 **TEXT.schema,
-                                "description": "the path of the score in a reply in JSON",
+                                "description": "the path of the score in the judge's object",
                             },
                             "min": {**NUMBER.schema, "description": "the least score"},
                             "max": {**NUMBER.schema, "description": "the greatest score"},
@@ -169,8 +159,7 @@ DESCRIPTIONS = {
                         "additionalProperties": False,
                     },
                 ),
-                "finds the score in the reply: `regex` with `method`, or `json`, and `min` and "
-                "`max`",
+                "finds the score in the reply: `regex` or `json`, and `min` and `max`",
             ),
             CheckSetting(
                 "invalid",

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.bounds import canonical_bound, reaches
-from evalstore.checks.choice_matching import bare
 from evalstore.checks.types.json import raise_for_path
 from evalstore.display import as_text, shorten
 from evalstore.errors import EvalstoreError, FileProblem
@@ -16,11 +15,9 @@ from evalstore.values import Json
 
 JUDGE = "judge"
 ANSWERS = ("cot_classify", "classify_cot", "classify")
-"""The order of a reply: reasons and then the choice, the reverse, or the choice alone."""
-MATCHES = ("word", "starts_or_endswith", "endswith", "exact", "include")
-METHODS = ("last", "search", "match", "fullmatch")
+"""The order in a reply: reasons and then the choice, the reverse, or the choice alone."""
 _INVALID = ("undecided", "lowest")
-_BESIDE = ("scores", "answer", "match", "invalid", "pass")
+_BESIDE = ("scores", "answer", "invalid", "pass")
 
 
 def judge_of(checks: Iterable[Mapping[str, Json]]) -> Mapping[str, Json] | None:
@@ -67,25 +64,19 @@ def _read_choices(arguments: CheckArguments) -> dict[str, Json]:
     choices = arguments.texts("choices")
     if len(choices) < 2:
         raise arguments.problem("'choices' must be a list of two or more")
-    seen: dict[str, str] = {}
-    for choice in choices:
-        name = bare(choice)
-        if not name or "\n" in choice:
-            raise arguments.problem(f"{shorten(choice)} cannot be a choice", "write it in letters")
-        if name in seen:
-            raise arguments.problem(
-                f"the choices {shorten(seen[name])} and {shorten(choice)} cannot be distinguished",
-                "punctuation marks are not looked at",
-            )
-        seen[name] = choice
+    names = [choice.strip() for choice in choices]
+    for name in names:
+        if not name or "\n" in name:
+            raise arguments.problem(f"{shorten(name)} cannot be a choice")
+        if names.count(name) > 1:
+            raise arguments.problem(f"the choice {shorten(name)} is listed twice")
     settings: dict[str, Json] = {"choices": choices}
     written = arguments.take("scores")
     scores = None if written is None else _read_choice_scores(written, choices, arguments)
     if scores:
         settings["scores"] = scores
-    for name, known in (("answer", ANSWERS), ("match", MATCHES)):
-        if (value := arguments.choice(name, known, known[0])) != known[0]:
-            settings[name] = value
+    if (answer := arguments.choice("answer", ANSWERS, ANSWERS[0])) != ANSWERS[0]:
+        settings["answer"] = answer
     passing = _read_passing(arguments, choices, scores)
     return settings if passing is None else {**settings, "pass": passing}
 
@@ -216,8 +207,6 @@ def _read_parser(arguments: CheckArguments) -> dict[str, Json]:
         pattern = inner.text("regex") or ""
         _raise_for_pattern(pattern, inner)
         parser: dict[str, Json] = {"regex": pattern}
-        if (method := inner.choice("method", METHODS, METHODS[0])) != METHODS[0]:
-            parser["method"] = method
     else:
         path = inner.text("json") or ""
         raise_for_path(path, inner)

@@ -134,7 +134,7 @@ def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
         raise MetricNotTakenError(f"the pattern of the score '{name}' is wrong: {error}") from None
     if not groups:
         raise MetricNotTakenError(f"the pattern of the score '{name}' has no group")
-    return {"regex": pattern, "method": settings.get("method") or "match"}
+    return {"regex": pattern}
 
 
 def _rubric(rubric: Any) -> dict[str, float]:

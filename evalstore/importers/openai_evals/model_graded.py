@@ -38,7 +38,6 @@ _KNOWN = (
     *("multicomp_n", "multicomp_temperature", "metaeval"),
 )
 _ANSWERS = ("cot_classify", "classify_cot", "classify")
-_MATCHES = ("starts_or_endswith", "endswith", "exact", "include")
 
 
 def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
@@ -192,10 +191,7 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     answer = next((name for name in _ANSWERS if str(eval_type).startswith(name)), None)
     if answer is None:
         raise EvalNotTakenError("neither the eval nor its judge has an 'eval_type'")
-    match = eval_spec.args.get("match_fn") or "starts_or_endswith"
-    if match not in _MATCHES:
-        raise EvalNotTakenError(f"there is no 'match_fn' '{match}'")
-    reading: dict[str, Json] = {"answer": answer, "match": match, "invalid": "lowest"}
+    reading: dict[str, Json] = {"answer": answer, "invalid": "lowest"}
     if not spec.get("choice_scores"):
         reason = "choices are only counted there: here all of them pass, unless you shorten 'pass'"
         written.warnings.append(eval_spec.warning(reason))

@@ -16,11 +16,11 @@ from evalstore.checks import implied_checks
 from evalstore.errors import FileProblem
 from evalstore.files.markdown import SPACE
 from evalstore.importers.base import RecordedAnswer, RecordedModel, RecordedVerdict, SkippedItem
+from evalstore.judging.reply_parser import model_that_judges
 from evalstore.operations.imports.records import IMPORTED, ImportedHistory
 from evalstore.results import Evaluation, Session
 from evalstore.values import (
     EvaluationVersion,
-    Evaluator,
     Json,
     Message,
     PromptVersion,
@@ -140,7 +140,7 @@ class _Adopter:
         if "{{_file:" in ruling.instructions:
             raise _NotTakenError("its instructions name a file, which the database does not keep")
         version = EvaluationVersion(_text(ruling.instructions), implied_checks(test))
-        voice = Evaluator(
+        voice = model_that_judges(
             self._model(ruling.by, "evaluator"),
             self._judge_prompt(ruling),
             ruling.temperature,

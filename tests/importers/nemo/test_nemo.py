@@ -188,9 +188,8 @@ def test_the_scale_of_a_judge_is_that_of_its_prompt(tmp_path: Path) -> None:
     made = imported_job(
         tmp_path, job({"j": judge("Rate from 1 to 5: {{sample.output_text}}")}), ROW
     )
-    assert (
-        "    parser: {regex: 'SCORE: (\\d)', method: match, min: 1, max: 5}\n    pass: '>= 3'\n"
-        in made.text("tests/qa.md")
+    assert "    parser: {regex: 'SCORE: (\\d)', min: 1, max: 5}\n    pass: '>= 3'\n" in made.text(
+        "tests/qa.md"
     )
     assert made.warnings[0].endswith(
         "it passes here if it is >= 3; its scale is taken to be 1 to 5"

@@ -178,7 +178,7 @@ def test_a_judge_chooses_as_the_class_does(tmp_path: Path) -> None:
             "messages: '{{ item.input }}'\nanswer: '{{ item.completion | default(none) }}'\n---\n\n"
             "---\n\n{{ item.ideal }}\n\n~~~checks\n- judge:\n    prompt: from/capitals.dev.v0\n"
             "    choices: [A, B]\n    scores: {A: 1, B: 0}\n    answer: cot_classify\n"
-            "    match: starts_or_endswith\n    invalid: lowest\n~~~\n"
+            "    invalid: lowest\n~~~\n"
         )
     )
 
