@@ -107,7 +107,11 @@ class Accounting:
     def add_checks_not_run(
         self, error: NotRunError, subject: str, evaluation: str, evaluator: str = CHECKS
     ) -> None:
-        """Count and log that an evaluation version could not be computed for a subject."""
+        """Count and log that an evaluation version could not be computed for a subject.
+
+        Another run meets the same, unless something is installed or allowed.
+        """
+        self.outcome.permanent_failures += 1
         self._count_failure(str(error))
         self.writer.put_failure(
             Failure(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from evalstore.checks.types.python import CodeFile
 from evalstore.errors import EvalstoreError, WorkspaceError
 from evalstore.files.fields import suggest_file
 from evalstore.planning.open_project import open_workspace
@@ -15,6 +16,45 @@ if TYPE_CHECKING:
 
     from evalstore.planning.options import Location
     from evalstore.processes.application import Application
+    from evalstore.workspace.folder import WorkspaceFolder
+
+
+def refuse_programs(location: Location, names: Iterable[str]) -> None:
+    """Raise `EvalstoreError` for a file that runs only as a part of an application.
+
+    Trust in an application is given by its model file, so trust in its program has no effect.
+    """
+    try:
+        workspace = open_workspace(location)
+    except EvalstoreError:
+        return  # files can be trusted anywhere
+    reading = read_workspace(workspace, tests=False)
+    models = {
+        (workspace.root / path).resolve(): reading.model_files[id]
+        for id, model in reading.models.items()
+        for path in (model.application.files if model.application else ())
+    }
+    own = [name for name in names if (location.directory / name).resolve() in models]
+    checks = _files_of_checks(workspace) if own else set()
+    for name in own:
+        if (place := (location.directory / name).resolve()) not in checks:
+            raise EvalstoreError(
+                f"'{name}' is a part of the application of '{models[place]}', which is trusted as "
+                "a whole",
+                hint=f"evalstore trust {models[place]}",
+            )
+
+
+def _files_of_checks(workspace: WorkspaceFolder) -> set[Path]:
+    """Return the Python files that checks run."""
+    reading = read_workspace(workspace)
+    return {
+        (workspace.root / reading.references.locate(name.partition(":")[2], test)).resolve()
+        for test, file in reading.files.items()
+        for ids in [{CodeFile.read(text).id for text in file.runs}]
+        for name, id in reading.depends.get(test, {}).items()
+        if id in ids
+    }
 
 
 def find_applications(

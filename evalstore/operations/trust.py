@@ -13,7 +13,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_FILE, read_file
 from evalstore.files.fields import suggest_file
 from evalstore.files.user_lists import default_place
-from evalstore.operations.application_files import find_applications
+from evalstore.operations.application_files import find_applications, refuse_programs
 from evalstore.providers.base_urls import host_of, normalise_host
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
 from evalstore.workspace.remote_urls import read_url
@@ -61,6 +61,7 @@ def trust(location: Location, names: Sequence[str], *, network: bool) -> list[Sh
     """Trust the current contents of the files; if one cannot be read, none is trusted."""
     applications = [name for name in names if name.endswith(_MODEL_FILES)]
     models = find_applications(location, applications) if applications else {}
+    refuse_programs(location, (name for name in names if name not in models))
     read = [_read(location, name) for name in names if name not in models]
     trust_list = TrustList(default_place())
     shown = [_trust_application(trust_list, *model_file) for model_file in models.values()]

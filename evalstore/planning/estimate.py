@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,7 @@ def estimate(
     measured = project.store.find_judging_usage(
         {by_model.judge.evaluator for by_model in by_models if by_model.judge}
     )
+    scripted = {id: _scripted_tokens(project, id) for id in {a.cell.candidate.id for a in new}}
     total, paid, guessed, count = 0.0, 0.0, 0, 0
     by_mean = Counter[str]()
     unpriced: dict[str, None] = {}
@@ -86,7 +88,8 @@ def estimate(
         if usage is None:
             shown = lengths.shown(ask.question.test, ask.question.prompt)
             usual = stored.get(ask.cell.candidate.model)
-            usage = Usage(shown, usual.mean if usual else _guess(shown, ask.cell))
+            written = _guess(shown, ask.cell, scripted[ask.cell.candidate.id])
+            usage = Usage(shown, usual.mean if usual else written)
             if not usual:
                 guessed += ask.count * (usage.output_tokens or 0)
                 count += ask.count
@@ -163,9 +166,17 @@ def _costs_before(
     return costs
 
 
-def _guess(shown: int, cell: Cell) -> int:
-    """Return the guessed tokens of an answer to so many tokens."""
-    tokens = min(max(shown, _SHORTEST), _LONGEST)
+def _scripted_tokens(project: Project, candidate: str) -> int | None:
+    """Return the mean tokens of the answers of a scripted model; None for other models."""
+    responses = project.find_model(candidate, "price").responses
+    answers = [each["answer"] for each in responses if isinstance(each, dict) and "answer" in each]
+    texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
+    return max(1, sum(map(len, texts)) // len(texts) // _CHARACTERS) if texts else None
+
+
+def _guess(shown: int, cell: Cell, scripted: int | None = None) -> int:
+    """Return the guessed tokens of an answer to so many tokens; a script has its own."""
+    tokens = scripted or min(max(shown, _SHORTEST), _LONGEST)
     limit = limit_of(cell)
     return tokens if limit is None else min(tokens, limit)
 

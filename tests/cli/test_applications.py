@@ -181,7 +181,9 @@ def test_the_documents_name_the_model_files(bots: Path, documents: Any) -> None:
 
 
 def test_the_trust_that_a_check_has_is_not_enough(bots: Path, note: Path) -> None:
-    assert main(["trust", "--network", "apps/bot.py", "apps/lib.py"]) == 0
+    uses = "python: {file: ../apps/bot.py, function: answer}"
+    tree(bots, {"tests/hi.md": TEST.replace("contains: Hi", uses)})
+    assert main(["trust", "--network", "apps/bot.py"]) == 0
     assert main(["run", "-q"]) == 3
     assert not note.exists()
 
@@ -456,6 +458,19 @@ def answer(messages, **options):
     raise ConnectionError("the index is busy")
 """
 FIX = "incomplete; 'evalstore log --failures' shows what to fix before running again\n"
+
+
+@pytest.mark.parametrize("file", ["apps/bot.py", "apps/lib.py"])
+def test_a_part_of_an_application_is_not_trusted_alone(
+    bots: Path, evalstore: Evalstore, file: str
+) -> None:
+    ran = evalstore("trust", file)
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (
+        2,
+        "",
+        f"error: '{file}' is a part of the application of 'models/bot.yaml', which is trusted as a "
+        "whole\nhint: evalstore trust models/bot.yaml\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,15 @@ def test_it_prints_the_script_of_a_shell(evalstore: Evalstore, shell: str, words
     assert "_EVALSTORE_COMPLETE=complete_" in ran.stdout
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_is_not_wrapped(
+    evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    wide = evalstore("completion", shell).stdout
+    monkeypatch.setenv("COLUMNS", "40")
+    assert evalstore("completion", shell).stdout == wide
+
+
 def test_it_wants_a_shell_it_knows(evalstore: Evalstore) -> None:
     assert evalstore("completion", "tcsh").exit_code == 2
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evalstore.providers.kinds import EXAMPLE
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -19,13 +21,13 @@ def test_the_first_estimate_of_the_example_is_an_upper_bound_of_the_same_size(
     evalstore("init", "--example")
     likely = documents("status")["cost"]
     cost = documents("run", "--fail-on", "none")["cost"]
-    assert cost <= likely <= 3 * cost
+    assert cost <= likely <= 1.2 * cost
 
 
 def test_an_estimate_is_marked_until_answers_are_known(
     workspace: Path, evalstore: Evalstore
 ) -> None:
-    assert "about $0.8400 simulated (if an answer has 40 tokens)." in evalstore("status").stdout
+    assert "simulated (if an answer has 1 token)." in evalstore("status").stdout
     evalstore("run")
     test = workspace / "tests/weather.md"
     test.write_text(test.read_text().replace("How is", "And how is"))
@@ -38,6 +40,8 @@ def test_an_estimate_is_marked_until_answers_are_known(
 def test_an_answer_is_guessed_to_be_as_long_as_what_is_shown(
     workspace: Path, evalstore: Evalstore, words: int, limit: int | None, tokens: int
 ) -> None:
+    settings = (workspace / "evalstore.yaml").read_text()
+    (workspace / "evalstore.yaml").write_text(settings.replace("scripted/one", EXAMPLE, 1))
     options = f"options: {{maxOutputTokens: {limit}}}" if limit else "tags: [a]"
     (workspace / "tests/weather.md").write_text(
         f"---\n{options}\n---\n# 👤\n\n{'ab' * words}\n\n---\n\nAnything.\n"

@@ -84,7 +84,7 @@ def test_the_server_says_that_texts_are_data_and_what_may_be_spent(agent: Connec
 def test_a_plan_has_its_price(ran: Ran) -> None:
     status = ran.before
     assert (status["ask"], status["judge"], status["run"]) == (2, 2, None)
-    assert status["price"] == "about $0.8400 simulated (if an answer has 40 tokens)"
+    assert status["price"] == "about $150.22 simulated (if an answer has 7,509 tokens)"
     assert [item["row"] for item in status["items"]] == ["city=Oslo", "city=Rome"] * 2
 
 

@@ -238,7 +238,7 @@ _RUN_OPTIONS = OptionGroup(RunOptions, RUN)
 def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     """Ask and judge what is new, and print the results.
 
-    Exit code 1: the gate failed; 3: something is missing or undecided, and running again may help.
+    Exit code 1: the gate failed; 3: something is missing or undecided.
     """
     if mode.join is not None:
         _join(mode.join, selection, run_options, mode)

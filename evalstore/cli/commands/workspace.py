@@ -369,14 +369,14 @@ def completion(
     if shell == "bash":
         from evalstore.cli.bash_completion import SCRIPT
 
-        output.line(SCRIPT)
+        output.data_line(SCRIPT)
     else:
         from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
         from evalstore.cli.row_completion import without_files_as_rows
 
         script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
-        output.line(without_files_as_rows(script))
+        output.data_line(without_files_as_rows(script))
 
 
 @app.command()

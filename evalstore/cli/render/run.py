@@ -244,6 +244,8 @@ def _how_to_complete(report: RunReport) -> str:
     if report.hopeless:
         others = output.plural(report.failed - report.hopeless, "failed call")
         return f"running again may help with {others}, 'evalstore log --failures' has the rest"
+    if not (report.failed or report.time_is_up or report.stopped_at_failure):
+        return "a run asks for nothing more: 'evalstore status' says what is missing"
     return "running again may help"
 
 
