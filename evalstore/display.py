@@ -143,7 +143,7 @@ def likely_price(
         text = f"less than {text[1:]}" if text.startswith("<") else f"about {text}"
         text = simulated(text) if usd and is_simulated else text
         told = bool(usd) and guess is not None and not brief
-        return f"{text} (if an answer has {plural(guess, 'token')})" if told else text
+        return f"{text} (if an answer has {plural(guess or 0, 'token')})" if told else text
     most = f"up to {money(usd).removeprefix('<')}"
     return simulated(most) if is_simulated else most
 
