@@ -66,12 +66,17 @@ def write_test(
     *,
     instructions: str = "",
     checks: Json = None,
+    comments: Sequence[str] = (),
 ) -> bytes:
-    """Return a test file; `turns` are roles and templates, empty if `front` has messages."""
+    """Return a test file; `turns` are roles and templates, empty if `front` has messages.
+
+    `comments` are lines behind the fields of `front`.
+    """
     if isinstance(messages := front.get("messages"), list):
         escaped = [{**message, "content": keep_ticks(message["content"])} for message in messages]
         front = {**front, "messages": escaped}
-    parts = [f"---\n{block(front)}---\n"] if front else []
+    notes = "".join(f"# {line}\n" for line in comments)
+    parts = [f"---\n{block(front)}{notes}---\n"] if front else []
     parts += [write_sections(turns), "---\n"]
     if instructions:
         parts.append(as_section(instructions) + "\n")

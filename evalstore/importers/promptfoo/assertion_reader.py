@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from evalstore.errors import FileProblem
+from evalstore.importers.escaping import escape
 from evalstore.importers.promptfoo import files
-from evalstore.importers.promptfoo.assertion_types import TYPES
+from evalstore.importers.promptfoo.assertion_types import LISTS, TYPES, split_list
 from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.values import Json
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from evalstore.files.yaml12 import Document
 
 _COMPACT = re.compile(r"((?:not-)?[a-z][a-z0-9-]*)(?:\(([\d.]+)\))?\s*:\s*(.*)", re.DOTALL)
-_LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 _KNOWN = ("type", "value", "threshold", "weight", "metric", "$ref")
 _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 """Aliases of assertion types in table cells."""
@@ -47,8 +48,8 @@ class Assertion:
 class Assertions:
     """Reads the assertions of tests."""
 
-    folders: tuple[Path, ...]
-    """The folders searched for files."""
+    folder: Path
+    """The folder of the configuration, in which files are looked for."""
     root: Any
     """The configuration, which contains the targets of references."""
     file: str = ""
@@ -78,6 +79,10 @@ class Assertions:
                 for inner_entry in entries if isinstance(entries, list) else []:
                     yield from self._read_entry(inner_entry, depth + 1)
                 return
+            if entry["type"] == "g-eval" and isinstance(entry.get("value"), list):
+                for criterion in entry["value"]:
+                    yield self._read_mapping({**entry, "value": criterion})
+                return
             yield self._read_mapping(entry)
         except ExpressionNotTakenError as problem:
             yield Assertion("", problem=str(problem))
@@ -92,9 +97,12 @@ class Assertions:
             raise ExpressionNotTakenError(
                 f"'rubricPrompt' of '{kind}' is the judge's prompt: write it as an evaluator prompt"
             )
+        value = self._value(entry.get("value"), kind)
+        if kind.removeprefix("not-") == "is-json" and value:
+            value = _read_schema(value, kind)
         return Assertion(
             kind=kind,
-            value=self._value(entry.get("value"), kind),
+            value=value,
             threshold=read_number(entry, "threshold", None),
             weight=read_number(entry, "weight", 1) or 0,
             metric=entry.get("metric"),
@@ -116,18 +124,35 @@ class Assertions:
         raise ExpressionNotTakenError("its reference leads to itself")
 
     def _value(self, value: Any, kind: str) -> Json:
-        """Return the value, or the content of the file that it refers to."""
+        """Return the value, or the content of the file that it refers to, which is no template."""
+        if isinstance(value, list):
+            return [self._value(item, kind) for item in value]
         if not isinstance(value, str) or not value.startswith(files.PREFIX):
             return value
         if kind.removeprefix("not-") in ("javascript", "python", "ruby"):
             return value
-        problem = ExpressionNotTakenError("")
-        for folder in self.folders:
-            try:
-                return files.read_value(files.find_files(value, folder)[0])
-            except ExpressionNotTakenError as error:
-                problem = error
-        raise problem
+        return literal_value(files.read_value(files.find_files(value, self.folder)[0]))
+
+
+def _read_schema(value: Json, kind: str) -> Json:
+    """Return a schema, which may be a text in YAML; raises `ExpressionNotTakenError`."""
+    if isinstance(value, str):
+        try:
+            value = files.read_text(value).value
+        except FileProblem as problem:
+            raise ExpressionNotTakenError(f"the schema of '{kind}' {problem.message}") from None
+    if not isinstance(value, dict):
+        raise ExpressionNotTakenError(f"the schema of '{kind}' is not a mapping of fields")
+    return value
+
+
+def literal_value(value: Json) -> Json:
+    """Return a value whose texts are no templates."""
+    if isinstance(value, list):
+        return [literal_value(item) for item in value]
+    if isinstance(value, dict):
+        return {name: literal_value(inner) for name, inner in value.items()}
+    return escape(value) if isinstance(value, str) else value
 
 
 def read_number(entry: Mapping[str, Any], name: str, default: float | None) -> float | None:
@@ -148,7 +173,6 @@ def parse_compact(text: str) -> Assertion:
     if not match or match[1].removeprefix("not-") not in {*TYPES, *_ALIASES}:
         return Assertion("equals", text)
     kind, threshold, value = _ALIASES.get(match[1], match[1]), match[2], match[3]
-    if kind.removeprefix("not-") in _LISTS:
-        items = [item.strip().strip('"') for item in re.split(r"(?<!\\),", value)]
-        return Assertion(kind, [item.replace("\\,", ",") for item in items])
+    if kind.removeprefix("not-") in LISTS:
+        return Assertion(kind, split_list(value, kind))
     return Assertion(kind, value or None, float(threshold) if threshold else None)

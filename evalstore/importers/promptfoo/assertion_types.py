@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalstore.importers.promptfoo.files import to_json
 from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.values import Json
 
+LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
+"""Assertion types whose value is a list, or a text with commas."""
+_SEPARATORS = re.compile(r"[\s,]*")
+_QUOTED = re.compile(r"\"((?:\\[\"\\]|\"\"|[^\"])*+)\"\s*(?=,|\Z)")
+_UNQUOTED = re.compile(r"([^,]*)")
+_ESCAPED = re.compile(r"[\\\"]([\"\\])")
 Value = Json
 """The expected value, or a placeholder for the column that contains it."""
 
@@ -26,10 +34,24 @@ class ConvertedAssertion:
 def _texts(value: Value, kind: str) -> Value:
     """Return the value as a text or a list of texts; raises `ExpressionNotTakenError`."""
     items = value if isinstance(value, list) else [value]
-    if not items or any(isinstance(item, dict | list) or item is None for item in items):
+    if not items or any(isinstance(item, dict | list) for item in items) or value is None:
         raise ExpressionNotTakenError(f"'{kind}' needs a text as its value")
-    texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in items]
+    texts = [item if isinstance(item, str) else to_json(item) for item in items]
     return texts if isinstance(value, list) else texts[0]
+
+
+def split_list(text: str, kind: str) -> list[Json]:
+    """Split a text at commas, except inside quotes; raises `ExpressionNotTakenError`."""
+    items: list[Json] = []
+    at = 0
+    while (at := _SEPARATORS.match(text, at).end()) < len(text):  # type: ignore[union-attr]
+        field = (_QUOTED if text[at] == '"' else _UNQUOTED).match(text, at)
+        if field is None:
+            raise ExpressionNotTakenError(f"the quotes in the value of '{kind}' do not match")
+        inner = field[1]
+        items.append(_ESCAPED.sub(r"\1", inner) if text[at] == '"' else inner.strip())
+        at = field.end()
+    return items
 
 
 def _text(kind: str, **more: Json) -> Callable[[Value, float | None, str], ConvertedAssertion]:
@@ -43,7 +65,7 @@ def _equals(value: Value, _bound: float | None, name: str) -> ConvertedAssertion
 
 
 def _json(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion:
-    return ConvertedAssertion("json" if value is None else {"jsonSchema": value})
+    return ConvertedAssertion({"jsonSchema": value} if value else "json")
 
 
 def _latency(_value: Value, bound: float | None, _name: str) -> ConvertedAssertion:
@@ -97,11 +119,12 @@ def _instruction(
     heading: str, warning: str = ""
 ) -> Callable[[Value, float | None, str], ConvertedAssertion]:
     def convert(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
+        value = to_json(value) if value and isinstance(value, dict | list) else value
         if not isinstance(value, str) or not value.strip():
             raise ExpressionNotTakenError(f"'{name}' needs a text as its value")
         note = warning
-        if bound is not None and name == "llm-rubric":
-            note = "the 'threshold' of 'llm-rubric' is not imported: the judge passes or fails"
+        if bound is not None and name in ("llm-rubric", "g-eval"):
+            note = f"the 'threshold' of '{name}' is not imported: the judge passes or fails"
         return ConvertedAssertion(
             instruction=f"{heading}\n\n{value}" if heading else value, warning=note
         )
@@ -131,6 +154,7 @@ CONVERTERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion
     "finish-reason": _text("finishReason"),
     "is-refusal": lambda _value, _bound, _name: ConvertedAssertion("refusal"),
     "llm-rubric": _instruction(""),
+    "g-eval": _instruction("", _OTHER_PROMPT),
     "model-graded-closedqa": _instruction("The answer must meet this criterion:", _OTHER_PROMPT),
     "factuality": _instruction("The answer must agree in its facts with this:", _OTHER_PROMPT),
     "model-graded-factuality": _instruction(

@@ -92,10 +92,13 @@ def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
             yield name, files.read_source_text(path)
         elif path.suffix == ".csv":
             for _, row in files.read_data_rows(path):
-                yield row.get("label") or name, row.get("prompt", "")
+                yield row.get("label", "").strip() or name, row.get("prompt", "").strip()
+        elif path.suffix != ".txt":
+            yield name, files.read_source_text(path)
         else:
             texts = [part.strip() for part in _SEPARATOR.split(files.read_source_text(path))]
-            for number, text in enumerate([part for part in texts if part], 1):
+            texts = [part for part in texts if part]
+            for number, text in enumerate(texts, 1):
                 yield (name if len(texts) == 1 else f"{name}-{number}"), text
 
 

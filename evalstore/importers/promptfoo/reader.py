@@ -12,7 +12,7 @@ from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.importers.promptfoo.prompts import PromptfooPrompt, read_prompts
 from evalstore.importers.promptfoo.providers import read_providers
 from evalstore.importers.promptfoo.results import read_results
-from evalstore.importers.promptfoo.test_writer import group, needed_rows, write
+from evalstore.importers.promptfoo.test_writer import group, write
 from evalstore.importers.promptfoo.tests import PromptfooCase, PromptfooTests
 from evalstore.importers.template_writer import safe_file_name, unique
 
@@ -124,15 +124,15 @@ def _report_unused_fields(document: Document, file: str, imported: Imported) -> 
 def _write(
     prompts: list[PromptfooPrompt], cases: list[PromptfooCase], prefix: str, imported: Imported
 ) -> None:
-    groups = group(cases, imported)
+    groups = group(cases, imported, prompts)
     labels: list[str] = []
     for number, prompt in enumerate(prompts, 1):
         label = safe_file_name(prompt.label)[:40] if prompt.label else f"prompt-{number}"
         labels.append(unique(label, labels))
     for case_group in groups:
-        rows = needed_rows(case_group, prompts)
+        rows = case_group.rows
         data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        if any(rows):
+        if any(rows) or case_group.absent:
             imported.files[f"tests/{prefix}{case_group.name}.jsonl"] = data.encode()
         for label, prompt in zip(labels, prompts, strict=True):
             name = case_group.name if len(prompts) == 1 else f"{label}.{case_group.name}"

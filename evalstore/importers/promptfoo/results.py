@@ -15,7 +15,7 @@ from evalstore.importers.json_documents import SourceDocument, read_documents
 from evalstore.importers.promptfoo.assertion_reader import Assertion, Assertions, read_number
 from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.importers.promptfoo.prompts import read_turns
-from evalstore.importers.promptfoo.test_writer import group, needed_rows, write_judged
+from evalstore.importers.promptfoo.test_writer import group, write_judged
 from evalstore.importers.promptfoo.tests import PromptfooCase
 from evalstore.importers.recorded_conversations import (
     RecordedConversation,
@@ -109,7 +109,7 @@ class _Answer:
             listed = [as_mapping(component).get("assertion") for component in components]
             listed = [assertion for assertion in listed if assertion is not None]
         values = result.get("vars") if isinstance(result.get("vars"), dict) else test.get("vars")
-        reader = Assertions((path.parent,), None, str(path))
+        reader = Assertions(path.parent, None, str(path))
         self.case = PromptfooCase(
             values=as_mapping(encodable(as_mapping(values))),
             assertions=tuple(map(_judgeable, reader.read(encodable(listed), None))),
@@ -197,7 +197,7 @@ def _write(answers: list[_Answer], prefix: str, imported: Imported) -> None:
         groups = group(filled, imported)
         for case_group in groups:
             name = names.take(model if len(groups) == 1 else f"{model}.{case_group.name}")
-            rows = needed_rows(case_group, ())
+            rows = case_group.rows
             front: dict[str, Json] = {
                 "dataset": f"{name}.jsonl",
                 "rowId": columns["id"],

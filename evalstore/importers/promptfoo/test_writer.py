@@ -6,16 +6,21 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evalstore.errors import FileProblem
 from evalstore.files.jinja_sandbox import run
 from evalstore.importers.base import Imported, SkippedItem
 from evalstore.importers.promptfoo import assertion_types
+from evalstore.importers.promptfoo.assertion_reader import literal_value
+from evalstore.importers.promptfoo.assertion_types import LISTS, split_list
+from evalstore.importers.promptfoo.files import to_json
 from evalstore.importers.promptfoo.nunjucks import (
     ExpressionNotTakenError,
     as_template,
+    asked_names,
     is_template,
+    shown_paths,
     template_names,
 )
 from evalstore.importers.template_writer import as_section, literal, safe_file_name, write_test
@@ -29,6 +34,10 @@ if TYPE_CHECKING:
 _LONE = re.compile(r"\s*\{\{\s*(\w+)\s*\}\}\s*")
 _LONGEST_NAME = 3
 """The maximum number of assertion types in the name of a test file."""
+_LONGEST_COMMENT = 200
+_MOST_COMMENTS = 10
+"""The maximum number of assertions that are named in comments."""
+_NOT_JUDGED = "asked, and not judged"
 
 
 @dataclass
@@ -39,17 +48,27 @@ class PromptfooGroup:
     rows: list[dict[str, Json]] = field(default_factory=list)
     checks: list[Json] = field(default_factory=list)
     instructions: list[str] = field(default_factory=list)
+    absent: frozenset[str] = frozenset()
+    """Variables that some rows do not have, as a template asks for them."""
     name: str = ""
 
 
-def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooGroup]:
+def group(
+    cases: Iterable[PromptfooCase], imported: Imported, prompts: Sequence[PromptfooPrompt] = ()
+) -> list[PromptfooGroup]:
     """Group the cases; each group gets the rows and checks of its cases."""
     groups: dict[str, PromptfooGroup] = {}
     for case in cases:
+        try:
+            template_names(case.prefix + case.suffix)
+        except ExpressionNotTakenError as problem:
+            imported.left.append(problem.at(case.file, "a test", case.line))
+            continue
         usable_case = replace(case, assertions=tuple(_usable(case, imported)))
         if case.assertions and not usable_case.assertions:
-            imported.left.append(SkippedItem(case.file, "a test: no assertion is left", case.line))
-            continue
+            reason = "a test of which no assertion is left: it is asked, and not judged"
+            imported.warnings.append(SkippedItem(case.file, reason, case.line))
+            usable_case = replace(usable_case, lost=tuple(map(_as_comment, case.assertions)))
         shape = [
             [
                 assertion.kind,
@@ -61,10 +80,15 @@ def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooG
             for assertion in usable_case.assertions
         ]
         key = json.dumps(
-            [shape, usable_case.threshold, usable_case.prefix, usable_case.suffix], default=str
+            [
+                *(shape, usable_case.threshold, usable_case.prefix, usable_case.suffix),
+                bool(usable_case.lost),
+            ],
+            default=str,
         )
         groups.setdefault(key, PromptfooGroup()).cases.append(usable_case)
     for case_group in groups.values():
+        _fill_absent(case_group, prompts)
         _fill(case_group, imported)
     _name_groups(list(groups.values()))
     return list(groups.values())
@@ -80,8 +104,10 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
             converted = assertion_types.convert(
                 assertion.kind, assertion.value, assertion.threshold
             )
-            if isinstance(assertion.value, str):
-                template_names(assertion.value)
+            for template in _templates(assertion.value):
+                template_names(template)
+            if assertion.kind.removeprefix("not-") in LISTS and isinstance(assertion.value, str):
+                split_list(assertion.value, assertion.kind)
             if not assertion.weight:
                 raise ExpressionNotTakenError(
                     f"'{assertion.kind}' has the weight 0: it only measures"
@@ -102,6 +128,19 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
             yield assertion
 
 
+def _templates(value: Json) -> list[str]:
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, str) and is_template(item)]
+
+
+def _as_comment(assertion: Assertion) -> str:
+    """Return an assertion on one line."""
+    value = assertion.value if isinstance(assertion.value, str) else to_json(assertion.value)
+    shown = " ".join(f"{assertion.kind}: {value}".split())
+    shown = "".join(sign if sign.isprintable() else "?" for sign in shown)
+    return shown if len(shown) <= _LONGEST_COMMENT else f"{shown[:_LONGEST_COMMENT]}…"
+
+
 def _value_shape(assertion: Assertion) -> Json:
     """Return the part of a value that must be equal in all rows of a group."""
     if isinstance(assertion.value, dict) or assertion.kind.removeprefix("not-") == "word-count":
@@ -109,17 +148,56 @@ def _value_shape(assertion: Assertion) -> Json:
     return [assertion.value is None, isinstance(assertion.value, list)]
 
 
+def _fill_absent(case_group: PromptfooGroup, prompts: Iterable[PromptfooPrompt]) -> None:
+    """Set the rows; variables without a value are empty texts, unless a template asks for them."""
+    cases = case_group.cases
+    templates = {cases[0].prefix, cases[0].suffix}
+    templates.update(text for prompt in prompts for _, text in prompt.turns)
+    for case in cases:
+        for assertion in case.assertions:
+            templates.update(_templates(assertion.value))
+    names = {name for prompt in prompts for name in prompt.names}
+    asked, paths = set(), set()
+    for template in templates:
+        names |= template_names(template)
+        asked |= asked_names(template)
+        paths |= shown_paths(template)
+    case_group.rows = [dict(case.values) for case in cases]
+    columns = _columns(case_group.rows)
+    lacking = {name for name in asked if any(name not in row for row in case_group.rows)}
+    case_group.absent = frozenset(
+        {*lacking, *(path for path in paths if not all(_has(row, path) for row in case_group.rows))}
+    )
+    for name in [*columns, *sorted(names - set(columns))]:
+        for row in case_group.rows if name not in lacking else ():
+            row.setdefault(name, "")
+
+
+def _has(value: Json, path: str) -> bool:
+    """Return whether a mapping has the value at a path."""
+    for step in path.split("."):
+        if not isinstance(value, dict) or value.get(step) is None:
+            return False
+        value = value[step]
+    return True
+
+
 def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
-    """Set the rows and the checks; each value that differs between cases becomes a column."""
-    case_group.rows = [dict(case.values) for case in case_group.cases]
+    """Set the checks; each value that differs between cases becomes a column."""
     taken = {name.lower() for row in case_group.rows for name in row}
     for number, assertion in enumerate(case_group.cases[0].assertions):
         values = [case.assertions[number].value for case in case_group.cases]
+        if assertion.kind.removeprefix("not-") in LISTS and isinstance(values[0], str):
+            texts = (
+                _render(value, case, imported)
+                for value, case in zip(values, case_group.cases, strict=True)
+            )
+            values = [literal_value(split_list(text, assertion.kind)) for text in texts]
         is_same = all(case_value == values[0] for case_value in values)
         value: Json = values[0]
         columns = _columns(case_group.rows)
         if is_same:
-            value = _convert_templates(value, columns)
+            value = _convert_templates(value, columns, case_group.absent)
         else:
             name = _free_name(_column(assertion.kind), taken)
             for row, case, case_value in zip(
@@ -164,15 +242,13 @@ def _columns(rows: list[dict[str, Json]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _convert_templates(value: Json, columns: list[str]) -> Json:
-    """Convert the templates in a value that all rows share."""
+def _convert_templates(value: Json, columns: list[str], absent: frozenset[str]) -> Json:
+    """Convert the templates in a value that all rows share; a mapping has none."""
     if isinstance(value, str):
-        return as_template(value, columns) if is_template(value) else value
+        return as_template(value, columns, absent) if is_template(value) else value
     if isinstance(value, list):
-        return [_convert_templates(item, columns) for item in value]
-    if isinstance(value, dict):
-        return {name: _convert_templates(inner, columns) for name, inner in value.items()}
-    return value
+        return [_convert_templates(item, columns, absent) for item in value]
+    return literal_value(value)
 
 
 def _render(value: Json, case: PromptfooCase, imported: Imported) -> Json:
@@ -181,10 +257,11 @@ def _render(value: Json, case: PromptfooCase, imported: Imported) -> Json:
         return [_render(item, case, imported) for item in value]
     if not isinstance(value, str) or not is_template(value):
         return value
-    names = template_names(value)
-    scope = {name: case.values.get(name, "") for name in names}
+    paths = [path for path in shown_paths(value) if not _has(case.values, path)]
+    absent = {*(asked_names(value) - case.values.keys()), *paths}
+    scope = {"item": {}, **dict.fromkeys(template_names(value), ""), **case.values}
     try:
-        return run(as_template(value, ()), 1, scope)
+        return run(as_template(value, (), absent), 1, scope)
     except FileProblem as problem:
         reason = f"a value cannot be filled: {problem.message}"
         imported.left.append(SkippedItem(case.file, reason, case.line))
@@ -230,7 +307,8 @@ def _name_groups(groups: Sequence[PromptfooGroup]) -> None:
             for kind in dict.fromkeys(kinds)
             if not all(kind in other for other in kinds_by_group)
         ]
-        name = "-".join((distinctive or kinds)[:_LONGEST_NAME]) or "answers"
+        unnamed = "not-judged" if case_group.cases[0].lost else "answers"
+        name = "-".join((distinctive or kinds)[:_LONGEST_NAME]) or unnamed
         case_group.name = _free_name(safe_file_name(name) if len(groups) > 1 else "tests", names)
 
 
@@ -243,11 +321,11 @@ def write(
     """Return the test file of a prompt with the cases of a group."""
     first_case = case_group.cases[0]
     columns = _columns(case_group.rows)
-    front: dict[str, Json] = {"dataset": dataset} if columns else {}
+    front: dict[str, Json] = {"dataset": dataset} if columns or case_group.absent else {}
     turns = list(prompt.turns)
     role, text = turns[-1]
     turns[-1] = (role, f"{first_case.prefix}{text}{first_case.suffix}")
-    turns = [(role, as_template(text, columns)) for role, text in turns]
+    turns = [(role, as_template(text, columns, case_group.absent)) for role, text in turns]
     roles = [role for role, _ in turns if role != "system"]
     takes_turns = roles == [
         "user" if number % 2 == 0 else "assistant" for number in range(len(roles))
@@ -274,6 +352,12 @@ def write_judged(
 ) -> bytes:
     """Return a test file with this conversation, judged by the assertions of a group."""
     first_case = case_group.cases[0]
+    lost = list(dict.fromkeys(line for case in case_group.cases for line in case.lost))
+    if lost:
+        comments = [f"not imported: {line}" for line in lost[:_MOST_COMMENTS]]
+        if len(lost) > _MOST_COMMENTS:
+            comments.append(f"not imported: {len(lost) - _MOST_COMMENTS} more assertions")
+        return write_test(front or {"description": _NOT_JUDGED}, turns, comments=comments)
     checks: Json = case_group.checks
     if not case_group.checks and not case_group.instructions:
         checks = [{"length": {"min": 0}}]
@@ -290,19 +374,3 @@ def write_judged(
 
 def _image_field(image: str | None, columns: list[str]) -> dict[str, Json]:
     return {} if image is None else {"image": as_template(image, columns)}
-
-
-def needed_rows(
-    case_group: PromptfooGroup, prompts: Iterable[PromptfooPrompt]
-) -> list[dict[str, Any]]:
-    """Return the rows; variables without a value are empty texts, as in Nunjucks."""
-    variables = {name for prompt in prompts for name in prompt.names}
-    for case in case_group.cases:
-        for assertion in case.assertions:
-            if is_template(assertion.value):
-                variables |= template_names(str(assertion.value))
-    columns = [*_columns(case_group.rows), *sorted(variables - set(_columns(case_group.rows)))]
-    for row in case_group.rows:
-        for name in columns:
-            row.setdefault(name, "")
-    return case_group.rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
 
 _KNOWN = ("vars", "assert", "description", "threshold", "metadata", "options")
 _OPTIONS = ("prefix", "suffix", "runSerially", "disableVarExpansion", "disableConversationMemory")
-_OF_JUDGES = ("provider", "rubricPrompt")
 _NAMED = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _NESTED = 5
 """The maximum depth of variables in variables."""
 _MOST_CASES = 20_000
 """The maximum number of cases of one test."""
-_CHANGING = ("transform", "postprocess", "transformVars")
+_CHANGING = ("transformVars",)
+_JUDGING = ("transform", "postprocess")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,12 @@ class PromptfooCase:
     assertions: tuple[Assertion, ...]
     description: str = ""
     threshold: float | None = None
+    lost: tuple[str, ...] = ()
+    """The assertions of a test that none of its assertions is imported of."""
     prefix: str = ""
     suffix: str = ""
+    changed_by: str = ""
+    """The option that changes the answer before it is judged."""
     file: str = ""
     line: int | None = None
 
@@ -57,6 +60,7 @@ class PromptfooTests:
     """Reads the tests of a configuration."""
 
     folder: Path
+    """The folder of the configuration, which names of files are relative to."""
     file: str
     left: list[SkippedItem]
     warnings: list[SkippedItem]
@@ -131,31 +135,42 @@ class PromptfooTests:
         line = document.line() if document else line
         options = as_mapping(entry.get("options"))
         for name in options:
-            if name in _CHANGING:
-                raise ExpressionNotTakenError(
-                    f"'options.{name}' changes what is asked or judged by code"
-                )
             if name == "provider" and is_default:
                 continue  # the evaluators of the settings
-            if name in _OF_JUDGES:
+            if name in _CHANGING:
+                raise ExpressionNotTakenError(f"'options.{name}' changes what is asked by code")
+            if name == "storeOutputAs":
+                raise ExpressionNotTakenError(f"'options.{name}' has no counterpart here")
+            if name not in _OPTIONS and name not in _JUDGING:
                 reason = f"a test's 'options.{name}' is not imported"
                 self.warnings.append(SkippedItem(file, reason, line))
-            elif name not in _OPTIONS:
-                raise ExpressionNotTakenError(f"'options.{name}' has no counterpart here")
+        judging = next((name for name in _JUDGING if options.get(name)), self.default.changed_by)
         for name in entry:
             if name not in _KNOWN:
                 self.warnings.append(SkippedItem(file, f"a test's '{name}' is not imported", line))
         if (read_number(entry, "threshold", None) or 0) > 1:
             raise ExpressionNotTakenError("its 'threshold' is above 1, which no score reaches")
         variables = {**self.default.values, **self._variables(entry.get("vars"), folder)}
-        reader = Assertions((folder, self.folder), self.root, file)
+        reader = Assertions(self.folder, self.root, file)
         base = PromptfooCase(
             values={},
-            assertions=(*self.default.assertions, *reader.read(entry.get("assert"), document)),
+            assertions=tuple(
+                replace(
+                    assertion,
+                    problem=f"'options.{judging}' changes the answer before it is judged",
+                )
+                if judging
+                else assertion
+                for assertion in (
+                    *self.default.assertions,
+                    *reader.read(entry.get("assert"), document),
+                )
+            ),
             description=str(entry.get("description") or ""),
             threshold=read_number(entry, "threshold", self.default.threshold),
             prefix=str(options.get("prefix") or self.default.prefix),
             suffix=str(options.get("suffix") or self.default.suffix),
+            changed_by=judging,
             file=file,
             line=line,
         )
@@ -176,18 +191,21 @@ class PromptfooTests:
     def set_default(self, document: Document) -> None:
         """Set the defaults for all tests."""
         value = document.value
-        if isinstance(value, str):
-            path = files.find_files(value, self.folder)[0]
-            document = files.read_document(path)
-            value = document.value
-        if not isinstance(value, dict):
-            return
-        variables = self._variables(value.get("vars"), self.folder)
-        cases = self.case(
-            {**value, "vars": None}, self.folder, self.file, document, is_default=True
-        )
-        default = next(cases)
-        self.default = replace(default, values={**self.default.values, **variables})
+        try:
+            if isinstance(value, str):
+                path = files.find_files(value, self.folder)[0]
+                document = files.read_document(path)
+                value = document.value
+            if not isinstance(value, dict):
+                return
+            variables = self._variables(value.get("vars"), self.folder)
+            cases = self.case(
+                {**value, "vars": None}, self.folder, self.file, document, is_default=True
+            )
+            self.default = replace(next(cases), values={**self.default.values, **variables})
+        except ExpressionNotTakenError as problem:
+            line = problem.line or document.line()
+            raise ExpressionNotTakenError(f"the default of all tests: {problem}", line) from problem
 
     def scenarios(self, document: Document) -> Iterator[PromptfooCase]:
         """Yield the cases of scenarios, every test with every set of variables."""
@@ -201,7 +219,7 @@ class PromptfooTests:
             try:
                 if isinstance(part.value, str):
                     for path in files.find_files(part.value, self.folder):
-                        scenario_tests = replace(self, folder=path.parent, file=str(path))
+                        scenario_tests = replace(self, file=str(path))
                         with self.nesting.enter(path):
                             yield from scenario_tests.scenarios(files.read_document(path))
                 else:
@@ -229,29 +247,30 @@ class PromptfooTests:
                 )
 
     def _variables(self, variables: Any, folder: Path) -> dict[str, Json]:
-        if isinstance(variables, str):
-            variables = files.read_value(files.find_files(variables, folder)[0])
+        if isinstance(variables, str | list):
+            names = [variables] if isinstance(variables, str) else variables
+            paths = [path for name in names for path in files.find_files(str(name), folder)]
+            variables = {name: value for path in paths for name, value in _mapping(path).items()}
         if variables is None:
             return {}
         if not isinstance(variables, dict):
             raise ExpressionNotTakenError("its 'vars' are not a mapping")
-        return {str(name): self._variable(value, folder) for name, value in variables.items()}
+        return {str(name): self._variable(value) for name, value in variables.items()}
 
-    def _variable(self, value: Any, folder: Path) -> Json:
+    def _variable(self, value: Any) -> Json:
         if isinstance(value, list):
-            return [self._variable(item, folder) for item in value]
+            return [self._variable(item) for item in value]
         if isinstance(value, str) and value.startswith(files.PREFIX):
-            values = [files.read_value(path) for path in files.find_files(value, folder)]
+            values = [files.read_variable(path) for path in files.find_files(value, self.folder)]
             return values if len(values) > 1 else values[0]
-        return value
+        return value.removesuffix("\n") if isinstance(value, str) else value
 
 
 def _fill_values(values: dict[str, Json]) -> dict[str, Json]:
     """Fill values into other values that refer to them, such as `Dear {{name}}`."""
 
     def value(match: re.Match[str]) -> str:
-        other = values.get(match[1])
-        return other if isinstance(other, str) else match[0] if other is None else json.dumps(other)
+        return _shown(values[match[1]]) if match[1] in values else match[0]
 
     for _ in range(_NESTED):
         previous = values
@@ -261,16 +280,30 @@ def _fill_values(values: dict[str, Json]) -> dict[str, Json]:
         }
         if values == previous:
             break
-    return values
+    return {name: "" if value is None else value for name, value in values.items()}
+
+
+def _shown(value: Json) -> str:
+    """Return a value as it is shown inside a text."""
+    if isinstance(value, list):
+        return ",".join("" if item is None else _shown(item) for item in value)
+    return value if isinstance(value, str) else files.to_json(value)
+
+
+def _mapping(path: Path) -> dict[str, Json]:
+    value = files.read_value(path)
+    if not isinstance(value, dict):
+        raise ExpressionNotTakenError(f"'{path.name}' holds no mapping of variables")
+    return value
 
 
 def _test_from_row(row: dict[str, str]) -> dict[str, Any]:
     """Convert a row of a table to a test."""
     expected = []
     for name, cell in row.items():
-        if not re.fullmatch(r"__expected\d*", name) or not cell:
+        if not re.fullmatch(r"__expected\d*", name) or not cell.strip():
             continue
-        assertion = parse_compact(cell)
+        assertion = parse_compact(cell.strip())
         bound = row.get(f"__config:{name}:threshold")
         threshold = _cell_number(bound, "a bound") if bound else assertion.threshold
         expected.append({"type": assertion.kind, "value": assertion.value, "threshold": threshold})

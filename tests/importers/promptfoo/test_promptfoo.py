@@ -143,12 +143,12 @@ def test_a_threshold_is_a_share_of_the_weights(tmp_path: Path) -> None:
 def test_variables_of_the_default_test_and_of_files(tmp_path: Path) -> None:
     made = config(
         tmp_path,
-        "prompts: ['{{tone}} {{text}} {{data.k}} {{missing}}!']\n"
+        "prompts: ['{{tone}} {{text}} {{data}}{{data.k}} {{missing}}!']\n"
         "defaultTest: {vars: {tone: kind}}\n"
         "tests: [{vars: {text: file://t.txt, data: file://d.json}, assert: [{type: is-json}]}]",
         {"t.txt": "Hello\n", "d.json": '{"k": 7}'},
     )
-    assert made.messages(PATH) == [[("user", "kind Hello 7 !")]]
+    assert made.messages(PATH) == [[("user", 'kind Hello {"k": 7} !')]]
 
 
 def test_names_that_are_not_columns_here_are_found(tmp_path: Path) -> None:
@@ -208,8 +208,8 @@ def test_a_bad_test_is_reported_and_the_good_ones_are_written(tmp_path: Path) ->
         "  - {vars: {a: file://none.txt}, assert: [{type: is-json}]}\n"
         "  - {vars: {a: 2}, options: {transform: x}, assert: [{type: is-json}]}\n  - oops\n",
     )
-    assert [item[1] for item in made.left] == [4, 5, 6]
-    assert made.imported.rows == 1
+    assert [item[1] for item in made.left] == [4, 6, 5]
+    assert made.imported.rows == 2
 
 
 def test_providers_become_settings_to_paste(tmp_path: Path) -> None:

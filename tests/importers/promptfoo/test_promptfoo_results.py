@@ -163,6 +163,19 @@ def test_providers_have_tests_of_their_own(tmp_path: Path) -> None:
     [
         ({"response": {"error": "x"}}, "the result has no answer: the call failed (result 1)"),
         ({"prompt": {}}, "the result has no text of the prompt (result 1)"),
+    ],
+)
+def test_a_result_that_lacks_a_part_is_reported(
+    tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
+    made = made_of(tmp_path, {**RESULT, **change})
+    assert ("results.json", None, reason) in made.left
+    assert made.imported.files == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
         (
             {"testCase": {"assert": [{"type": "cost", "threshold": 1}]}},
             "an assertion: 'cost' judges the call, and recorded answers have none",
@@ -177,12 +190,13 @@ def test_providers_have_tests_of_their_own(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_judged_is_reported(
+def test_an_answer_that_nothing_judges_is_kept_without_a_verdict(
     tmp_path: Path, change: dict[str, Any], reason: str
 ) -> None:
     made = made_of(tmp_path, {**RESULT, **change})
     assert ("results.json", None, reason) in made.left
-    assert made.imported.files == {}
+    assert "\n# not imported: " in made.text(FILE)
+    assert made.text(FILE).endswith("\n---\n")
 
 
 def test_half_a_surrogate_pair_breaks_nothing(tmp_path: Path) -> None:

@@ -162,7 +162,8 @@ def test_an_empty_cell_expects_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        ("transform: output.x", "'options.transform' changes what is asked or judged by code"),
+        ("transform: output.x", "'options.transform' changes the answer before it is judged"),
+        ("transformVars: vars", "'options.transformVars' changes what is asked by code"),
         ("storeOutputAs: x", "'options.storeOutputAs' has no counterpart here"),
     ],
 )
