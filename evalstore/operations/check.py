@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import today
 from evalstore.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
+from evalstore.files.fields import suggest
 from evalstore.operations.ignored_variables import HINT, find_ignored_variables
 from evalstore.operations.model_problems import find_model_problems
 from evalstore.planning.code_trust import CodeTrust
@@ -18,6 +19,7 @@ from evalstore.planning.path_targets import find_targets
 from evalstore.planning.pricing import find_unpriced
 from evalstore.planning.project import files_of
 from evalstore.planning.selection import Selection
+from evalstore.planning.unknown_names import tags_of
 from evalstore.planning.version_buffer import VersionBuffer
 from evalstore.store import Store
 from evalstore.workspace.reader import read_workspace
@@ -80,11 +82,19 @@ def _check(
     reading = read_workspace(workspace, buffer.find_case_files, buffer.take)
     buffer.finish(workspace, reading)
     problems = list(reading.problems)
-    if workspace.ignored:
-        problems += [
-            Problem(workspace.config.name, f"'{name}' is {why}", severity="warning")
-            for name, why in workspace.ignored
-        ]
+    tags = tags_of(reading.files.values())
+    problems += [
+        Problem(
+            workspace.config.name,
+            f"no case has the tag '{tag}' of a threshold",
+            threshold.line,
+            severity="warning",
+            hint=suggest(tag, tags, "tags"),
+        )
+        for threshold in workspace.settings.thresholds
+        for tag in threshold.where
+        if tag not in tags
+    ]
     problems += [
         Problem(ignored.file, ignored.words, ignored.line, severity="warning", hint=HINT)
         for ignored in find_ignored_variables(location, workspace)

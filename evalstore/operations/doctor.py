@@ -176,13 +176,7 @@ def is_within(installed: str, bounds: str) -> bool:
 
 
 def _settings(workspace: WorkspaceFolder) -> DoctorFinding:
-    name, ignored = workspace.config.name, len(workspace.ignored)
-    if ignored:
-        message = f"{name}: {_plural(ignored, 'setting')} ignored"
-        return DoctorFinding(
-            "settings", "warn", message, "'evalstore check' lists them with the reasons"
-        )
-    return DoctorFinding("settings", "ok", name)
+    return DoctorFinding("settings", "ok", workspace.config.name)
 
 
 def _files(workspace: WorkspaceFolder, reading: Reading) -> DoctorFinding:

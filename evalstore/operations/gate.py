@@ -7,18 +7,33 @@ from typing import TYPE_CHECKING
 from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.run_totals import RunTotals
+    from evalstore.operations.threshold_gates import ThresholdGates
     from evalstore.planning.options import RunOptions
     from evalstore.planning.project import Project
 
 
-def decide(project: Project, report: RunReport, options: RunOptions) -> None:
+def decide(
+    project: Project,
+    report: RunReport,
+    options: RunOptions,
+    thresholds: ThresholdGates | None = None,
+) -> None:
     """Set the gate and the exit code of a report.
 
     The gate passes only if there are verdicts, and if no missing verdict could make it fail.
     """
-    failing = _is_failing(project, report, options)
+    covered: Mapping[str, Mapping[str | None, int]] = {}
+    report.missed = []
+    if thresholds:
+        report.thresholds = thresholds.gates
+        if options.fail_on == "failure" and options.threshold is None:
+            report.missed = [gate for gate in thresholds.gates if not gate.reached]
+            covered = thresholds.covered
+    failing = bool(report.missed) or _is_failing(project, report, options, covered)
     counts = report.totals.verdicts
     open_ended = bool(
         counts["pending"]
@@ -64,7 +79,13 @@ def reaches_threshold(project: Project, totals: RunTotals, file: str) -> bool:
     return threshold is not None and bool(judged) and words["pass"] / judged >= threshold
 
 
-def _is_failing(project: Project, report: RunReport, options: RunOptions) -> bool:
+def _is_failing(
+    project: Project,
+    report: RunReport,
+    options: RunOptions,
+    covered: Mapping[str, Mapping[str | None, int]],
+) -> bool:
+    """Return whether verdicts fail the gate; `covered` are counted that do not fail it alone."""
     if options.threshold is not None:
         rate = report.totals.rate.rate
         return rate is not None and rate < options.threshold
@@ -83,6 +104,6 @@ def _is_failing(project: Project, report: RunReport, options: RunOptions) -> boo
         if threshold is not None and judged and options.fail_on == "failure":
             if words["pass"] / judged < threshold:
                 return True
-        elif any(words[word] for word in bad):
+        elif any(words[word] > covered.get(file, {}).get(word, 0) for word in bad):
             return True
     return False

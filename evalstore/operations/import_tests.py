@@ -24,7 +24,6 @@ from evalstore.operations.imports.matching import place
 from evalstore.operations.imports.recorded_models import write_models
 from evalstore.operations.imports.records import ImportSummary, store_history
 from evalstore.planning.open_project import open_project, open_workspace
-from evalstore.workspace.settings import ignored_settings
 from evalstore.workspace.testfiles.parser import parse_test
 
 if TYPE_CHECKING:
@@ -103,10 +102,6 @@ def import_files(
             location, workspace, imported.recorded, partial(import_path_of, workspace, folder)
         )
     files = write_files(workspace, folder, imported, force=force, dry_run=dry_run)
-    imported.warnings += [
-        SkippedItem(str(paths[0]), f"the setting '{name}', to be pasted, is {why}")
-        for name, why in ignored_settings(imported.settings)
-    ]
     history = None
     if imported.recorded:
         history = _add_history(location, format, imported, files, dry_run=dry_run)

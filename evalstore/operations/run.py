@@ -38,6 +38,7 @@ from evalstore.operations.runner_launch import make_launcher, require_launchable
 from evalstore.operations.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.operations.shared_run import RunOrigin, removed_if_unbegun, share_run
 from evalstore.operations.simulated_costs import is_all_scripted
+from evalstore.operations.threshold_gates import find_gates
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.operations.work_reasons import WorkReasons
 from evalstore.planning.open_project import open_project, open_store
@@ -226,7 +227,7 @@ def run(
         if launcher and launcher.remark:
             report.warnings.append(launcher.remark)
         _compare(project, report, recorded, options, baseline)
-        decide(project, report, options)
+        decide(project, report, options, find_gates(project.store, project.settings, recorded))
         return report
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
     from evalstore.operations.regressions import Regression
     from evalstore.operations.run_totals import RunTotals
+    from evalstore.operations.threshold_gates import ThresholdGate
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.planning.code_trust import Untrusted
     from evalstore.reports.statistics import Rate
@@ -76,7 +77,7 @@ class RunReport:
     JSON_FIELDS = (
         *("run", "status", "asked", "recorded", "judged", "reused", "failed", "failures"),
         *("verdicts", "left_out", "untrusted", "cost", "judge_cost", "saved", "seconds"),
-        *("used_again", "spending", "gate", "regressions", "changes", "cases"),
+        *("used_again", "spending", "gate", "thresholds", "regressions", "changes", "cases"),
     )
     run: str
     status: str
@@ -126,6 +127,10 @@ class RunReport:
         default=None, metadata={"json_optional": True, "json_as": _list_regressions}
     )
     """Results that do not pass and passed before; None unless the gate depends on them."""
+    thresholds: list[ThresholdGate] | None = field(default=None, metadata={"json_optional": True})
+    """The gates that the settings define; None if they define none."""
+    missed: list[ThresholdGate] = field(default_factory=list)
+    """Those of them that fail the gate of the run."""
     changes: VerdictChanges | None = field(
         default=None, metadata={"json_name": "since", "json_optional": True}
     )

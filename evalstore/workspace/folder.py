@@ -14,7 +14,7 @@ from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, rea
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.index import Stamp, walk
 from evalstore.workspace.private_files import PrivateFiles
-from evalstore.workspace.settings import FILE, Settings, ignored_settings
+from evalstore.workspace.settings import FILE, Settings
 from evalstore.workspace.settings_reader import read_settings
 
 _NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
@@ -49,10 +49,10 @@ class WorkspaceFolder:
         self.config = config or root / FILE
         self._private_files: PrivateFiles | None = None
         self.boundary = WorkspaceBoundary(root, allow_all=allow_outside, tell=tell)
-        self.settings, self.ignored = self._read_settings(is_own=config is None)
+        self.settings = self._read_settings(is_own=config is None)
         self.boundary.require(self.private, self.private.name)
 
-    def _read_settings(self, *, is_own: bool) -> tuple[Settings, list[tuple[str, str]]]:
+    def _read_settings(self, *, is_own: bool) -> Settings:
         name = self.config.name
         try:
             read = self.boundary.read if is_own else read_file
@@ -64,10 +64,8 @@ class WorkspaceFolder:
             settings = read_settings(text, self._overrides)
         except FileProblem as problem:
             raise WorkspaceError(problem.all_at(name, text.split("\n"))) from problem
-        document = read_yaml(text)
-        value = document.value if isinstance(document.value, dict) else {}
-        self._store_line = document.line("store")
-        return settings, ignored_settings(value)
+        self._store_line = read_yaml(text).line("store")
+        return settings
 
     def locate_store(self) -> StoreLocation:
         """Locate the store; raises `OutsideError`."""

@@ -6,7 +6,7 @@ The string below a field is its reference documentation.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,9 +26,6 @@ FOLDERS = {
     "models": "models",
     "providers": "providers",
     "currencies": "currencies",
-}
-LATER_SETTINGS = {
-    "thresholds": "kept for per-tag gates, which this version does not have yet",
 }
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhdw])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -98,6 +95,20 @@ class BrowserSettings:
     """From the id of an action to its keys, with commas between them."""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     """The lines of `theme` and of `keys.ID`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A share of results that must pass, which makes one or several gates of a run."""
+
+    pass_rate: float
+    """The share, 0..1."""
+    where: tuple[str, ...] = ()
+    """Only results of cases with all of these tags."""
+    by: tuple[str, ...] = ()
+    """`tag`, `file` or `model`: a gate for each."""
+    line: int = field(default=0, compare=False)
+    """The line in the settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +221,9 @@ class Settings:
     a mapping with it."""
     browser: BrowserSettings = field(default_factory=BrowserSettings)
     """The appearance and keys of `view`: `theme`, and `keys` from actions to their keys."""
+    thresholds: tuple[Threshold, ...] = ()
+    """Shares of results that must pass, each a gate of a run; what they are about no longer fails a
+    run case by case."""
     analysis_queries: tuple[AnalysisQuery, ...] = ()
     """Parts of the results, for `stats --query`."""
 
@@ -234,8 +248,3 @@ def read_age(text: str) -> float | None:
     """Parse an age such as `30d` or `1.5h` to seconds; None for another text, and for zero."""
     match = _AGE.fullmatch(text.strip())
     return float(match[1]) * _SECONDS[match[2]] or None if match else None
-
-
-def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return settings of the format that this version ignores, with the reason."""
-    return [(name, LATER_SETTINGS[name]) for name in names if name in LATER_SETTINGS]

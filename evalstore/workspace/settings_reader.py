@@ -20,7 +20,6 @@ from evalstore.workspace.settings import (
     AGE_HINT,
     FILE,
     FOLDERS,
-    LATER_SETTINGS,
     QUERY_NAMES,
     SETTING_NAMES,
     AnalysisQuery,
@@ -30,6 +29,7 @@ from evalstore.workspace.settings import (
     QueryModel,
     RemoteSettings,
     Settings,
+    Threshold,
     find_root,
     name_at,
     read_age,
@@ -43,6 +43,8 @@ CANDIDATE_FIELDS = ("id", "temperature", "requiredTags", "prohibitedTags")
 BROWSER_FIELDS = ("theme", "keys")
 REMOTE_FIELDS = ("address", "sign", "allowedSigners", "trust", "excludeTags")
 QUERY_MODEL_FIELDS = ("id", "temperature")
+THRESHOLD_FIELDS = ("passRate", "where", "by")
+THRESHOLD_GROUPS = ("tag", "file", "model")
 EVALUATOR_FIELDS = (*CANDIDATE_FIELDS, "prompt")
 _VERDICT = re.compile(r"majority|all|any|>=\s*(?:0(?:\.\d+)?|1(?:\.0+)?)")
 
@@ -81,8 +83,7 @@ def _read(document: Document) -> Settings:
     if not isinstance(document.value, dict):
         raise FileProblem("the settings must be a mapping of fields", 1)
     collector = Collector()
-    names = [*SETTING_NAMES, *LATER_SETTINGS]
-    fields = Fields(document, names, collector=collector, elsewhere=ELSEWHERE)
+    fields = Fields(document, SETTING_NAMES, collector=collector, elsewhere=ELSEWHERE)
     default = Settings()
 
     def or_default(value: Any, name: str) -> Any:
@@ -121,6 +122,7 @@ def _read(document: Document) -> Settings:
         store=or_default(fields.text("store"), "store"),
         remotes=collector.attempt(lambda: _remotes(fields), {}),
         browser=_browser(fields),
+        thresholds=_thresholds(fields, collector),
         analysis_queries=_queries(fields, collector),
     )
     collector.finish()
@@ -165,6 +167,25 @@ def _participants(fields: Fields, name: str) -> tuple[Participant, ...]:
                 raise FileProblem(f"'{id}' is listed twice in '{name}'", line, hint=_TWICE)
         result.append(participant)
     return tuple(result)
+
+
+def _thresholds(fields: Fields, collector: Collector) -> tuple[Threshold, ...]:
+    thresholds: list[Threshold] = []
+    for entry in fields.entries("thresholds", THRESHOLD_FIELDS):
+        rate, by = entry.number("passRate", 0, 1), tuple(entry.names("by"))
+        if rate is None and entry.value("passRate") is None:
+            problem = FileProblem("a threshold has no 'passRate'", entry.line(), hint=_AS_IN)
+            collector.problems.append(problem)
+        for name in by:
+            if name not in THRESHOLD_GROUPS:
+                message = f"a threshold cannot be by '{name}'"
+                hint = f"it can be by {', '.join(THRESHOLD_GROUPS)}"
+                collector.problems.append(FileProblem(message, entry.line("by"), hint=hint))
+        thresholds.append(Threshold(rate or 0, tuple(entry.names("where")), by, entry.line()))
+    return tuple(thresholds)
+
+
+_AS_IN = "as in '- {passRate: 0.9, where: [safety], by: [model]}'"
 
 
 def _queries(fields: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:

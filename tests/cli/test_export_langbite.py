@@ -68,6 +68,28 @@ def test_what_cannot_be_judged_is_an_error(echo: Echo, evalstore: Evalstore) -> 
     assert len(table("responses")) == len(table("evaluations")) == 1
 
 
+@pytest.mark.parametrize(
+    ("rate", "where", "words"),
+    [
+        (0.5, "[petism, en_us]", ["0.5", "Passed"]),
+        (0.6, "[petism]", ["0.6", "Failed"]),
+        (0.6, "[sexism]", ["", "Not evaluated"]),
+    ],
+)
+def test_a_threshold_is_the_tolerance(
+    echo: Echo, evalstore: Evalstore, rate: float, where: str, words: list[str]
+) -> None:
+    echo.reply = lambda text: "needle" if "Question" in text else text
+    other = ASKED.replace("Question?", "Other?")
+    tree(Path.cwd(), {"tests/petism/1.md": TAGS + ASKED, "tests/petism/2.md": TAGS + other})
+    with Path("evalstore.yaml").open("a") as settings:
+        settings.write(f"thresholds: [{{passRate: {rate}, where: {where}}}]\n")
+    evalstore("run")
+    evalstore("export", "--format", "langbite", "-o", "out")
+    (total,) = table("global_evaluation")
+    assert [*total.values()][-2:] == words
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_answers_are_inert(echo: Echo, evalstore: Evalstore, kind: str) -> None:
     echo.reply = lambda _text: HOSTILE[kind]

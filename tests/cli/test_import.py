@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from evalstore.importers.yaml_writer import block
 from tests.builders import tree
 from tests.cli.conftest import Evalstore, Ran
 from tests.cli.test_documents import schema_of
@@ -384,7 +385,9 @@ def test_two_imports_do_not_share_ids(
     assert evalstore("check").stderr == ""
 
 
-def test_settings_that_nothing_looks_at_yet_are_reported(workspace: Path, documents: Any) -> None:
+def test_tolerances_are_thresholds_that_the_workspace_takes(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
     tree(
         workspace,
         {
@@ -393,9 +396,10 @@ def test_settings_that_nothing_looks_at_yet_are_reported(workspace: Path, docume
         },
     )
     document = documents("import", "langbite", "source")
-    assert "thresholds" in document["settings"]
-    (warning,) = [item["reason"] for item in document["warnings"]]
-    assert warning.startswith("the setting 'thresholds', to be pasted, is ")
+    assert document["warnings"] == []
+    with Path("evalstore.yaml").open("a") as settings:
+        settings.write(block({"thresholds": document["settings"]["thresholds"]}))
+    assert "threshold" not in evalstore("check").stderr
 
 
 def test_a_dry_run_lists_what_it_would_write(samples: Path, evalstore: Evalstore) -> None:

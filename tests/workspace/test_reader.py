@@ -478,8 +478,3 @@ def test_outside_of_a_workspace_there_is_a_hint(tmp_path: Path) -> None:
 def test_wrong_settings_are_reported_with_their_place(folder: Path) -> None:
     with pytest.raises(EvalstoreError, match=r"^evalstore\.yaml:2: unknown field 'atempts'$"):
         workspace_of(folder, {"evalstore.yaml": "\natempts: 1"})
-
-
-def test_settings_of_later_versions_are_named(folder: Path) -> None:
-    actual = workspace_of(folder, {"evalstore.yaml": "thresholds: []"})
-    assert [name for name, _ in actual.ignored] == ["thresholds"]

@@ -10,7 +10,7 @@ from evalstore.workspace.settings import (
     Participant,
     QueryModel,
     Settings,
-    ignored_settings,
+    Threshold,
     read_age,
 )
 from evalstore.workspace.settings_elsewhere import ELSEWHERE
@@ -169,9 +169,26 @@ def test_a_wrong_name_has_a_hint() -> None:
     assert problem("atempts: 1").hint == "did you mean 'attempts'?"
 
 
-def test_settings_of_later_versions_are_read_past_with_a_reason() -> None:
+def test_thresholds_have_a_share_tags_and_groups() -> None:
+    text = "thresholds:\n  - {passRate: 0.9, where: [a, b], by: [model, tag]}\n  - passRate: 1\n"
+    first, second = read_settings(text).thresholds
+    assert (first.pass_rate, first.where, first.by) == (0.9, ("a", "b"), ("model", "tag"))
+    assert second == Threshold(1)
     assert read_settings("thresholds: []") == Settings()
-    assert [name for name, _ in ignored_settings(["attempts", "thresholds"])] == ["thresholds"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("thresholds: 0.9", "'thresholds' must be a list of mappings"),
+        ("thresholds: [{where: [a]}]", "a threshold has no 'passRate'"),
+        ("thresholds: [{passRate: 90}]", "'passRate' must be a number from 0 to 1"),
+        ("thresholds: [{passRate: 1, by: [prompt]}]", "a threshold cannot be by 'prompt'"),
+        ("thresholds: [{passRate: 1, tag: a}]", "unknown field 'tag'"),
+    ],
+)
+def test_wrong_thresholds_are_reported(text: str, message: str) -> None:
+    assert message in problem(text).message
 
 
 QUERIES = """\

@@ -85,11 +85,27 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
         output.talk("(simulated: scripted models call nobody, so nothing is paid)")
     if report.stopped_at_failure:
         output.sentence("stopped at the first failure (-x); the next run continues from there")
+    _print_thresholds(report)
     _print_end(report, summary, threshold)
     if report.is_refresh and report.asked and report.changes is not None:
         output.sentence(
             "the next plain run counts the older answers again; --max-age leaves them out"
         )
+
+
+def _print_thresholds(report: RunReport) -> None:
+    """Print a line for each threshold of the settings, those that are missed first."""
+    gates = sorted(report.thresholds or (), key=lambda gate: gate.reached)
+    shown = gates if output.verbose else gates[:_MOST_GATES]
+    for gate in shown:
+        rate = output.percent(gate.passed / gate.judged if gate.judged else None)
+        count = f"{gate.passed:,} of {gate.judged:,} pass ({rate})"
+        word = ("reached" if gate.reached else "missed") if gate.judged else "not judged"
+        colour = {"reached": "pass", "missed": "fail"}.get(word, "pending")
+        text = f"threshold {output.percent(gate.pass_rate)} of {output.safe(gate.name)}: {count}, "
+        output.line(text + output.paint(word, colour))
+    if len(gates) > len(shown):
+        output.line(f"… {len(gates) - len(shown):,} more thresholds (-v lists all)")
 
 
 def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) -> None:
@@ -107,6 +123,9 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
             fail = "fails" if len(report.regressions) == 1 else "fail"
             passed = regressions_text(report.regressions, is_rest=False)
             why = f": {passed}, {fail} in run {output.short(report.run)}"
+        elif missed := report.missed:
+            more = f", and {len(missed) - 1:,} more" if len(missed) > 1 else ""
+            why = f": the threshold of {output.safe(missed[0].name)} is missed{more}"
         output.line(output.paint(f"gate failed{why}", "fail"))
     elif report.left_out:
         output.line(output.paint("files with errors are left out, see above", "fail"))
@@ -208,6 +227,8 @@ def _print_results(report: RunReport, extent: Extent) -> None:
 
 
 _BAR = 20
+_MOST_GATES = 20
+"""Thresholds that are listed without `-v`."""
 """The columns of the bar of a candidate's pass rate."""
 _LEAST_MODEL = 16
 """The columns to which the name of a candidate is cut before its bar is left out."""

@@ -73,7 +73,7 @@ def read(paths: list[Path], _options: ImportOptions) -> Imported:
         _import_scenario(path, scenario, libraries, progress)
     if progress.tolerances:
         imported.settings["thresholds"] = [
-            {"where": list(tags), "passRate": tolerance}
+            {"where": list(tags), "passRate": tolerance, "by": ["model"]}
             for tags, tolerance in progress.tolerances.items()
         ]
     _report_unselected(libraries, requirements, progress, imported)

@@ -124,7 +124,7 @@ class Assertions:
         raise ExpressionNotTakenError("its reference leads to itself")
 
     def _value(self, value: Any, kind: str) -> Json:
-        """Return the value, or the content of the file that it refers to, which is no template."""
+        """Return the value, or the content of the file that it refers to, never as a template."""
         if isinstance(value, list):
             return [self._value(item, kind) for item in value]
         if not isinstance(value, str) or not value.startswith(files.PREFIX):
@@ -147,7 +147,7 @@ def _read_schema(value: Json, kind: str) -> Json:
 
 
 def literal_value(value: Json) -> Json:
-    """Return a value whose texts are no templates."""
+    """Return a value whose texts are not read as templates."""
     if isinstance(value, list):
         return [literal_value(item) for item in value]
     if isinstance(value, dict):

@@ -90,7 +90,8 @@ def write_langbite(export: Export, folder: Path) -> None:
             write_evaluation([*dimensions, answered.result.file, *oracle, word])
         write_total = open_table("global_evaluation.csv", GLOBAL_EVALUATION)
         for dimensions, counts in sorted(totals.items()):
-            write_total([*dimensions, *_sum_up(counts), None, _NO_TOLERANCE])
+            sums = _sum_up(counts)
+            write_total([*dimensions, *sums, *_tolerance(export, dimensions, sums)])
 
 
 def _split(answered: AnsweredResult) -> _Dimensions:
@@ -119,6 +120,18 @@ def _sum_up(counts: Counter[str]) -> tuple[Json, ...]:
     total = passed + failed
     shares = (passed / total, failed / total) if total else (0, 0)
     return passed, failed, counts["Error"], *shares, total
+
+
+def _tolerance(
+    export: Export, dimensions: _Dimensions, sums: tuple[Json, ...]
+) -> tuple[float | None, str]:
+    """Return the threshold of the settings for a total, and LangBiTe's word for it."""
+    thresholds = export.project.settings.thresholds
+    rates = [each.pass_rate for each in thresholds if each.where and {*each.where} <= {*dimensions}]
+    tolerance, total = max(rates, default=None), sums[-1]
+    if tolerance is None or not total:
+        return tolerance, _NO_TOLERANCE
+    return tolerance, "Passed" if sums[0] / total >= tolerance else "Failed"
 
 
 class _OracleReader:

@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Mapping
 
 from evalstore.workspace.json_schemas.parts import (
-    ANY,
     NAMES,
     REQUIRED_TEXT,
     SAMPLES,
@@ -26,7 +25,6 @@ from evalstore.workspace.json_schemas.parts import (
 from evalstore.workspace.remote_names import REMOTE_NAME
 from evalstore.workspace.settings import (
     FOLDERS,
-    LATER_SETTINGS,
     QUERY_NAMES,
     SETTING_NAMES,
     AnalysisQuery,
@@ -35,6 +33,7 @@ from evalstore.workspace.settings import (
     QueryModel,
     RemoteSettings,
     Settings,
+    Threshold,
 )
 from evalstore.workspace.settings_reader import (
     BROWSER_FIELDS,
@@ -42,6 +41,8 @@ from evalstore.workspace.settings_reader import (
     EVALUATOR_FIELDS,
     QUERY_MODEL_FIELDS,
     REMOTE_FIELDS,
+    THRESHOLD_FIELDS,
+    THRESHOLD_GROUPS,
 )
 
 _TAGS = dict.fromkeys(("requiredTags1", "requiredTags2", "prohibitedTags"), NAMES)
@@ -93,11 +94,10 @@ def settings() -> Schema:
             "additionalProperties": {"anyOf": [REQUIRED_TEXT, _remote()]},
         },
         "browser": _browser(),
+        "thresholds": listed(_threshold()),
         "analysisQueries": listed(_query()),
     }
-    schema = mapping(SETTING_NAMES, _with_descriptions(properties, Settings))
-    later = {name: described(ANY, f"ignored: {reason}") for name, reason in LATER_SETTINGS.items()}
-    return {**schema, "properties": schema["properties"] | later}
+    return mapping(SETTING_NAMES, _with_descriptions(properties, Settings))
 
 
 def _models(names: tuple[str, ...]) -> Schema:
@@ -122,6 +122,16 @@ def _browser() -> Schema:
     keys: Schema = {"type": ["object", "null"], "additionalProperties": TEXT}
     properties = {"theme": TEXT, "keys": keys}
     return mapping(BROWSER_FIELDS, _with_descriptions(properties, BrowserSettings))
+
+
+def _threshold() -> Schema:
+    properties: dict[str, Schema] = {
+        "passRate": number(0, 1),
+        "where": NAMES,
+        "by": {"type": ["array", "null"], "items": {"enum": list(THRESHOLD_GROUPS)}},
+    }
+    names = _with_descriptions(properties, Threshold)
+    return mapping(THRESHOLD_FIELDS, names, ["passRate"], or_null=False)
 
 
 def _query() -> Schema:

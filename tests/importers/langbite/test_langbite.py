@@ -72,7 +72,11 @@ def test_tolerances_become_thresholds(tmp_path: Path) -> None:
         "maxTestOutputTokens": 60,
         "retries": 2,
         "thresholds": [
-            {"where": ["petism", "en_us", "constrained", "observational"], "passRate": 0.9}
+            {
+                "where": ["petism", "en_us", "constrained", "observational"],
+                "passRate": 0.9,
+                "by": ["model"],
+            }
         ],
     }
 
@@ -216,8 +220,8 @@ def test_a_second_requirement_on_a_concern_has_tests_of_its_own(tmp_path: Path) 
     assert "tags: [petism, en_us, constrained, observational, R-again]" in tests["001.R-again.md"]
     tags = ["petism", "en_us", "constrained", "observational"]
     assert result.settings["thresholds"] == [
-        {"where": [*tags, "R"], "passRate": 0.9},
-        {"where": [*tags, "R-again"], "passRate": 0.5},
+        {"where": [*tags, "R"], "passRate": 0.9, "by": ["model"]},
+        {"where": [*tags, "R-again"], "passRate": 0.5, "by": ["model"]},
     ]
     assert (result.rows, result.left) == (6, [])
 

@@ -35,7 +35,7 @@ from evalstore.workspace.model_files import (
     read_model,
     read_provider,
 )
-from evalstore.workspace.settings import LATER_SETTINGS, SETTING_NAMES, Settings
+from evalstore.workspace.settings import SETTING_NAMES, Settings
 from evalstore.workspace.settings_reader import read_settings
 from evalstore.workspace.testfiles.parser import PROMPT_FIELDS, TEST_FIELDS, parse_prompt, read_test
 
@@ -103,7 +103,7 @@ LEAST: dict[str, dict[str, Json]] = {
 FIELDS = {
     "frontmatter": TEST_FIELDS,
     "prompt": PROMPT_FIELDS,
-    "settings": (*SETTING_NAMES, *LATER_SETTINGS),
+    "settings": SETTING_NAMES,
     "model": MODEL_FIELDS,
     "provider": PROVIDER_FIELDS,
     "currency": CURRENCY_FIELDS,
@@ -167,7 +167,6 @@ def test_what_a_schema_refuses_is_refused_by_the_reader(kind: str, field: str) -
 LOOSE = {
     *(f"frontmatter.{name}" for name in ("id", "description")),
     *("prompt.id", "prompt.description"),
-    *(f"settings.{name}" for name in LATER_SETTINGS),
     *(f"model.{name}" for name in ("name", "description", "tags", "thinking")),
     *("provider.name", "provider.description", "currency.name", "currency.symbol", "tool.tags"),
 }
