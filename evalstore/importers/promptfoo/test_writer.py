@@ -157,7 +157,8 @@ def _fill_absent(case_group: PromptfooGroup, prompts: Iterable[PromptfooPrompt])
         for assertion in case.assertions:
             templates.update(_templates(assertion.value))
     names = {name for prompt in prompts for name in prompt.names}
-    asked, paths = set(), set()
+    asked: set[str] = set()
+    paths: set[str] = set()
     for template in templates:
         names |= template_names(template)
         asked |= asked_names(template)
