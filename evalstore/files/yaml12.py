@@ -16,8 +16,10 @@ from typing import Any
 import yaml
 from frontmatter.default_handlers import YAMLHandler
 
+from evalstore.display import shorten
 from evalstore.errors import FileProblem
 from evalstore.files.simple_yaml import write_simple
+from evalstore.files.yaml_escapes import join_surrogates
 from evalstore.files.yaml_openings import Opening, find_unclosed
 from evalstore.values import Json
 
@@ -28,8 +30,6 @@ _MOST_NODES = 1_000_000
 """The most values in one document after its aliases are expanded."""
 _MOST_BITS = 14_000
 """The most bits of a whole number, as Python converts at most 4,300 digits."""
-_SHOWN = 60
-"""Characters of a number in a message."""
 _NESTING = re.compile(r"[\[{]|[-?:][ \t\n]")
 _RESOLVERS = (
     ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
@@ -121,9 +121,8 @@ class Document:
 
     def line(self, *path: str | int) -> int:
         """Return the line of the item at `path`, or of its nearest ancestor if it is missing."""
-        node, line = self.node, self.first_line
-        if node is not None:
-            line = self._line_of(node)
+        node = self.node
+        line = self.first_line if node is None else self._line_of(node)
         for step in path:
             entry = _child(node, step)
             if entry is None:
@@ -159,8 +158,7 @@ class Document:
             return [self._written(item) for item in node.value]
         typed = _scalar(node)
         text = "null" if typed is None else str(node.value)
-        if isinstance(typed, bool):
-            text = text.lower()
+        text = text.lower() if isinstance(typed, bool) else text
         return WrittenScalar(text, typed, self._line_of(node))
 
     def _line_of(self, node: yaml.Node) -> int:
@@ -206,31 +204,36 @@ def read_yaml(
     With `repeats` a key may appear again, and the last one counts, as in other readers.
     With `merge_keys`, `<<` is a key like any other, for formats that have a meaning for it.
     """
-    loader = _CoreLoader(text)
-    try:
-        _refuse_size(text)
-        node = loader.get_single_node()
-        return Document(
-            None if node is None else _Values(repeats, merge_keys).read(node, 0), node, first_line
-        )
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        message = str(error.problem or error.context or "is not valid YAML")
-        if mark is None:
-            raise FileProblem(message, first_line) from error
-        line, column = mark.line, mark.column
-        if opened := _find_unclosed(text, error):
-            sign, line, column = opened
-            is_end = not "".join(text.splitlines()[mark.line :]).strip()
-            message = f"the {sign} is not closed"
-            message += "" if is_end else f" before line {mark.line + first_line}"
-        raise FileProblem(message, line + first_line, column=column + 1) from error
-    except yaml.reader.ReaderError as error:
-        # libyaml counts bytes.
-        line = text.encode()[: error.position].count(b"\n") + first_line
-        raise FileProblem(f"a character that YAML does not allow: {error.reason}", line) from error
-    finally:
-        loader.dispose()
+    while True:
+        loader = _CoreLoader(text)
+        try:
+            _refuse_size(text)
+            node = loader.get_single_node()
+            value = None if node is None else _Values(repeats, merge_keys).read(node, 0)
+            return Document(value, node, first_line)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            message = str(error.problem or error.context or "is not valid YAML")
+            if mark is None:
+                raise FileProblem(message, first_line) from error
+            line, column = mark.line, mark.column
+            if "escape code" in message and (joined := join_surrogates(text, line, column)):
+                text = joined
+                continue
+            if opened := _find_unclosed(text, error):
+                sign, line, column = opened
+                is_end = not "".join(text.splitlines()[mark.line :]).strip()
+                before = "" if is_end else f" before line {mark.line + first_line}"
+                message = f"the {sign} is not closed{before}"
+            raise FileProblem(message, line + first_line, column=column + 1) from error
+        except yaml.reader.ReaderError as error:
+            # libyaml counts bytes.
+            line = text.encode()[: error.position].count(b"\n") + first_line
+            raise FileProblem(
+                f"a character that YAML does not allow: {error.reason}", line
+            ) from error
+        finally:
+            loader.dispose()
 
 
 def _find_unclosed(text: str, error: yaml.MarkedYAMLError) -> Opening | None:
@@ -347,11 +350,9 @@ def _scalar(node: yaml.Node) -> Json:
                 raise ValueError("it cannot be written with digits")
             return number
         if kind == "float":
-            lower = text.lower()
-            return float(lower.replace(".inf", "inf").replace(".nan", "nan"))
+            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError as error:
-        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-        raise _problem(node, f"'{shown}' is not a number that can be read") from error
+        raise _problem(node, f"{shorten(text)} is not a number that can be read") from error
     raise _problem(node, f"the tag '{node.tag}' is not allowed")
 
 

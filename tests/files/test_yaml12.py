@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -209,3 +210,34 @@ def is_read_or_refused(text: str) -> bool:
 @given(st.text(alphabet="ab:-[]{}&*!|>'\"#%?, \n\t\0\x85\u2028é👤"))
 def test_any_text_is_read_or_refused_with_a_line(text: str) -> None:
     assert is_read_or_refused(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (json.dumps({"a": "\U0001f600 \\ \U0001f680", "b": ["\U0001f600"] * 3}), None),
+        ('a: "x\\uD83D\\uDE00"', {"a": "x\U0001f600"}),
+        ("a: '\\ud83d\\ude00'", {"a": "\\ud83d\\ude00"}),
+        ('a: "\\\\ud83d\\\\ude00"', {"a": "\\ud83d\\ude00"}),
+        (
+            'a: |\n  "\\ud83d\\ude00"\nb: "\\ud83d\\ude00"\n',
+            {"a": '"\\ud83d\\ude00"\n', "b": "\U0001f600"},
+        ),
+    ],
+)
+def test_an_emoji_that_json_escapes_is_read_in_double_quotes(text: str, value: object) -> None:
+    assert read_yaml(text).value == (json.loads(text) if value is None else value)
+
+
+def test_escaped_emoji_in_very_many_texts_are_read_or_refused_at_once() -> None:
+    pair = "\\ud83d\\ude00"
+    lines = "\n".join(f'- k{number}: "{pair}"' for number in range(5_000))
+    assert len(read_yaml(lines).value) == 5_000
+    with pytest.raises(FileProblem):
+        read_yaml("\n".join(f'- [1, "{pair}"]' for number in range(5_000)))
+
+
+def test_half_of_an_escaped_pair_is_a_problem_with_its_place() -> None:
+    with pytest.raises(FileProblem) as caught:
+        read_yaml('a: 1\nb: "\\ud83d\\ude00 \\ud83d"')
+    assert caught.value.line == 2
