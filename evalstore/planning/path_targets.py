@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest, suggest_file
@@ -171,10 +172,12 @@ def _named(
     path: str,
     row: str | None,
 ) -> Target | None:
-    for base in (location.directory, workspace.root, workspace.folder("tests")):
-        target = Target(workspace.name_of((base / path).absolute()), row)
-        if any(target.covers(file) for file in tests):
-            return target
+    # A name with accents may be typed in one form of Unicode and be stored in the other.
+    for written in dict.fromkeys((path, normalize("NFC", path), normalize("NFD", path))):
+        for base in (location.directory, workspace.root, workspace.folder("tests")):
+            target = Target(workspace.name_of((base / written).absolute()), row)
+            if any(target.covers(file) for file in tests):
+                return target
     return None
 
 

@@ -40,6 +40,11 @@ class DelimitedTable:
         self._header = header[1] if header else []
         if len(self._header) > MOST_COLUMNS:
             raise self._source.problem(f"the header has more than {MOST_COLUMNS:,} columns", 1)
+        if "".join(self._header[:1]).lower().startswith("sep=") and len(self._header) < 3:
+            hint = "remove that line, and write 'delimiter: \";\"' with the sign that it names"
+            raise self._source.problem(
+                f"the line '{self._header[0]}' of Excel is no header", 1, hint=hint
+            )
         return dict(zip(stable_names(self._header), self._header, strict=True))
 
     def advice(self) -> str | None:

@@ -211,5 +211,5 @@ def _sniff(spec: DatasetSpec, source: TextSource) -> str:
     raise spec.problem(
         "path",
         "the format of this file is not clear from its name or its first line",
-        "set it, as in 'format: csv'",
+        "set it, as in 'format: csv'; save a table of Excel or Parquet as CSV first",
     )

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.errors import FileProblem
 from tests.files.datasets.files import dataset, problem, rows
 
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
@@ -33,6 +34,15 @@ def test_a_cell_is_its_text(cell: str) -> None:
 )
 def test_ends_of_lines_blank_lines_and_marks_change_no_row(text: str) -> None:
     assert table(text) == [{"a": "1", "b": "2"}]
+
+
+@pytest.mark.parametrize(("text", "delimiter"), [("sep=;\na;b\n1;2\n", ","), ("sep=;\na;b\n", ";")])
+def test_a_line_of_excel_that_names_the_delimiter_is_a_problem(text: str, delimiter: str) -> None:
+    with pytest.raises(FileProblem) as caught:
+        rows(text, "d.csv", delimiter=delimiter)
+    assert caught.value.line == 1
+    assert "of Excel is no header" in caught.value.message
+    assert 'delimiter: ";"' in (caught.value.hint or "")
 
 
 def test_a_mark_before_a_quoted_name_is_not_part_of_it() -> None:
