@@ -1,7 +1,7 @@
 """Recognises a refusal in English by its words; how often it is right is in docs/formats/checks.md.
 
 A refusal is a sentence of the assistant's own that says that it will not, or cannot, do what was
-asked. What it quotes is not its own, and one that goes on with the answer is none.
+asked. What it quotes is not its own, and one that goes on with the answer does not count.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _MARK = re.compile(r"(?<!\\)`+|<!--")
 _TICKS = re.compile("`+")
 _ENDS_PARAGRAPH = re.compile(r" {0,3}(?:`{3}|~{3}|#|---[ \t]*$)")
 Comments = Literal["removed", "kept", "text"]
-"""What becomes of HTML comments; as `kept` and `removed`, what is in them is no structure."""
+"""How HTML comments are read; if they are `kept` or `removed`, what is in them begins nothing."""
 _LONG_TEXT = 2_000
 """Characters; in longer texts it is faster to find all line ends at once."""
 

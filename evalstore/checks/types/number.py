@@ -55,7 +55,7 @@ _TOKENS = (
     rf"|(?:\d+|(?<![{_LETTER}\d.])\.\d+)(?:[.,]\d+)*)"
     rf"(?P<power>[eE][+{_MINUS}]?\d+(?![{_LETTER}\d_]))?(?P<other>(?:{_OTHER_FORM})[\w^{{}}]*)?"
     rf"|(?P<fraction>{_FRACTION}))"
-    # A word with the digits in it is no number, except for one that begins with digits.
+    # A word with digits in it is not a number, except for one that begins with digits.
     rf"|[{_LETTER}](?:[{_LETTER}\d]|(?<=\d)\.(?=\d)|(?:[_^]|<su[pb]>)\{{?[{_MINUS}]?(?=\w)|_)*"
 )
 _NUMBER = re.compile(_TOKENS.replace("SPACED", "(?!)"))
@@ -72,7 +72,7 @@ def last_number(text: str, *, commas: bool = False) -> Decimal | None:
     """Return the last number in a text; None if there is none or it cannot be read, as `1.2.3`.
 
     A number with separators between its digits is read with `commas` only, and never a part of it.
-    Digits inside a word are no number. A minus after a word or a number is a hyphen: `2020-2021`
+    Digits inside a word do not count. A minus after a word or a number is a hyphen: `2020-2021`
     ends with 2021.
     """
     found = find_last_number(text, commas=commas)

@@ -43,7 +43,7 @@ class DelimitedTable:
         if "".join(self._header[:1]).lower().startswith("sep=") and len(self._header) < 3:
             hint = "remove that line, and write 'delimiter: \";\"' with the sign that it names"
             raise self._source.problem(
-                f"the line '{self._header[0]}' of Excel is no header", 1, hint=hint
+                f"the line '{self._header[0]}' of Excel is not a header", 1, hint=hint
             )
         return dict(zip(stable_names(self._header), self._header, strict=True))
 

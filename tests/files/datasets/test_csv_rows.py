@@ -41,7 +41,7 @@ def test_a_line_of_excel_that_names_the_delimiter_is_a_problem(text: str, delimi
     with pytest.raises(FileProblem) as caught:
         rows(text, "d.csv", delimiter=delimiter)
     assert caught.value.line == 1
-    assert "of Excel is no header" in caught.value.message
+    assert "of Excel is not a header" in caught.value.message
     assert 'delimiter: ";"' in (caught.value.hint or "")
 
 
