@@ -158,6 +158,8 @@ class ModelCaller:
         self._sizes = CallSizes()
         self._longest_output: dict[ModelKey, int] = {}
         """Model -> the most output tokens of an answer so far."""
+        self._highest_cost: dict[ModelKey, float] = {}
+        """Model whose provider says what an answer cost -> the most USD of an answer so far."""
         self._warned_of_budget = False
         self._halted = asyncio.Event()
 
@@ -265,6 +267,7 @@ class ModelCaller:
         """
         longest = self._longest_output.get(endpoint.key, 0)
         reserved = estimate_call_cost(endpoint.price, request, longest)
+        reserved = max(reserved, self._highest_cost.get(endpoint.key, 0.0))
         try:
             await self.budget.reserve(reserved)
         except OverBudgetError:
@@ -292,6 +295,7 @@ class ModelCaller:
             self._longest_output[model] = max(self._longest_output.get(model, 0), output)
             if reply.cost is not None:
                 cost = reply.cost
+                self._highest_cost[model] = max(self._highest_cost.get(model, 0.0), cost)
             elif endpoint.price is not None:
                 known = endpoint.price.covers(reply.usage)
                 cost = endpoint.price.cost(reply.usage, reply.latency).usd if known else reserved

@@ -34,7 +34,7 @@ def find_short_limit(
     if usd is None:
         return None
     name = "maxCost" if options.max_cost is None else "--max-cost"
-    if unpriced := tuple(id for id in models if project.price_of(id) is None):
+    if unpriced := tuple(id for id in models if not project.has_known_costs(id)):
         return CostLimit(usd, name, None, None, unpriced)
     if least is not None:
         return CostLimit(usd, name, 0, 0, call=least)

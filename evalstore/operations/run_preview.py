@@ -92,7 +92,7 @@ def get_leave(
     cost cannot be kept.
     """
     prices = {id: project.price_of(id) for id in survey.models}
-    unpriced = [id for id, model_price in prices.items() if model_price is None]
+    unpriced = [id for id in prices if not project.has_known_costs(id)]
     if unpriced and most_cost(project, options) is not None:
         raise EvalstoreError(
             f"the price of '{unpriced[0]}' is not known, so no bound on the cost can be kept",

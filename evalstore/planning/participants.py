@@ -133,6 +133,11 @@ class Participants:
             self._prices[id] = find(model, self.reading.currencies, today())
         return self._prices[id]
 
+    def has_known_costs(self, id: str) -> bool:
+        """Return whether the price of a model is known, or each of its answers says its cost."""
+        model = self.find_model(id, "price")
+        return self.price_of(id) is not None or model.provider.type == "openrouter"
+
     def prices_by_version(self) -> dict[str, Price]:
         """Return today's prices of the models of the files and the settings, by their versions."""
         listed = (*self.settings.candidates, *self.settings.evaluators)

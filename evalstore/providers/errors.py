@@ -162,11 +162,13 @@ def find_error(document: Json) -> Json | None:
     return document if any(_first_text(part) for part in _parts(document)) else None
 
 
-def describe_text(text: str) -> str:
-    """Return the message for a successful answer that is no JSON."""
-    if text.startswith(("data:", "event:")):
-        return f"{STREAMED}: {text}"
-    return f"the server answered with no JSON: {text or 'nothing'}"
+def unreadable(text: str, secrets: Iterable[str]) -> ProviderError:
+    """Return the error for a successful answer without JSON; a stream would only come again."""
+    streams = text.startswith(("data:", "event:"))
+    words = STREAMED if streams else "the server answered with no JSON"
+    return ProviderError(
+        "malformed", clean(f"{words}: {text or 'nothing'}", secrets), retry=not streams
+    )
 
 
 def parse_body(body: bytes) -> Json:

@@ -34,13 +34,13 @@ from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import (
     clean,
     describe_error,
-    describe_text,
     find_error,
     find_key_of,
     find_secrets,
     parse_body,
     refuses_form,
     status_error,
+    unreadable,
 )
 from evalstore.providers.rate_limits import find_wait
 from evalstore.values import Json, Reply, Request
@@ -267,7 +267,7 @@ class LitellmProvider:
         error = find_error(document) if answer is not None else None
         is_error = error is not None or (answer is not None and answer.status_code >= 300)
         if not is_error and isinstance(document, str):
-            return malformed(clean(describe_text(document), self._secrets))
+            return unreadable(document, self._secrets)
         body = (document if error is None else error) if is_error else find_server_message(problem)
         words = clean(describe_error(body)[0], self._secrets)
         status = getattr(problem, "status_code", None)

@@ -22,17 +22,16 @@ from evalstore.providers.chat_completions import (
     dump,
     encode_request,
     is_filtered_answer,
-    malformed,
     refused_prompt,
 )
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import (
     clean,
-    describe_text,
     find_error,
     find_secrets,
     parse_body,
     status_error,
+    unreadable,
 )
 from evalstore.providers.rate_limits import find_wait
 from evalstore.providers.usage import read_cost
@@ -142,7 +141,7 @@ class OpenAICompatibleProvider:
         successful = 200 <= answer.status < 300
         document = parse_body(answer.body)
         if successful and isinstance(document, str):
-            raise malformed(clean(describe_text(document), self._secrets))
+            raise unreadable(document, self._secrets)
         if is_filtered_answer(document):
             return document
         error = find_error(document)

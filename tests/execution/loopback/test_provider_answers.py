@@ -357,6 +357,25 @@ def test_the_cost_that_openrouter_reports_is_the_cost(
     assert costs == {name: usd if is_usd else 0.0 for name, (_, usd) in REPORTED.items()}
 
 
+def test_the_costs_that_openrouter_reports_count_for_the_limit(place: Place) -> None:
+    usage = counts(10, 5, 15) | {"cost": 0.5}
+    place.server.reply = lambda request: endpoint.completion({"content": "{}"}, usage=usage)
+    url = place.server.url
+    place.write({"providers/loopback.yaml": f"code: loopback\ntype: openrouter\nbaseURL: {url}\n"})
+    place.ask(*(f"question {number}?" for number in range(5)))
+    ran = place.run("--max-cost", "1")
+    assert (ran.exit_code, ran.counts, ran.report["cost"]) == (4, (2, 2, 0), 1.0)
+
+
+def test_a_limit_is_kept_without_a_price_where_answers_say_their_cost(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.write({"evalstore.yaml": "candidates: [openrouter/acme/unlisted]\n"})
+    place.ask("one")
+    assert main(["-C", str(place.root), "run", "-n", "--max-cost", "1"]) == 0
+    assert "price" not in capsys.readouterr().err
+
+
 # --- errors in an answer with the status 200
 
 
@@ -462,6 +481,7 @@ def test_a_stream_that_nobody_asked_for_is_named(place: Place, kind: str) -> Non
     assert failure["message"].startswith(
         "stream: the server answered with a stream, which was not asked for: data: {"
     )
+    assert len(place.server.received) == 1
 
 
 # --- calls of tools
