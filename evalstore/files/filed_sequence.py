@@ -61,13 +61,13 @@ class PackedSequence(FiledSequence[T]):
         values: Iterable[T],
         pack: Callable[[T], Any],
         unpack: Callable[[Any], T],
-        at_once: int = _AT_ONCE,
+        at_once: int | None = None,
     ) -> None:
         """`values` are read once; so many of them are in memory together."""
         self._unpack = unpack
         self._packed = TemporaryList()
         left = map(pack, values)
-        while batch := list(islice(left, at_once)):
+        while batch := list(islice(left, at_once or _AT_ONCE)):
             self._packed.extend(batch)
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ def keep_values(
     values: Iterable[T],
     pack: Callable[[T], Any],
     unpack: Callable[[Any], T],
-    at_once: int = _AT_ONCE,
+    at_once: int | None = None,
 ) -> Sequence[T]:
     """Return values as a list, or if there are many as a sequence in a temporary file.
 

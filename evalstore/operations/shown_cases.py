@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
-_SORTED = 8_000
-"""So many versions are listed by their ids, then the next: the order of a query of the store."""
-
 
 class CaseBatch(NamedTuple):
     """Some cases of a file."""
@@ -42,12 +39,10 @@ class ShownCases:
         for batch in batches:
             cases = [*restore_cases(batch)]
             related = cases_related(load, cases)
-            tests = (id for case in cases for id in case.tests)
             self._cases.extend(batch)
-            self._tests.extend([_in_order(related["tests"], tests)])
-            evaluations = _in_order(related["evaluations"], (case.evaluation for case in cases))
-            self._evaluations.extend([evaluations])
-            references.update(dict.fromkeys(references_of(evaluations.values())))
+            self._tests.extend([related["tests"]])
+            self._evaluations.extend([related["evaluations"]])
+            references.update(dict.fromkeys(references_of(related["evaluations"].values())))
         self.references = [*references]
         """The kinds and ids of the versions that the checks name."""
 
@@ -71,27 +66,17 @@ class ShownCases:
 
 
 def cases_related(load: LoadVersions, cases: Sequence[Case]) -> dict[str, Json]:
-    """Return the contents of the tests and evaluations of these cases, by id."""
-    evaluations = [case.evaluation for case in cases if case.evaluation]
-    return {
-        "tests": load("test", [id for case in cases for id in case.tests]),
-        "evaluations": load("evaluation", evaluations),
-    }
-
-
-def _in_order(contents: Mapping[str, Json], ids: Iterable[str | None]) -> dict[str, Json]:
-    """Return the contents in the order in which cases name them."""
-    return {id: contents[id] for id in dict.fromkeys(ids) if id is not None and id in contents}
+    """Return the contents of the tests and evaluations, by id, in the order of their cases."""
+    tests = dict.fromkeys(id for case in cases for id in case.tests)
+    evaluations = dict.fromkeys(case.evaluation for case in cases if case.evaluation)
+    found = {"tests": load("test", tests), "evaluations": load("evaluation", evaluations)}
+    ids = {"tests": tests, "evaluations": evaluations}
+    return {name: {id: of[id] for id in ids[name] if id in of} for name, of in found.items()}
 
 
 def _each_once(batches: Iterable[dict[str, Json]]) -> Iterator[tuple[str, Json]]:
     """Yield the contents of batches with their ids."""
     seen = DigestSet()
-    group: list[tuple[str, Json]] = []
     for id, content in chain.from_iterable(batch.items() for batch in batches):
         if seen.add(digest_of(id)):
-            group.append((id, content))
-        if len(group) == _SORTED:
-            yield from sorted(group, key=lambda entry: entry[0])
-            group = []
-    yield from sorted(group, key=lambda entry: entry[0])
+            yield id, content

@@ -375,13 +375,13 @@ def long_parts_of(root: Json, load_results: Load) -> list[str]:
     return ids
 
 
-def _groups(items: Iterable[T], weigh: Any, most: int = _AT_ONCE) -> Iterator[list[T]]:
+def _groups(items: Iterable[T], weigh: Any, most: int | None = None) -> Iterator[list[T]]:
     """Yield the items in lists of at most the weight that is read together, or of one item."""
     group: list[T] = []
     weight = 0
     for item in items:
         added = weigh(item)
-        if group and weight + added > most:
+        if group and weight + added > (most or _AT_ONCE):
             yield group
             group, weight = [], 0
         group.append(item)

@@ -27,8 +27,11 @@ class KeptResults:
     the last, and the last ones would have replaced those that are read next.
     """
 
-    def __init__(self, most: int = MOST_RESULTS) -> None:
-        self._room = {"cells": most, "files": min(most, _MOST_CASES)}
+    def __init__(self, most: int | None = None) -> None:
+        self._room = {
+            "cells": most or MOST_RESULTS,
+            "files": min(most or MOST_RESULTS, _MOST_CASES),
+        }
         self._cells: dict[tuple[str, str], Cells] = {}
         self._files: dict[str, CaseFile] = {}
 

@@ -46,7 +46,7 @@ def count_in_text(id: str, text: str) -> VerdictCounts:
 
 
 def iterate_texts(
-    store: Store, leaves: Iterable[tuple[str, str]], at_once: int = _AT_ONCE
+    store: Store, leaves: Iterable[tuple[str, str]], at_once: int | None = None
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the nodes with cells below some leaves, in their order; read so many `at_once`.
 
@@ -54,7 +54,7 @@ def iterate_texts(
     canonical JSON.
     """
     left = iter(leaves)
-    while batch := list(islice(left, at_once)):
+    while batch := list(islice(left, at_once or _AT_ONCE)):
         texts = dict(store.load_texts({node for _, node in batch}))
         for path, node in batch:
             text = texts[node]

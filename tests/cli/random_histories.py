@@ -130,8 +130,8 @@ class RandomHistory:
         for old in (self.root / "tests").glob("*"):
             old.unlink()
         models = {f"models/{name}.yaml": self._model(name) for name in ("one", "two")}
-        judge = "id: judge\nprovider: scripted\nresponses:\n- {when: '[135]', answer: {pass: false,"
-        judge += " feedback: No.}}\n- {answer: {pass: true}}\n"
+        judge = "id: judge\nprovider: scripted\nresponses:\n- {when: 'Oslo [135]', answer: "
+        judge += "{pass: false, feedback: No.}}\n- {answer: {pass: true}}\n"
         tests = {
             f"tests/{name}.md": file.text(f"{name}.jsonl") for name, file in self.files.items()
         }

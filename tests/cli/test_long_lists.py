@@ -14,7 +14,7 @@ from evalstore.cli import output
 from evalstore.cli.main import main
 from evalstore.errors import OK
 from evalstore.files import filed_sequence, temporary_list
-from evalstore.operations import shown_cases, shown_results, workspace_results
+from evalstore.operations import shown_results, workspace_results
 from evalstore.operations.diff_sides import workspace_side
 from evalstore.operations.list import list_things
 from evalstore.operations.show import ShownItem
@@ -65,7 +65,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore)
     """A workspace with a long file after a run of all and one of some."""
     use_small_batches(monkeypatch)
     monkeypatch.setattr(database, "_AT_ONCE", 30)
-    monkeypatch.setattr(shown_cases, "_SORTED", 30)
     root = tree(tmp_path / "ws", FILES)
     monkeypatch.chdir(root)
     for options in ([], ["--refresh", "-k", "7"]):

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from evalstore.operations import run_plans
 from evalstore.operations.fsck import fsck
 from evalstore.operations.plan_status import compute_status as status
 from evalstore.operations.progress import ProgressListener
@@ -147,7 +148,9 @@ class Place:
             self._clock(),
             mock.patch("evalstore.execution.endpoints.open_provider", return_value=self.fake),
             mock.patch("evalstore.operations.run.git_state", return_value=None),
-            mock.patch("evalstore.operations.run_plans.BATCH", 3),  # so that most runs have several
+            mock.patch.object(
+                run_plans, "BATCH", min(run_plans.BATCH, 3)
+            ),  # so that most runs have several
         ):
             return run(self.location, selection, RunOptions(**orders), ProgressListener())
 

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from hypothesis import Phase, settings
@@ -22,6 +23,7 @@ from hypothesis.stateful import (
 )
 
 from evalstore.planning.options import SelectionOptions
+from tests import work_sizes
 from tests.laws.conftest import NewUrl
 from tests.laws.desk_model import PLAIN, Desk, File, Memory, RunSettings
 from tests.laws.fakes import PLAIN as PLAIN_WANTED
@@ -77,6 +79,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.fake = Fake()
+        self.sizes = contextlib.ExitStack()
         self.place = Place(self.folder, self.fake, self.new_url())
         self.project = Desk()
         self.memory = Memory()
@@ -85,6 +88,7 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
+            self.sizes.close()
             # What is stored never changes, so that what is sound in the end always was.
             assert not self.seen or self.place.damages() == []
         finally:
@@ -92,9 +96,12 @@ class Machine(RuleBasedStateMachine):
 
     # --- edits, each followed by what a user may do then
 
-    @initialize(data=st.data())
-    def begin(self, data: st.DataObject) -> None:
+    @initialize(data=st.data(), seed=st.integers(0, 9_999))
+    def begin(self, data: st.DataObject, seed: int) -> None:
         """Start with some of everything, so that there is something to edit."""
+        random = Random(seed)
+        sizes = {**work_sizes.draw_trees(random), **work_sizes.draw(random)}
+        self.sizes.enter_context(work_sizes.changed(sizes))
         for name in _draw_some(data, NAMES, least=1, most=len(NAMES)):
             self.project.files[name] = File()
             for field in _draw_some(data, OF_A_FILE, most=5):

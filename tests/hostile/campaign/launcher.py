@@ -19,6 +19,8 @@ import traceback
 from importlib import import_module
 from typing import Any, NoReturn, TextIO
 
+from tests import work_sizes
+
 PRELOADED = (
     "alembic.command",
     "jsonschema",
@@ -38,6 +40,7 @@ def main() -> int:
     parent = os.getppid()
     for name in PRELOADED:
         import_module(name)
+    work_sizes.load()
     import_module("tests.hostile.forking").do_once()
     gc.collect()
     gc.freeze()
@@ -102,6 +105,7 @@ def _become(order: dict[str, Any]) -> NoReturn:
             os.execv(order["execute"][0], order["execute"])
         if order["clock"]:
             _shift_clock(order["clock"])
+        work_sizes.put(order["sizes"])
         sys.argv = ["evalstore", *order["argv"]]
         code = import_module(order["module"]).main(order["argv"])
         sys.stdout.flush()

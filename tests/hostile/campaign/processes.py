@@ -43,6 +43,8 @@ class Order:
     """A command line that takes the place of `module`."""
     clock: float = 0
     """Seconds by which the wall clock is ahead."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """How the program divides its work, as `tests.work_sizes` draws it."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import endpoint
+from tests import endpoint, work_sizes
 from tests.hostile.campaign.processes import Launcher
 from tests.hostile.campaign.trial import Attack, Trial
 
@@ -95,11 +95,21 @@ class Campaign:
         folder = self.folder / "trials" / f"{attack.name}-{number}"
         shutil.rmtree(folder, ignore_errors=True)
         chance = random.Random(f"{self.seed}/{attack.name}/{number}")
+        divided = random.Random(f"{self.seed}/{attack.name}/{number}/sizes")
+        sizes = {**work_sizes.draw_trees(divided), **work_sizes.draw(divided)}
         began = time.monotonic()
         with endpoint.running() as server:
             store = self.new_store() if self.new_store else None
             trial = Trial(
-                case, chance, folder, server, self.launcher, self.patience, self.is_short, store
+                case,
+                chance,
+                folder,
+                server,
+                self.launcher,
+                self.patience,
+                self.is_short,
+                store,
+                sizes,
             )
             try:
                 attack.attempt(trial)
@@ -125,6 +135,7 @@ class Campaign:
             trial.folder.rename(kept)
             place = str(kept)
             text = [f"{trial.name}, seed {self.seed}", *trial.commands]
+            text += [f"\nevalstore.{name} = {size}" for name, size in trial.sizes.items()]
             text += [f"\n{wrong.description}\n{wrong.detail}" for wrong in trial.wrong]
             again = f"--only {attack} --seed {self.seed} --case {number}"
             again += " --postgresql" if self.new_store else ""

@@ -48,6 +48,8 @@ class Trial:
     """Whether less is tried than usual."""
     store: str | None = None
     """The address of the store on a server; None for a file in the workspace."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """How the programs divide their work."""
     wrong: list[Wrong] = field(default_factory=list)
     figures: Counter[str] = field(default_factory=Counter)
     commands: list[str] = field(default_factory=list)
@@ -87,6 +89,7 @@ class Trial:
                 self._environment() | dict(environment or {}),
                 {**usual, **(streams or {})},
                 {"AS": ADDRESS_SPACE, "FSIZE": LARGEST_FILE, "CORE": 0} | dict(limits or {}),
+                sizes=self.sizes,
                 **order,
             )
         )

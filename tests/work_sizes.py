@@ -1,0 +1,300 @@
+"""The numbers by which evalstore divides its work, of which tests draw each at random.
+
+Whatever they are, each command prints the same. Small workspaces and the large ones of the
+benches never meet what happens between two of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import evalstore
+
+_PACKAGE = Path(evalstore.__file__).parent
+_VALUES = (1, 2, 7)
+"""What is drawn, beside the default."""
+_NAMED = re.compile(
+    "AT_ONCE|AHEAD|BATCH|IN_MEMORY|STREAMED|CHUNK|PIECE|KEPT|LARGE$|LONG$"
+    r"|_AT_FIRST|_ROWS$|_GAP$|_BLOCK$|(^|_)(FEW|MANY|FIRST|PARTS?|LOOKED_UP|LONGEST_PART)(_|$)"
+)
+"""The names of numbers that divide work, or may do so."""
+_OF_SCREENS = "tui"
+"""The package of the browser, whose numbers say what a screen has room for."""
+
+DRAWN = """
+api.sequences: _ROWS_AT_ONCE
+execution.content_cache: _JUDGEMENTS_AHEAD _MOST_CONTENTS _MOST_SESSIONS
+execution.item_source: _AT_THE_END
+execution.plan_execution: _SESSIONS_IN_MEMORY
+execution.stored_checks: _AT_ONCE _CLAIMED_AT_ONCE
+files.datasets.json_rows: _LINES_AT_ONCE
+files.filed_mapping: _FEW
+files.filed_sequence: _AT_ONCE _FEW
+files.temporary_list: _AT_ONCE _IN_MEMORY _MERGED_AT_ONCE _SORTED_AT_ONCE
+html_report.case_data: CASES_IN_A_BLOCK
+html_report.embedding: _AT_ONCE
+html_report.report: _AT_ONCE
+operations.comparable_results: _AT_ONCE
+operations.diff_causes: _AT_ONCE
+operations.diff_pairs: _AT_ONCE
+operations.earlier_index: _AT_ONCE
+operations.earlier_results: _FEW
+operations.edit_kinds: _FEW
+operations.edited_files: _FEW _TREES_AT_ONCE
+operations.equal_parts: _AT_ONCE
+operations.exports.answers: _AT_ONCE
+operations.exports.inspect_logs: _IN_MEMORY
+operations.exports.junit: _AT_ONCE _IN_MEMORY
+operations.exports.parquet: _AT_ONCE
+operations.exports.rows: _AT_ONCE
+operations.filled_side: _AT_ONCE
+operations.grep: _AT_ONCE _KEPT_PLACES
+operations.imports.records: _AT_ONCE
+operations.measured_results: _AT_ONCE
+operations.mixed_cases: _AT_ONCE
+operations.part_sums: _MOST_GROUPS
+operations.plan_status: _FIRST
+operations.regressions: _AT_ONCE
+operations.rerolls: _FEW_CELLS _FILES_AT_ONCE _TIMES_AT_ONCE _TREES_AT_ONCE
+operations.run_control: _NONCES_AT_ONCE
+operations.run_plans: BATCH LONGEST
+operations.same_answers: _AT_ONCE
+operations.shown_results: _AT_ONCE
+operations.stats: _MANY
+operations.stored_outcomes: FEW
+operations.summed_items: _TOLD_EVERY
+operations.text_keys: _FEW
+operations.text_places: _AT_ONCE
+operations.urgent_results: _AT_ONCE
+operations.verdict_changes: _AT_ONCE _FILES_AT_ONCE
+operations.views.case_window: AT_ONCE
+operations.views.file_verdicts: _AT_ONCE
+operations.views.filed_labels: _FEW
+operations.views.mixed_attempts: _AT_ONCE
+operations.views.newest_results: _IN_MEMORY
+operations.workspace_results: _CELLS_AT_ONCE
+planning.cell_batches: FEW
+planning.earlier_cases: _FEW_PROMPTS
+planning.failed_cells: _AT_ONCE
+planning.failed_work: _BATCH
+planning.named_rows: _AT_ONCE
+planning.settled_parts: _MOST_NEW
+planning.version_reader: _AT_ONCE
+processes.application_calls: _AT_ONCE
+processes.pool: _AT_ONCE
+reports.case_edits: _AT_ONCE
+reports.pair_groups: _AT_ONCE _KEPT
+sharing.arrivals: _AT_ONCE
+sharing.completeness: _AT_ONCE _LOOKED_UP
+sharing.differences: _FEW
+sharing.index_parts: _BLOCK _FEWEST
+sharing.indexed_records: _AT_ONCE
+sharing.pack_reader: _GAP
+sharing.packs: LARGEST_PACK _LONG
+sharing.pull: _AT_ONCE
+sharing.pull_referenced: _ROWS
+sharing.reachable: _AT_ONCE
+sharing.sftp: _AT_ONCE
+sharing.sftp_session: _AT_ONCE
+sharing.unread_ids: _AT_ONCE _GAP
+store.case_chunks: _AHEAD
+store.case_files: _AT_ONCE
+store.case_finder: _AT_ONCE
+store.cases_of_parts: _AT_ONCE _FEW
+store.cell_columns: _AT_ONCE
+store.database: _AT_ONCE
+store.kept_results: MOST_RESULTS _MOST_CASES
+store.postgresql.connection: _INSERTED_BYTES _STREAMED
+store.postgresql.driver: _KEPT
+store.result_counts: _AT_ONCE
+store.result_finder: _AT_ONCE
+store.results: _FILES_AT_ONCE
+store.row_results: _AT_ONCE _MOST_KEPT
+store.run_sources: _KEPT
+store.runs: _AT_FIRST
+store.search_file: _LARGEST_BATCH _MANY
+store.search_tables: _BATCH _COMPARED
+store.session_results: _MOST_KEPT
+store.sqlite.connection: _KEPT
+store.tree_nodes: _AT_ONCE
+workspace.digest_set: _BUCKET_BITS _FEW _PARTS _SORT_BITS
+workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
+workspace.testfiles.expansion: _MOST_AT_ONCE _TOLD_EVERY
+"""
+"""The numbers that are drawn."""
+
+OF_TREES = {
+    "store.case_chunks.MAX_PART": (2, 7, 128),
+    "store.case_chunks.MAX_UNDIVIDED": (1, 2, 7, 64),
+    "store.case_chunks._MIN_PART": (2, 7, 8),
+}
+"""Numbers on which ids of nodes depend: a store has one value, and parts of one case no end."""
+
+FIXED = {
+    "checks.expressions.check._MANY": "the rank of a problem in a list, no amount of work",
+    "checks.text_differences._MANY_WORDS": "what is looked for in a text",
+    "checks.text_differences._LEAST_SCORE_OF_PART": "how similar two words are",
+    "cli.commands.grep._MANY": "from here on a note explains why nothing is seen",
+    "cli.help._MANY": "how a page of help is divided",
+    "cli.render.table._GAP": "blanks on the screen",
+    "execution.rate_limiter.FIRST": "how many calls are made at the same time, which a test sets",
+    "importers.lve.test_writer._FEW": "which of two forms a written file has",
+    "notebooks.html_tables.MOST_ROWS": "how much a notebook shows",
+    "html_report.page.MOST_ROWS": "how much a page shows without JavaScript",
+    "operations.edited_sources._MOST_ROWS": "what is looked up at most: with less, less is said",
+    "operations.run_scope._MOST_ROWS": "whether rows or files are named",
+    "operations.views.case_window.KEPT": "how many lines the browser keeps",
+    "operations.views.case_window.MANY": "from here on the browser keeps some lines",
+    "operations.views.editable_files._MOST_ROWS": "what is looked up at most",
+    "operations.views.status_text._FEW_CALLS": "a limit that is remarked on",
+    "operations.text_keys._PARTS": "the values of the first 8 bits of a digest",
+    "planning.row_labels._KEPT": "characters of a shown name",
+    "sharing.buckets._CHUNK": "bytes of a network's request, of which each costs money",
+    "sharing.buckets._LARGE": "bytes from which on a question of a server is worth its price",
+    "sharing.bundle_files._PIECE": "bytes: pieces of one byte take minutes",
+    "sharing.index_parts.LARGEST_PARTS": "bytes of a file that is refused",
+    "sharing.index_parts._MOST_PARTS": "parts of a file that is refused",
+    "sharing.sftp._LARGE": "bytes from which on a question of a server is worth its time",
+    "store.case_chunks._LEVEL_OF_PARTS": "a level of a tree",
+    "store.case_files._LEVEL_OF_PARTS": "a level of a tree",
+    "store.contents._LARGE": "bytes of a value that is checked more thoroughly",
+    "store.postgresql.snapshots._KEPT_MICROSECONDS": "a time",
+    "store.search_phrases._LOOKED_UP": "words of a phrase: fewer find more texts to compare",
+    "store.search_tables._LONGEST_PART": "characters: a part must be longer than its overlap",
+    "store.search_words._KEPT": "the last character that is kept in a table",
+    "workspace.testfiles.replacements.MOST_ROWS": "rows of a file that is refused",
+}
+"""Numbers that are not drawn although their names look like it, and why."""
+Drawn = Mapping[str, int]
+"""From `module.NAME`, without `evalstore`, to what was drawn."""
+
+
+def drawn_names() -> list[str]:
+    """The full names of the numbers that are drawn, without `evalstore`."""
+    return [
+        f"{module}.{name}"
+        for module, names in (line.split(": ") for line in DRAWN.strip().splitlines())
+        for name in names.split()
+    ]
+
+
+def draw(random: Random) -> Drawn:
+    """Draw some numbers: in some draws few of them, in others nearly all."""
+    share = random.choice((0.02, 0.2, 0.5, 1))
+    return {name: random.choice(_VALUES) for name in drawn_names() if random.random() < share}
+
+
+def draw_trees(random: Random) -> Drawn:
+    """Draw the numbers on which ids of nodes depend."""
+    if random.random() < 0.3:
+        return {}
+    drawn = {name: random.choice(values) for name, values in OF_TREES.items()}
+    drawn["store.case_chunks._MIN_PART"] = min(
+        drawn["store.case_chunks._MIN_PART"], drawn["store.case_chunks.MAX_PART"]
+    )
+    return drawn
+
+
+def put(drawn: Drawn, put_one: Callable[[Any, str, int], object] = setattr) -> None:
+    """Set the numbers, in all modules that have imported them; `load` comes before."""
+    for name, size in drawn.items():
+        for module, alias in copies()[name]:
+            put_one(import_module(module), alias, size)
+
+
+def load() -> None:
+    """Import all modules with such numbers, so that none takes a changed one for its default."""
+    for places in copies().values():
+        for module, _ in places:
+            import_module(module)
+
+
+@contextmanager
+def changed(drawn: Drawn) -> Iterator[None]:
+    """Set the numbers for the block."""
+    load()
+    before: list[tuple[Any, str, int]] = []
+
+    def put_one(module: Any, alias: str, number: int) -> None:
+        before.append((module, alias, getattr(module, alias)))
+        setattr(module, alias, number)
+
+    put(drawn, put_one)
+    try:
+        yield
+    finally:
+        for place in before:
+            setattr(*place)
+
+
+@cache
+def copies() -> dict[str, list[tuple[str, str]]]:
+    """Where each number is: in its module, and in those that import it."""
+    found = {name: [_place(name)] for name in (*drawn_names(), *OF_TREES)}
+    by_place = {place: name for name, [place] in found.items()}
+    for module, tree in _modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    if name := by_place.get((node.module, alias.name)):
+                        found[name].append((module, alias.asname or alias.name))
+    return found
+
+
+def _place(name: str) -> tuple[str, str]:
+    module, _, constant = name.rpartition(".")
+    return f"evalstore.{module}", constant
+
+
+def numbers() -> Iterator[str]:
+    """The names of all numbers that divide work by their names, without those of screens."""
+    for module, tree in _modules():
+        short = module.removeprefix("evalstore.")
+        if short.split(".")[0] == _OF_SCREENS:
+            continue
+        for node in tree.body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            if names and _NAMED.search(names[0]) and _is_number(node.value):  # type: ignore[attr-defined]
+                yield f"{short}.{names[0]}"
+
+
+def defaults() -> set[str]:
+    """The names in the defaults of parameters, which are read once."""
+    return {
+        f"{module.removeprefix('evalstore.')}.{name.id}"
+        for module, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arguments)
+        for default in [*node.defaults, *node.kw_defaults]
+        if default is not None
+        for name in ast.walk(default)
+        if isinstance(name, ast.Name)
+    }
+
+
+def _is_number(value: ast.expr) -> bool:
+    kinds = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Name, ast.Load)
+    return all(
+        isinstance(part, kinds) and (not isinstance(part, ast.Constant) or type(part.value) is int)
+        for part in ast.walk(value)
+    ) and not isinstance(value, ast.Name)
+
+
+@cache
+def _modules() -> list[tuple[str, ast.Module]]:
+    return [
+        (
+            ".".join(("evalstore", *path.relative_to(_PACKAGE).with_suffix("").parts)),
+            ast.parse(path.read_text(encoding="utf-8")),
+        )
+        for path in sorted(_PACKAGE.rglob("*.py"))
+    ]
