@@ -40,7 +40,7 @@ SHORTEST_KEY = 8
 """A shorter key may be an ordinary word of an answer, such as `none` or `test`."""
 
 CONTENT_FILTER = "content_filter"
-_FILTERED_FINISH = re.compile(
+_FILTERED = re.compile(
     r"content[_-]?filter(ed)?|guardrail_intervened|refusal|error_toxic|sensitive"
     # Gemini's
     r"|safety|image_safety|prohibited_content|recitation|blocklist|language|spii",
@@ -197,7 +197,7 @@ def decode_reply(
         raise malformed("the tool calls in the server's answer are not a list")
     if not calls and message.get("function_call"):  # the legacy field
         calls = [{"function": message["function_call"]}]
-    if _is_filtered(choice):
+    if is_filtered(document):
         finish_reason = CONTENT_FILTER
         if refusal is None and not calls and not (text and text.strip()):
             refusal = WITHHELD
@@ -216,21 +216,16 @@ def decode_reply(
     return reply if api_key is None or len(api_key) < SHORTEST_KEY else redact(reply, api_key)
 
 
-def is_filtered_answer(document: Json) -> bool:
-    """Return whether a document is an answer of which a filter withheld something.
+def is_filtered(document: Json) -> bool:
+    """Return whether a document is an answer of which the provider's filter withheld something.
 
-    Some services send it with the status 400.
+    Its finish reason may be that of the provider behind a router. Some send it with the status 400.
     """
     match document:
-        case {"choices": [{"message": dict()} as choice, *_]}:
-            return _is_filtered(choice)
+        case {"choices": [{"message": dict(), **choice}, *_]}:
+            reasons = (choice.get(name) for name in ("finish_reason", "native_finish_reason"))
+            return any(isinstance(each, str) and _FILTERED.fullmatch(each) for each in reasons)
     return False
-
-
-def _is_filtered(choice: Body) -> bool:
-    """Return whether the provider's filter withheld an answer, in its words or a router's."""
-    reasons = (choice.get(name) for name in ("finish_reason", "native_finish_reason"))
-    return any(isinstance(each, str) and _FILTERED_FINISH.fullmatch(each) for each in reasons)
 
 
 def refused_prompt(error: ProviderError, latency: float) -> Reply:

@@ -24,7 +24,7 @@ from evalstore.providers.chat_completions import (
     decode_reply,
     dump,
     encode_request,
-    is_filtered_answer,
+    is_filtered,
     malformed,
     refused_prompt,
     unsupported,
@@ -249,7 +249,7 @@ class LitellmProvider:
                 raise own from None
             answer = answers[-1] if answers else None
             document = None if answer is None else parse_body(answer.content)
-            if answer is not None and is_filtered_answer(document):
+            if answer is not None and is_filtered(document):
                 return document, answer.headers
             formed = "response_format" in body
             # The cause would be shown with `--verbose`, and litellm puts URLs with keys into it.
@@ -264,18 +264,13 @@ class LitellmProvider:
         Where no answer of it is known, the status of the exception counts, rather than its class.
         """
         litellm = self._litellm
-        error = find_error(document) if answer is not None else None
+        error = None if answer is None else find_error(document)
         is_error = error is not None or (answer is not None and answer.status_code >= 300)
         if not is_error and isinstance(document, str):
             return unreadable(document, self._secrets)
-        body = (document if error is None else error) if is_error else find_server_message(problem)
+        body = (error or document) if is_error else find_words(problem)
         words = clean(describe_error(body)[0], self._secrets)
-        status = getattr(problem, "status_code", None)
-        headers = getattr(problem, "litellm_response_headers", None) or {}
-        url = None
-        if is_error:
-            status, headers = answer.status_code, answer.headers
-            url = str(answer.url.copy_with(query=None))  # some have the key in the query
+        status = answer.status_code if is_error else getattr(problem, "status_code", None)
         known = status if isinstance(status, int) else None
         match problem:
             case litellm.UnsupportedParamsError():
@@ -285,19 +280,20 @@ class LitellmProvider:
                 return ProviderError("context", words, status=known)
             case litellm.Timeout():
                 return ProviderError("timeout", words, status=known, retry=True)
-        if status == 200 and not is_error:
+        if answer is not None and not is_error:
             return malformed(words)
-        if status is None or (status == 500 and not headers and not is_error):
+        if not is_error and known in (None, 500):
             # litellm reports a status of 500 for any error that occurs before an answer.
             return ProviderError("connection", f"litellm got no answer: {words}", retry=True)
         return status_error(
-            200 if known is None else known,
+            known or 200,
             body,
-            headers=lower_names(headers),
+            headers=lower_names(answer.headers) if is_error else None,
             secrets=self._secrets,
-            # Without headers the status may be litellm's own, as for a key that is missing.
-            source="the server" if headers or is_error or known is None else "litellm",
-            url=url,
+            # Without an answer the status is litellm's own, as for a key that is missing.
+            source="the server" if is_error else "litellm",
+            # Some services have the key in the query.
+            url=str(answer.url.copy_with(query=None)) if is_error else None,
             formed=formed,
         )
 
@@ -311,17 +307,10 @@ def _find_own(problem: BaseException | None) -> ProviderError | None:
     return None
 
 
-def find_server_message(problem: Exception) -> Json:
-    """Return the server's message without litellm's prefixes, as JSON or text."""
-    body = getattr(problem, "body", None)
-    if isinstance(body, dict):
-        return body
+def find_words(problem: Exception) -> str:
+    """Return the message of an exception without litellm's prefixes."""
     text = str(problem).partition("Traceback (most recent")[0].rstrip()
-    message = text.partition("Exception - ")[2] or re.sub(r"^(litellm\.\w+: )+", "", text)
-    try:
-        return json.loads(message)
-    except (ValueError, RecursionError):
-        return message
+    return text.partition("Exception - ")[2] or re.sub(r"^(litellm\.\w+: )+", "", text)
 
 
 def as_document(response: Any) -> Body:

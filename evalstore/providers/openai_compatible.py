@@ -21,7 +21,7 @@ from evalstore.providers.chat_completions import (
     decode_reply,
     dump,
     encode_request,
-    is_filtered_answer,
+    is_filtered,
     refused_prompt,
 )
 from evalstore.providers.deadline import deadline
@@ -142,7 +142,7 @@ class OpenAICompatibleProvider:
         document = parse_body(answer.body)
         if successful and isinstance(document, str):
             raise unreadable(document, self._secrets)
-        if is_filtered_answer(document):
+        if is_filtered(document):
             return document
         error = find_error(document)
         if not successful or error is not None:
