@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.git.files import GitError, find_repository, read_text
+from evalstore.git.files import GitError, find_repository, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,20 +19,21 @@ _LONGEST = 200
 """The most characters of a name that are kept."""
 
 
-def read_user_name(folder: Path) -> str | None:
-    """Read git's `user.name` for the checkout that a folder is in; None outside of a checkout.
+def read_user_name(folder: Path, *, outside: bool = False) -> str | None:
+    """Read git's `user.name` for the checkout that a folder is in.
 
-    The repository's setting takes precedence over the user's. Included files are not read.
+    Outside of a checkout None, or with `outside` that of the user. The repository's setting takes
+    precedence over the user's. Included files are not read, and git is not started.
     """
     try:
         repository = find_repository(folder.resolve())
     except (GitError, OSError, ValueError):
+        repository = None
+    if repository is None and not outside:
         return None
-    if repository is None:
-        return None
-    for path in (repository.common / "config", *_user_files()):
+    for path in (*([repository.common / "config"] if repository else ()), *_user_files()):
         with suppress(GitError, OSError, ValueError):
-            if name := _find_name(read_text(path)):
+            if name := _find_name(read_bytes(path, 2**20).decode("utf-8", "replace")):
                 return name
     return None
 

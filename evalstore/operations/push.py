@@ -24,7 +24,7 @@ from evalstore.sharing.layout import is_remote, make_remote
 from evalstore.sharing.progress import CopyListener
 from evalstore.sharing.push import SecretsError, push_records, refuse_secrets
 from evalstore.sharing.secret_scan import FoundSecret, SecretScan
-from evalstore.workspace.env_files import read_env_files
+from evalstore.workspace.env_files import variables_of
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -187,9 +187,7 @@ def write_missing(
 
 def _scan(location: Location) -> SecretScan:
     """Return a scan for keys, also for the variables of the `.env` files of the workspace."""
-    files = read_env_files(open_workspace(location).root)
-    variables = {name: value for file in files.values() for name, value in file.values.items()}
-    return SecretScan({**variables, **os.environ})
+    return SecretScan(os.environ, variables_of(open_workspace(location).root))
 
 
 def count_kinds(by_table: Mapping[str, int]) -> dict[str, int]:

@@ -21,6 +21,7 @@ from evalstore.store.run_documents import FORMAT, LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from evalstore.execution.shared_work import RunnerLauncher
     from evalstore.operations.run_preview import PlanTotals
@@ -76,7 +77,7 @@ def share_run(
     }
     try:
         description |= _describe(project, origin, options)
-        _require_shareable(description, shared.id)
+        _require_shareable(description, shared.id, project.workspace.root)
     except EvalstoreError as error:
         if launcher:
             raise EvalstoreError(
@@ -140,13 +141,16 @@ def _read_applications(project: Project) -> dict[str, str]:
     return texts
 
 
-def _require_shareable(description: Json, id: str) -> None:
+def _require_shareable(description: Json, id: str, root: Path) -> None:
     """Raise `EvalstoreError` for a description with a key in it, or one that is too large."""
     from evalstore.sharing.secret_scan import SecretScan
     from evalstore.store.records import StoredRecord
+    from evalstore.workspace.env_files import variables_of
 
     text = json.dumps(description, ensure_ascii=False)
     if len(text) > LARGEST:
         raise EvalstoreError(f"its settings, models and prompts have {len(text):,} characters")
-    if found := SecretScan(os.environ).find(StoredRecord("shared_runs", id, text)):
+    if found := SecretScan(os.environ, variables_of(root)).find(
+        StoredRecord("shared_runs", id, text)
+    ):
         raise EvalstoreError(f"its settings, models or prompts contain {found.name}")

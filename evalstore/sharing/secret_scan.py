@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from evalstore.canonical_json import canonical_json
 
@@ -35,8 +36,16 @@ _START = r"(?:(?<=\\[bfnrt])|\b)"
 _PATTERNS = tuple(
     (name, text, re.compile(pattern.replace(r"\b", _START, 1))) for name, text, pattern in _SHAPES
 )
-_VARIABLE = re.compile(r"(_|\A)(KEY|TOKEN|SECRET|PASSWORD)\Z")
-_SHORTEST = 12
+_NAME = re.compile(
+    r"(?:\A|_)(?:KEY|TOKEN|PASS)S?(?:\Z|_)|SECRET|PASSW|PASSPHRASE|PWD|JWT|CREDENTIAL"
+)
+_LIKE_A_NAME = re.compile("KEY|TOKEN|PASS")
+"""Parts of names such as `OPENAI_APIKEY`, but also `MONKEY`; `_ORDINARY` values do not count."""
+_ORDINARY = re.compile(r"[A-Za-z][a-z]*|[A-Z]+|[0-9.,]+")
+_ADDRESS = re.compile(r"https?://[^\s@?]*")
+"""The address of a provider, which its rows contain."""
+_FOLDERS = ("PWD", "OLDPWD")
+_SHORTEST = 8
 """Characters of a value that is looked for; shorter ones may be words."""
 
 
@@ -52,13 +61,17 @@ class FoundSecret(NamedTuple):
 class SecretScan:
     """Looks for keys by their shape, and for the values of this machine's variables."""
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        """`variables` are those of the environment and of `.env`, by name."""
+    def __init__(self, environment: Mapping[str, str], own: Iterable[tuple[str, str]] = ()) -> None:
+        """`own` are the names and values in `.env` of the workspace, which all count."""
+        own = list(own)
+        secrets = [(name, each) for name, value in environment.items() for each in _of(name, value)]
+        secrets += [item for item in own if not _ADDRESS.fullmatch(item[1])]
+        secrets += [(name, each) for name, value in own for each in _in_url(value)]
         self._values = tuple(
             (name, form)
-            for name, value in variables.items()
+            for name, value in dict.fromkeys(secrets)
             for form in dict.fromkeys((value, canonical_json(value)[1:-1]))
-            if _VARIABLE.search(name.upper()) and len(value) >= _SHORTEST
+            if len(value) >= _SHORTEST
         )
 
     def find(self, record: StoredRecord) -> FoundSecret | None:
@@ -73,3 +86,22 @@ class SecretScan:
             if part in text and pattern.search(text):
                 return FoundSecret(record.table, record.id, name)
         return None
+
+
+def _of(name: str, value: str) -> list[str]:
+    """Return the secrets in a variable of the environment: by its name, or in a URL."""
+    name = name.upper()
+    if name not in _FOLDERS and (
+        _NAME.search(name) or (_LIKE_A_NAME.search(name) and not _ORDINARY.fullmatch(value))
+    ):
+        return [value, *_in_url(value)]
+    return _in_url(value)
+
+
+def _in_url(value: str) -> list[str]:
+    """Return a URL and its password, if it has one."""
+    try:
+        password = urlsplit(value).password
+    except ValueError:
+        return []
+    return [value, password, unquote(password)] if password and "://" in value else []

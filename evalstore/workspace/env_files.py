@@ -56,6 +56,11 @@ def read_env_files(root: Path) -> dict[str, EnvFile]:
     return files
 
 
+def variables_of(root: Path) -> list[tuple[str, str]]:
+    """Return the names and values of all `.env` files of a workspace."""
+    return [item for file in read_env_files(root).values() for item in file.values.items()]
+
+
 def mentions(root: Path, names: Sequence[str]) -> bool:
     """Return whether a file may set a variable whose name begins so; it may be in UTF-16, too.
 

@@ -51,5 +51,50 @@ def test_a_private_key_is_found_in_a_file() -> None:
 def test_the_value_of_a_variable_is_found(value: str) -> None:
     assert _found(f"it is {value}.", DESK_KEY=value) == "the value of DESK_KEY"
     assert _found("", value.encode(), DESK_KEY=value) == "the value of DESK_KEY"
-    assert _found(f"it is {value}.", DESK_KEYS=value) is None
-    assert _found("short", DESK_KEY="short") is None
+    assert _found(f"it is {value}.", DESK=value) is None
+    assert _found("shorter", DESK_KEY="shorter") is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PGPASSWORD", "MYSQL_PWD", "OPENAI_APIKEY", "GITLABTOKEN", "SSHKEY", "CI_JOB_JWT"),
+        *("DB_PASS", "DB_PASSWD", "PASSPHRASE", "AWS_CREDENTIALS", "CLIENTSECRET", "api_keys"),
+        *("TOKEN", "X_SECRET_1", "KEY_2"),
+    ],
+)
+def test_a_variable_is_a_secret_by_a_part_of_its_name(name: str) -> None:
+    assert _found("it is s3cret-8.", **{name: "s3cret-8"}) == f"the value of {name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("MONKEY", "keyboard"), ("KEYBOARD", "Qwertzlayout"), ("COMPASS", "SOUTHWEST")),
+        *(("MAX_NEWTOKENS", "100000000"), ("PWD", "/work/place"), ("OLDPWD", "/work/place")),
+        *(("EDITOR", "/usr/bin/vim"), ("DATABASE_URL", "postgresql://user@host/db")),
+    ],
+)
+def test_an_ordinary_value_is_no_secret(name: str, value: str) -> None:
+    assert _found(f"it is {value}.", **{name: value}) is None
+
+
+def test_a_word_is_a_secret_where_the_name_says_so() -> None:
+    assert _found("it is keyboard.", PGPASSWORD="keyboard") == "the value of PGPASSWORD"
+
+
+@pytest.mark.parametrize("shown", ["postgres://u:p%40ssword-1@h/d", "p%40ssword-1", "p@ssword-1"])
+def test_a_url_with_a_password_is_a_secret_and_so_is_its_password(shown: str) -> None:
+    url = "postgres://u:p%40ssword-1@h/d"
+    assert _found(f"it is {shown}.", DATABASE_URL=url) == "the value of DATABASE_URL"
+    assert _found("it is h/d.", DATABASE_URL=url, BAD="http://[:x@") is None
+
+
+def test_all_that_the_workspace_keeps_in_its_env_file_is_secret_but_plain_addresses() -> None:
+    own = [("GREETING", "keyboard"), ("GREETING", "second one"), ("BASE", "http://here:8000/v1")]
+    scan = SecretScan({"GREETING": "of the environment"}, own)
+    found = [
+        scan.find(StoredRecord("sessions", "0" * 32, canonical_json({"text": text}), None))
+        for text in ("keyboard", "second one", "http://here:8000/v1", "of the environment")
+    ]
+    assert [each and each.name for each in found] == ["the value of GREETING"] * 2 + [None] * 2
