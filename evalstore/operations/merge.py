@@ -16,6 +16,7 @@ from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.merge import merge_records
 from evalstore.sharing.progress import CopyListener
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
+from evalstore.store.records import COPIED_TABLES
 from evalstore.store.unchanged import open_unchanged
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ def merge(
                 f"'{name}' is the store of this workspace", hint="name the other store"
             )
         with open_unchanged(place) as source:
+            with source.snapshot_ids() as theirs:
+                for table in COPIED_TABLES:  # one that is missing is an error of this store
+                    theirs.count(table, 1)
             with source.snapshot_ids() as theirs, store.snapshot_ids() as ours:
                 missing = find_missing(theirs, ours)
             if not dry_run:

@@ -7,6 +7,7 @@ rebinding, and those of other pages are refused.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import secrets
 import signal
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from evalstore.errors import EvalstoreError
 
@@ -93,6 +95,15 @@ class LocalSite:
         raise web.HTTPFound(f"{request.path}/")
 
 
+def _is_own_error(record: logging.LogRecord) -> bool:
+    """Return whether a record is about more than a request that is no HTTP, which has its 400."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_LOGGER = logging.getLogger(__name__)
+_LOGGER.addFilter(_is_own_error)
+
+
 def serve_site(site: LocalSite, port: int, say: Callable[[str], None]) -> None:
     """Serve a site until the program is interrupted; port 0 is any free one.
 
@@ -126,7 +137,7 @@ async def serve_until(
     ended: asyncio.Event, site: LocalSite, listening: socket.socket, say: Callable[[str], None]
 ) -> None:
     """Serve a site until the event is set."""
-    runner = web.AppRunner(site.application(), access_log=None, shutdown_timeout=2)
+    runner = web.AppRunner(site.application(), access_log=None, logger=_LOGGER, shutdown_timeout=2)
     await runner.setup()
     try:
         await web.SockSite(runner, listening).start()

@@ -77,3 +77,17 @@ def test_a_view_in_the_place_of_a_table_is_not_read(foreign: Path, evalstore: Ev
         assert output.exit_code == STORE_UNUSABLE
         assert "there is a view in the place of the table 'runs'" in output.stderr
     assert "there is a view in the place of the table 'runs'" in evalstore("fsck").stdout
+
+
+def test_a_merge_names_the_store_that_lacks_a_table(
+    foreign: Path, tmp_path: Path, evalstore: Evalstore
+) -> None:
+    other = tmp_path / "other.db"
+    other.write_bytes(foreign.read_bytes())
+    for suffix in ("-wal", "-shm"):
+        assert not Path(f"{foreign}{suffix}").exists()
+    execute(other, "DROP TABLE failures")
+    merged = evalstore("merge", str(other))
+    assert merged.exit_code == STORE_UNUSABLE
+    assert f"error: the store '{other}' is damaged: no such table: failures" in merged.stderr
+    assert str(foreign) not in merged.stderr

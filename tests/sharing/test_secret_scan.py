@@ -64,7 +64,7 @@ def test_the_value_of_a_variable_is_found(value: str) -> None:
     ],
 )
 def test_a_variable_is_a_secret_by_a_part_of_its_name(name: str) -> None:
-    assert _found("it is s3cret-8.", **{name: "s3cret-8"}) == f"the value of {name}"
+    assert _found("it is s3cret-8.", None, **{name: "s3cret-8"}) == f"the value of {name}"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_variable_is_a_secret_by_a_part_of_its_name(name: str) -> None:
     ],
 )
 def test_an_ordinary_value_is_no_secret(name: str, value: str) -> None:
-    assert _found(f"it is {value}.", **{name: value}) is None
+    assert _found(f"it is {value}.", None, **{name: value}) is None
 
 
 def test_a_word_is_a_secret_where_the_name_says_so() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -235,6 +236,19 @@ def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path, start: Starte
     assert text.endswith("': File too large\n")
     program.send(signal.SIGTERM)
     assert program.finish()[0] == 0
+
+
+def test_what_is_no_http_is_refused_without_a_word_in_the_terminal(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    port = int(address.split(":")[2].split("/")[0])
+    for sent in (b"nonsense\r\n\r\n", b"GET / HTTP/9.9\r\nx\r\n\r\n", b"\x16\x03\x01\0" * 9):
+        with socket.create_connection(("127.0.0.1", port), 10) as connection:
+            connection.sendall(sent)
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(100)
+    assert ask(address, "")[0].status < 400
+    assert caplog.text == ""
 
 
 def test_the_command_needs_a_workspace_and_a_free_port(

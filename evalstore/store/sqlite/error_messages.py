@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import sqlite3
+from pathlib import Path
+from tempfile import TemporaryFile
 
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.store.sqlite.connection import LARGEST_VALUE
@@ -60,9 +64,27 @@ def is_locked(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
 
+def _lacks_locks(folder: Path) -> bool:
+    """Return whether a file system refuses locks, which SQLite takes for those of others.
+
+    A file of its own is locked: closing the store's file once more would end SQLite's locks.
+    """
+    try:
+        with TemporaryFile(dir=folder) as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+    return False
+
+
 def explain_database_error(error: Exception, path: str) -> StoreError:
     """Return the `StoreError` for an error of the database at a path."""
     text = str(error)[:_LONGEST]
+    if is_locked(error) and _lacks_locks(Path(path).parent):
+        return StoreError(
+            f"the file system of the store '{path}' has no locks",
+            hint="set 'store' in evalstore.yaml to a file on another one",
+        )
     if is_locked(error):
         return StoreLockedError(
             f"the store '{path}' is locked by another program",
