@@ -129,6 +129,8 @@ class ImportOptions:
     """Whether to import recorded answers and verdicts."""
     temperature: float | None = None
     """The default temperature of the workspace's candidates; None: none is sent."""
+    working_folder: Path | None = None
+    """The folder in which the import was started."""
 
 
 @dataclass

@@ -54,6 +54,11 @@ def include(folder: Path) -> None:
         boundary.include(folder)
 
 
+def is_file(path: Path) -> bool:
+    """Return whether there is a file; False also for a name that no file can have."""
+    return os.path.isfile(path)  # noqa: PTH113 - the method raises for such a name
+
+
 def require_readable(path: Path) -> None:
     """Raise `FileProblem` if the path is outside the allowed paths."""
     boundary = _current.get()

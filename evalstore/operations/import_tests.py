@@ -43,7 +43,7 @@ class ImportReport:
 
     JSON_FIELDS = (
         *("format", "folder", "rows", "written", "unchanged", "kept"),
-        *("left", "warnings", "settings", "history"),
+        *("gone", "left", "warnings", "settings", "history"),
     )
     format: str = field(metadata={"json_name": "source"})
     folder: str
@@ -53,6 +53,8 @@ class ImportReport:
     unchanged: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     """Existing files that differ, and that no import has written as they are."""
+    gone: tuple[str, ...] = field(default=(), metadata={"json_optional": True})
+    """Files that earlier imports wrote, and that the source no longer has."""
     left: tuple[SkippedItem, ...] = ()
     warnings: tuple[SkippedItem, ...] = ()
     settings: dict[str, Json] = field(default_factory=dict)
@@ -63,6 +65,8 @@ class ImportReport:
     """How many of the test files have instructions for models that judge."""
     evaluators: tuple[str, ...] = ()
     """The models that judge in the workspace."""
+    present: tuple[str, ...] = ()
+    """The names of those settings that the workspace has already."""
 
     @property
     def complete(self) -> bool:
@@ -94,7 +98,10 @@ def import_files(
             raise _missing(path, location.directory)
     folder = _folder(into) if into is not None else _name_of(format, paths)
     options = ImportOptions(
-        folder, sessions=sessions, temperature=workspace.settings.candidates_temperature
+        folder,
+        sessions=sessions,
+        temperature=workspace.settings.candidates_temperature,
+        working_folder=location.directory,
     )
     imported = _read_sources(importer, paths, options, allow_outside=location.allow_outside)
     if imported.recorded:
@@ -114,12 +121,14 @@ def import_files(
         tuple(files.written.values()),
         tuple(files.unchanged.values()),
         tuple(files.kept.values()),
+        files.gone,
         _seen_from(location.directory, imported.left),
         _seen_from(location.directory, imported.warnings),
         imported.settings,
         history,
         _count_judged_by_models({**files.written, **files.unchanged}, imported.files),
         tuple(judge.name or judge.id for judge in workspace.settings.evaluators),
+        tuple(name for name in imported.settings if name in workspace.names),
     )
 
 

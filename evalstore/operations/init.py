@@ -71,8 +71,8 @@ It is English, not French. (An example: without French in tests/hello.md all pas
 """,
 }
 BARE = f"""\
-candidates: []            # models that answer, as in [{EXAMPLE}]
-evaluators: []            # models that judge
+# candidates: [{EXAMPLE}]  # models that answer
+# evaluators: [{EXAMPLE}]  # models that judge
 # candidatesTemperature: 0  # none is sent without this line, as some models refuse it
 # evaluatorsTemperature: 0
 """

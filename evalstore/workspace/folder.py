@@ -64,7 +64,10 @@ class WorkspaceFolder:
             settings = read_settings(text, self._overrides)
         except FileProblem as problem:
             raise WorkspaceError(problem.all_at(name, text.split("\n"))) from problem
-        self._store_line = read_yaml(text).line("store")
+        document = read_yaml(text)
+        self.names = frozenset(document.value) if isinstance(document.value, dict) else frozenset()
+        """The names of the settings in the file."""
+        self._store_line = document.line("store")
         return settings
 
     def locate_store(self) -> StoreLocation:

@@ -406,3 +406,73 @@ def test_a_dry_run_lists_what_it_would_write(samples: Path, evalstore: Evalstore
     shown = evalstore("import", "openai-evals", "source/capitals.jsonl", "--dry-run").stdout
     assert "would write tests/capitals/capitals.md\n" in shown
     assert not (samples / "tests/capitals").exists()
+
+
+PROMPTFOO = "prompts: ['{{q}}']\nproviders: [openai:gpt-4o]\ntests:\n"
+ONE = "  - {vars: {q: a}, assert: [{type: equals, value: x}]}\n"
+TWO = "  - {vars: {q: b}, assert: [{type: is-json}]}\n"
+
+
+def test_tests_that_are_gone_from_the_source_are_named_and_kept(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    tree(workspace, {"source/promptfooconfig.yaml": PROMPTFOO + ONE + TWO})
+    assert "gone" not in documents("import", "promptfoo", "source")
+    tree(workspace, {"source/promptfooconfig.yaml": PROMPTFOO + ONE})
+    shown = evalstore("import", "promptfoo", "source").stdout
+    assert "written by an earlier import, not in this source: tests/source/is-json.md\n" in shown
+    assert (workspace / "tests/source/is-json.md").exists()
+    (workspace / "tests/source/is-json.md").unlink()
+    assert "is-json.md" not in evalstore("import", "promptfoo", "source").stdout
+
+
+def test_printed_settings_say_what_they_replace(workspace: Path, evalstore: Evalstore) -> None:
+    tree(workspace, {"source/promptfooconfig.yaml": PROMPTFOO + ONE})
+    (workspace / "evalstore.yaml").write_text("candidates: []\n")
+    said = evalstore("import", "promptfoo", "source").stderr
+    assert "(evalstore.yaml has 'candidates' already: replace what is there)" in said
+
+
+def test_printed_settings_can_be_pasted_into_a_bare_workspace(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    (workspace / "evalstore.yaml").unlink()
+    evalstore("init", "--bare")
+    tree(workspace, {"source/promptfooconfig.yaml": PROMPTFOO + ONE})
+    ran = evalstore("import", "promptfoo", "source")
+    assert "already: replace" not in ran.stderr
+    block = ran.stdout.partition("for evalstore.yaml:\n")[2].splitlines()
+    with (workspace / "evalstore.yaml").open("a") as settings:
+        settings.writelines(f"{line[2:]}\n" for line in block if line.startswith("  "))
+    assert evalstore("check").exit_code == 0
+    assert "candidates: [openai/gpt-4o]\n" in (workspace / "evalstore.yaml").read_text()
+
+
+def test_samples_beside_the_working_folder_are_found(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    spec = "class: evals.elsuite.basic.match:Match\n  args: {samples_jsonl: mine/s.jsonl}\n"
+    row = json.dumps({"input": "Q?", "ideal": "x"})
+    tree(workspace, {"registry/evals/e.yaml": f"e:\n  {spec}", "mine/s.jsonl": row})
+    (left,) = documents("import", "openai-evals", "registry")["left"]
+    assert "'--allow-outside' allows it" in left["reason"]
+    document = documents("import", "openai-evals", "registry", "--allow-outside")
+    assert (document["rows"], document["left"]) == (1, [])
+
+
+def test_samples_are_found_by_their_path_from_the_working_folder(
+    workspace: Path, documents: Any
+) -> None:
+    spec = "class: evals.elsuite.basic.match:Match\n  args: {samples_jsonl: registry/x/s.jsonl}\n"
+    row = json.dumps({"input": "Q?", "ideal": "x"})
+    tree(workspace, {"registry/evals/e.yaml": f"e:\n  {spec}", "registry/x/s.jsonl": row})
+    document = documents("import", "openai-evals", "registry")
+    assert (document["rows"], document["left"]) == (1, [])
+
+
+def test_a_name_that_no_samples_can_have_is_reported(workspace: Path, documents: Any) -> None:
+    name = "n" * 300
+    spec = f"class: evals.elsuite.basic.match:Match\n  args: {{samples_jsonl: {name}}}\n"
+    tree(workspace, {"registry/evals/e.yaml": f"e:\n  {spec}"})
+    (left,) = documents("import", "openai-evals", "registry")["left"]
+    assert "there is no file" in left["reason"]

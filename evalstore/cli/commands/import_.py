@@ -102,6 +102,7 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
         _print_history(done.history, dry_run=dry_run)
     for name in done.kept:
         output.line(f"kept {output.safe(name)}: {_EDITED}")
+    _print_paths(done.gone, "written by an earlier import, not in this source:")
     _list("not imported:", done.left)
     _list("imported with a difference:", done.warnings)
     if done.settings:
@@ -116,6 +117,9 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
         verb = "is" if done.judged_by_models == 1 else "are"
         where = f"list them under 'evaluators:' in evalstore.yaml (now: {known})"
         output.line(f"{files} {verb} judged by models: {where}")
+    if done.present:
+        names = " and ".join(f"'{name}'" for name in done.present)
+        output.talk(f"(evalstore.yaml has {names} already: replace what is there)")
     output.talk("Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.importers.errors import NotTakenError
-from evalstore.importers.lve.format_strings import parse, template
+from evalstore.importers.lve.format_strings import Piece, parse, template
 
 if TYPE_CHECKING:
     from evalstore.importers.lve.definition import LveTest
@@ -49,8 +49,13 @@ class CheckerTest:
         value = self.definition.arguments.get(name)
         if not isinstance(value, str) or not (value or empty):
             raise NotTakenError(f"the checker needs a text '{name}'", ARGUMENTS, name)
-        pieces = parse(value, self.definition.columns, ARGUMENTS, name)
-        return template(pieces, self.names)
+        return self.fill(parse(value, self.definition.columns, ARGUMENTS, name), {str})
+
+    def fill(self, pieces: list[Piece], plain: Collection[type]) -> str:
+        """Return a template; values of other types than `plain` are formatted as Python does."""
+        columns = self.definition.columns
+        others = [n for n in columns if any(type(row.get(n)) not in plain for row in self.rows)]
+        return template(pieces, self.names, others)
 
     def flag(self, name: str, default: bool | None = None) -> bool:
         """Return a boolean argument; raises `NotTakenError`."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.importers.errors import NotTakenError, short_json
 from evalstore.importers.lve.checker_context import ARGUMENTS, CheckerTest, LveJudging
 from evalstore.importers.lve.custom_checkers import classes_in, translate_class
-from evalstore.importers.lve.format_strings import Piece, parse, template
+from evalstore.importers.lve.format_strings import Piece, parse
 from evalstore.importers.lve.lambda_to_expression import Values, as_expression, read_function
 from evalstore.importers.lve.lambda_to_python import FILE, as_joint_python, as_python, check_of
 from evalstore.importers.lve.prompts import name_of_turn
@@ -95,7 +95,7 @@ def _contains(test: CheckerTest) -> LveJudging:
     pieces: list[Piece] = []
     for piece in parse(pattern, parameters, *place):
         pieces += parse(piece, parameters, *place) if isinstance(piece, str) else [piece]
-    check: dict[str, Json] = {"contains": template(pieces, test.names)}
+    check: dict[str, Json] = {"contains": test.fill(pieces, {str, int, float})}
     if not pattern:
         check["allowEmpty"] = True
     return LveJudging([_negate_unless(check, safe=test.flag("match_safe", default=False))])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from string import Formatter
 
@@ -106,23 +106,28 @@ def _is_plain(spec: str) -> bool:
     return _NUMBER_SPEC.fullmatch(spec) is not None
 
 
-def template(pieces: list[Piece], names: Mapping[str, str]) -> str:
-    """Join the pieces to a template; `names` maps parameters to their names in it."""
+def template(pieces: list[Piece], names: Mapping[str, str], as_text: Collection[str] = ()) -> str:
+    """Join the pieces to a template; `names` maps parameters to their names in it.
+
+    `as_text` are parameters with other values than texts, which are formatted as Python does.
+    """
     text = ""
     for piece in pieces:
         if isinstance(piece, str):
             text += escape(piece)
         else:
-            text = append_placeholder(text, placeholder(piece, names))
+            text = append_placeholder(text, placeholder(piece, names, as_text))
     return keep_ticks(text)
 
 
-def placeholder(field: FormatField, names: Mapping[str, str]) -> str:
+def placeholder(field: FormatField, names: Mapping[str, str], as_text: Collection[str] = ()) -> str:
     """Return the template placeholder for a field."""
     name = names[field.name]
-    if not field.steps and not field.spec:
+    is_other = field.name in as_text and not field.spec
+    if not field.steps and not field.spec and not is_other:
         return "{{" + name + "}}"
     value = name + "".join(f"[{step!r}]" for step in field.steps)
+    value = f"{value} ~ ''" if is_other else value
     return "{{ " + (f'"%{field.spec}" % {value}' if field.spec else value) + " }}"
 
 

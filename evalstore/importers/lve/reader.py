@@ -33,7 +33,7 @@ from evalstore.importers.lve.test_writer import (
     shown_parameters,
     write,
 )
-from evalstore.importers.source_files import read_source, reason_of
+from evalstore.importers.source_files import is_file, read_source, reason_of
 from evalstore.importers.template_writer import safe_file_name
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class _Reader:
         place = Path(os.path.normpath(self.folder / path))
         if not place.is_relative_to(self.folder):
             raise NotTakenError(f"the prompt file '{path}' lies outside of the test's folder")
-        if not place.is_file():
+        if not is_file(place):
             raise NotTakenError(f"the prompt file '{path}' is not there")
         return self._text(place).replace("\r\n", "\n").replace("\r", "\n")
 

@@ -235,7 +235,11 @@ def _used_parameters(
 ) -> set[str]:
     """Return the parameters that a text or a check mentions."""
     checks = json.dumps(judging.checks)
-    mentioned = {parameter for parameter, name in names.items() if "{{" + name + "}}" in checks}
+    mentioned = {
+        parameter
+        for parameter, name in names.items()
+        if "{{" + name + "}}" in checks or "{{ " + name + " ~" in checks
+    }
     return {*shown_parameters(conversations), *mentioned}
 
 

@@ -15,7 +15,7 @@ from evalstore.importers.base import SkippedItem
 from evalstore.importers.coerce import parse_json, positive_int
 from evalstore.importers.json_lines import JsonLinesRow, read_rows, write_rows
 from evalstore.importers.nemo.job_shapes import as_tasks
-from evalstore.importers.source_files import read_unpacked, reason_of, require_readable
+from evalstore.importers.source_files import is_file, read_unpacked, reason_of, require_readable
 from evalstore.importers.template_writer import unique
 from evalstore.values import Json
 
@@ -129,7 +129,7 @@ def _locate(url: str, job: Path, sources: list[Path]) -> Path | None:
     ]
     if "://" not in url or url.startswith("file://"):
         local = job.parent / url.removeprefix("file://")
-        if local.is_file():
+        if is_file(local):
             _refuse_outside(url, local)
             return local
     for file in files:

@@ -141,7 +141,7 @@ class _EvalsImporter:
 
     def _sources(self, folder: Path, registry: Path) -> EvalSources:
         judges = self.judges.setdefault(registry, JudgeSpecs(registry / "modelgraded"))
-        return EvalSources(folder, registry, judges)
+        return EvalSources(folder, registry, judges, self.options.working_folder)
 
     def samples(self, path: Path, under: Path | None = None) -> None:
         """Import samples without an eval; they are judged by `Match`, the most common class."""

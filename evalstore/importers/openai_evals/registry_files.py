@@ -12,7 +12,13 @@ from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.importers.base import SkippedItem
 from evalstore.importers.coerce import as_mapping, positive_int
 from evalstore.importers.json_lines import JsonLinesRow, read_rows
-from evalstore.importers.source_files import read_source, read_unpacked, reason_of, require_readable
+from evalstore.importers.source_files import (
+    is_file,
+    read_source,
+    read_unpacked,
+    reason_of,
+    require_readable,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,14 +120,25 @@ class EvalSources:
     """The folder of the eval file."""
     registry: Path
     judges: JudgeSpecs
+    working_folder: Path | None = None
+    """The folder in which files of samples are looked for first, as `oaieval` does."""
 
     def find(self, name: str, kind: str = "data") -> Path | None:
         """Return a file of the registry; None if it does not exist. Raises `EvalNotTakenError`."""
-        places = (self.registry / kind, self.folder, self.folder / kind, self.registry)
-        path = next((place / name for place in places if (place / name).is_file()), None)
-        if path is not None:
-            _refuse_outside(name, path)
-        return path
+        working = [self.working_folder] if self.working_folder and kind == "data" else []
+        places = (*working, self.registry / kind, self.folder, self.folder / kind, self.registry)
+        paths = [place / name for place in places if is_file(place / name)]
+        refused: EvalNotTakenError | None = None
+        for path in paths:
+            try:
+                _refuse_outside(name, path)
+            except EvalNotTakenError as problem:
+                refused = refused or problem
+            else:
+                return path
+        if refused:
+            raise refused
+        return None
 
     def text(self, name: str) -> str | None:
         """Return the text of a file; None if it does not exist. Raises `EvalNotTakenError`."""

@@ -28,6 +28,8 @@ class PlacedFiles(NamedTuple):
     kept: dict[str, str]
     replaced: dict[str, Older]
     """By place."""
+    gone: tuple[str, ...] = ()
+    """Files of earlier imports into the same folder that the source no longer has."""
 
     def without(self, places: Collection[str]) -> PlacedFiles:
         """Return the files without those that were written and removed again."""
@@ -48,6 +50,8 @@ def write_files(
     workspace.boundary.require(workspace.root / tests, tests)
     record = ImportRecord.load(workspace.root / tests)
     files = _write(workspace, new, places, record, force=force, dry_run=dry_run)
+    gone = sorted(record.places() - set(places.values()))
+    files = files._replace(gone=tuple(place for place in gone if (workspace.root / place).exists()))
     if dry_run:
         return files
     refused = take_refused_back(workspace, files.written.values(), files.replaced)

@@ -56,6 +56,10 @@ class ImportRecord:
         except FileProblem:
             return False
 
+    def places(self) -> frozenset[str]:
+        """Return the paths of the files in the record."""
+        return frozenset(self._digests)
+
     def note(self, place: str, content: bytes) -> None:
         """Record the content that a file is written with."""
         self._digests[place] = hashing.hash_bytes(content)

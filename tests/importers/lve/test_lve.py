@@ -11,6 +11,8 @@ from evalstore.errors import EvalstoreError
 from evalstore.importers.base import ImportOptions
 from evalstore.importers.lve.reader import read
 from evalstore.values import Json
+from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.reader import read_workspace
 from tests.builders import shown, tree
 from tests.importers.judged import expansion
 from tests.importers.lve.repository import (
@@ -386,6 +388,25 @@ def test_a_function_may_name_arguments_of_the_model(
     result = imported(tmp_path, definition(checker_args=arguments), *lines)
     assert result.left == []
     assert text_of(result).partition("~~~checks\n")[2].removesuffix("~~~\n") == written
+
+
+@pytest.mark.parametrize("checker", ["RegexChecker", "ExactMatchChecker"])
+def test_a_pattern_takes_the_arguments_of_the_call_as_texts(tmp_path: Path, checker: str) -> None:
+    arguments: dict[str, Json] = {
+        "checker_name": checker,
+        "pattern": "{temperature}",
+        "match_safe": True,
+    }
+    numbers: tuple[Json, ...] = (0.7, 1.0, 1, True)
+    lines = [instance({"temperature": number}) for number in numbers]
+    result = imported(tmp_path, definition(checker_args=arguments), *lines)
+    root = tree(tmp_path / "workspace", {"evalstore.yaml": "", **result.files})
+    reading = read_workspace(WorkspaceFolder(root))
+    assert reading.problems == []
+    ids = [case.evaluation for file in reading.files.values() for case in file.cases]
+    checks = [json.loads(reading.contents[str(id)][1])["checks"][0] for id in ids]
+    expected = [check.get("pattern") or check["expected"][0] for check in checks]
+    assert expected == ["0.7", "1.0", "1", "True"]
 
 
 def test_what_all_calls_were_made_with_becomes_options(tmp_path: Path) -> None:
