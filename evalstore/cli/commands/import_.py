@@ -118,8 +118,8 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
         where = f"list them under 'evaluators:' in evalstore.yaml (now: {known})"
         output.line(f"{files} {verb} judged by models: {where}")
     if done.present:
-        names = " and ".join(f"'{name}'" for name in done.present)
-        output.talk(f"(evalstore.yaml has {names} already: replace what is there)")
+        known = " and ".join(f"'{name}'" for name in done.present)
+        output.talk(f"(evalstore.yaml has {known} already: replace what is there)")
     output.talk("Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.")
 
 
