@@ -51,6 +51,8 @@ class ComparedSession(NamedTuple):
     started: int
     """Microseconds since 1970, UTC."""
     turns: Sequence[ShownTurn]
+    resolved: tuple[str, ...] = ()
+    """The models that answered, as the provider named them, sorted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import plural
 from evalstore.operations.paired_words import PairedWords
-from evalstore.reports.answer_pairs import OLDER, counts_older, has_other_answers
+from evalstore.reports.answer_pairs import ANOTHER, OLDER, counts_older, has_other_answers
 from evalstore.reports.candidate_edits import number_or_none
 from evalstore.reports.version_diff import CODE_CHANGED, differ_models
 
@@ -105,7 +105,11 @@ class QuestionChanges:
             return "temperature " + " -> ".join(temperatures)
         if old.seed != new.seed:
             return f"seed {old.seed} -> {new.seed}"
-        return OLDER if counts_older(pair, sessions) else ""
+        words = OLDER if counts_older(pair, sessions) else ""
+        if was.resolved and now.resolved and not {*was.resolved} & {*now.resolved}:
+            names = " -> ".join(", ".join(side.resolved) for side in (was, now))
+            return f"{words or ANOTHER}: resolved model {names}"
+        return words
 
 
 def _model_change(project: Project, was: str, now: str) -> str:

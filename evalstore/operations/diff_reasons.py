@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.operations.paired_words import PairedWords
+from evalstore.reports.answer_pairs import ANOTHER
 from evalstore.reports.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class PairReasons:
             return []
         if not was.sessions or not now.sessions:
             return ["not answered" if was.sessions else "answered"]
-        return [self.questions.get((was.sessions, now.sessions), "another answer")]
+        return [self.questions.get((was.sessions, now.sessions), ANOTHER)]
 
     def _other_judgement(self, was: Result, now: Result) -> str:
         """Return how the judgement of the same answer differs; empty if it is the same."""

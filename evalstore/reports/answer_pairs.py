@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from evalstore.results import ComparedSession, Result, Session
 
 Compared = TypeVar("Compared")
+ANOTHER = "another answer"
+"""The reason of a change that nothing but chance explains."""
 OLDER = "older answers count"
 """The reason of a change whose answers were stored before those of the other side."""
 

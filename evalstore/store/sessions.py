@@ -216,7 +216,13 @@ class SessionQueries(NodeQueries):
         """
         return {
             id: ComparedSession(
-                id, deserialize.restore_question(content), content["started"], _shown_turns(content)
+                id,
+                deserialize.restore_question(content),
+                content["started"],
+                _shown_turns(content),
+                tuple(
+                    sorted({turn.get("resolvedModel") or "" for turn in content["turns"]} - {""})
+                ),
             )
             for id, content in self._decode(SESSIONS, ids)
         }

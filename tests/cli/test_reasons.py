@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evalstore.values import Reply, Request
 from tests.builders import tree
 from tests.cli.conftest import ONE as ONE_MODEL
 from tests.cli.conftest import WEATHER, Echo, Evalstore
@@ -117,6 +118,22 @@ def test_another_answer_has_a_reason(
     edit(workspace / file, old, new)
     documents("run", "--yes")
     assert {item["reason"] for item in documents("diff", "@~1", "@")["changed"]} == {reason}
+
+
+def test_a_refresh_that_another_model_answers_says_so(
+    echo: Echo, documents: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tree(tmp_path / "echo", {"tests/a.md": "# User\n\nHi\n\n---\n\n~~~checks\n- notEmpty\n~~~\n"})
+    answers = iter([Reply("one", resolved_model="m-1"), Reply("two", resolved_model="m-2")])
+
+    async def ask(request: Request, *, timeout: float) -> Reply:
+        return next(answers)
+
+    monkeypatch.setattr(echo, "ask", ask)
+    documents("run")
+    documents("run", "--refresh", "--yes")
+    [change] = documents("diff", "@~1", "@")["changed"]
+    assert change["reason"] == "another answer: resolved model m-1 -> m-2"
 
 
 def test_an_answer_that_was_drawn_again_has_no_other_reason(
