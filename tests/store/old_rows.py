@@ -23,7 +23,7 @@ from tests.builders import tree
 
 ROWS = 72
 FILES = {
-    "evalstore.yaml": "candidates: [first, second]\n",
+    "evalstore.yaml": "candidates: [first, second]\ncandidatesTemperature: 0\n",
     "models/first.yaml": "id: first\nprovider: scripted\nresponses: [{answer: Oslo}]\n",
     "models/second.yaml": "id: second\nprovider: scripted\nresponses:\n"
     "  - {when: 'of country 7', answer: Riga}\n  - {answer: Oslo}\n",
