@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
@@ -58,6 +59,8 @@ _INSERTED_BYTES = 32 * 2**20
 """The most bytes of the rows of one statement, roughly."""
 T = TypeVar("T")
 RawConnection = psycopg.Connection[tuple[Any, ...]]
+_BEGAN = re.compile(r"terminating connection|closed the connection|connection is (closed|lost)")
+"""Messages about a connection of a server that was there."""
 
 
 def _path(name: str) -> str:
@@ -93,6 +96,19 @@ POSTGRESQL = Dialect(
 
 
 def connect(address: DatabaseAddress) -> RawConnection:
+    """Connect to a database, once more when the server ended what it had begun.
+
+    Raises errors of psycopg, and `StoreError` as `_connect` does.
+    """
+    try:
+        return _connect(address)
+    except psycopg.OperationalError as error:
+        if not (is_lost(error) and _BEGAN.search(str(error))):
+            raise
+    return _connect(address)
+
+
+def _connect(address: DatabaseAddress) -> RawConnection:
     """Connect to a database; raises errors of psycopg.
 
     Raises `StoreError` for a database of another encoding, and for a server that is too old.
