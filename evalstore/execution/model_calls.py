@@ -222,7 +222,8 @@ class ModelCaller:
             delay = self._retry_policy.delay(error, attempts)
             remaining -= self._environment.monotonic() - began + delay
             if not self._retry_policy.allows(error, attempts, remaining):
-                self._circuit_breaker.count_failure(model, error)
+                waited = self._retry_policy.waits(error)
+                self._circuit_breaker.count_failure(model, error, waited=waited)
                 raise CallFailed(error, attempts) from error
             await self._pause(delay)
             if self.is_halted():

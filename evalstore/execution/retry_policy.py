@@ -22,6 +22,8 @@ _RETRIES = 2
 """The most tries after the first one for other failures that may pass."""
 _MOST_FAILURES_IN_A_ROW = 20
 """The number of consecutive connection failures after which calls to a model are stopped."""
+_MOST_WAITS_IN_A_ROW = 5
+"""The same for calls that waited for an overloaded server until the timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,15 @@ class RetryPolicy:
 
     def allows(self, error: ProviderError, attempts: int, remaining: float) -> bool:
         """Return whether a failed call is tried again; `remaining` is the time left, in seconds."""
-        if self.retries is None and (error.status in _PASSING or error.retry_after):
-            return error.retry and remaining > 0
+        if self.waits(error):
+            return remaining > 0
         retries = _RETRIES if self.retries is None else self.retries
         return error.retry and remaining > 0 and attempts <= retries
+
+    def waits(self, error: ProviderError) -> bool:
+        """Return whether a failed call is tried again until the timeout."""
+        passes = error.status in _PASSING or bool(error.retry_after)
+        return self.retries is None and error.retry and passes
 
     def delay(self, error: ProviderError, attempts: int) -> float:
         """Return the seconds until the next try: the server's, else exponential with jitter."""
@@ -77,14 +84,19 @@ class CircuitBreaker:
             return True
         return False
 
-    def count_failure(self, model: ModelKey, error: ProviderError) -> None:
-        """Count a call that failed in all tries; too many failures of the connection stop calls."""
-        if error.kind not in ("connection", "timeout"):
+    def count_failure(self, model: ModelKey, error: ProviderError, *, waited: bool) -> None:
+        """Count a call that failed in all tries; too many failures of the connection stop calls.
+
+        So do calls that `waited` until the timeout.
+        """
+        most = _MOST_WAITS_IN_A_ROW if waited else _MOST_FAILURES_IN_A_ROW
+        if not waited and error.kind not in ("connection", "timeout"):
             self._failures_in_a_row[model] = 0  # the server has answered
             return
         self._failures_in_a_row[model] = self._failures_in_a_row.get(model, 0) + 1
-        if self._failures_in_a_row[model] >= _MOST_FAILURES_IN_A_ROW:
-            self._stop(model, f"{error.message} ({_MOST_FAILURES_IN_A_ROW} times in a row)")
+        if self._failures_in_a_row[model] >= most:
+            until = f" until the timeout of {self._timeout:g} s" if waited else ""
+            self._stop(model, f"{error.message} ({most} times in a row{until})")
 
     def count_success(self, model: ModelKey) -> None:
         """Note that the model has answered."""

@@ -167,3 +167,12 @@ def test_a_wait_beyond_the_timeout_stops_the_model(place: Place, clock: Clock) -
     ran = run(place)
     assert "it asks to wait 432 s, and the timeout is 60 s" in ran.stderr
     assert len(place.server.received) == 1
+
+
+def test_a_server_that_stays_away_stops_the_model(place: Place, clock: Clock) -> None:
+    place.server.reply = lambda request: refusal(503, "Down")
+    place.ask(*QUESTIONS)
+    ran = run(place)
+    assert "answered 503: Down (5 times in a row until the timeout of 60 s)" in ran.stderr
+    assert (ran.exit_code, ran.verdicts) == (3, {"pending": 12})
+    assert clock() < 5 * 60
