@@ -67,18 +67,12 @@ def find_price(kind: str, code: str) -> TablePrice | None:
     )
 
 
-def find_capabilities(kind: str, code: str) -> frozenset[str] | None:
-    """Return the capabilities of a model beyond text; None if the table does not have the model.
-
-    These are some of `tools`, `structured`, `image`, `pdf`, `audio` and `reasoning`. The table is
-    incomplete: a missing capability is a reason for a warning, not for skipping a test.
-    """
-    support = find_support(kind, code)
-    return None if support is None else frozenset(word for word, can in support.items() if can)
-
-
 def find_support(kind: str, code: str) -> Mapping[str, bool] | None:
-    """Return whether a model has each of the capabilities that the table mentions."""
+    """Return whether a model has each of the capabilities that the table mentions.
+
+    None if the table does not have the model. The table is incomplete: a missing capability is a
+    reason for a warning, not for skipping a test.
+    """
     entry = _find_entry(kind, code)
     if entry is None:
         return None

@@ -9,13 +9,18 @@ import pytest
 from evalstore.providers import price_table
 from evalstore.providers.price_table import (
     TablePrice,
-    find_capabilities,
     find_price,
+    find_support,
     is_known_provider,
     is_listed,
 )
 
 LITELLM = f"litellm {version('litellm')}"
+
+
+def capabilities(kind: str, code: str) -> frozenset[str]:
+    """What the table says that a model can do."""
+    return frozenset(word for word, can in (find_support(kind, code) or {}).items() if can)
 
 
 def test_a_price_says_where_it_comes_from() -> None:
@@ -49,7 +54,7 @@ def test_a_model_is_found_however_the_table_lists_it(kind: str, code: str) -> No
 )
 def test_a_model_of_another_provider_has_no_price(kind: str, code: str) -> None:
     assert find_price(kind, code) is None
-    assert find_capabilities(kind, code) is None
+    assert find_support(kind, code) is None
 
 
 @pytest.mark.parametrize(
@@ -69,10 +74,10 @@ def test_a_model_is_listed_unless_the_table_knows_its_provider_without_it(
 
 
 def test_capabilities_have_our_words() -> None:
-    assert find_capabilities("anthropic", "claude-sonnet-4-5") == frozenset(
+    assert capabilities("anthropic", "claude-sonnet-4-5") == frozenset(
         {"tools", "structured", "image", "pdf", "reasoning"}
     )
-    assert "audio" in (find_capabilities("gemini", "gemini-2.5-flash") or ())
+    assert "audio" in capabilities("gemini", "gemini-2.5-flash")
 
 
 @pytest.mark.parametrize(
@@ -110,5 +115,5 @@ def test_what_the_table_denies_differs_from_what_it_does_not_know(
     }
     monkeypatch.setattr(price_table, "_table", lambda: {"m": entry})
     assert price_table.find_support("openai", "m") == {"image": True, "pdf": False}
-    assert find_capabilities("openai", "m") == frozenset({"image"})
+    assert capabilities("openai", "m") == frozenset({"image"})
     assert price_table.find_support("openai", "other") is None
