@@ -30,7 +30,7 @@ _PROMPT = "system prompt "
 _LISTED = 2
 """The most paths in the text of an edit."""
 _MOST_READ = 10
-"""The most edited files of a run that are read to find out whether only a prompt was edited."""
+"""The most edited files of a run that are read; of more it is said whose bytes differ."""
 _TREES_AT_ONCE = 50
 """Snapshots that are read together."""
 _FEW = 20
@@ -71,6 +71,8 @@ class _Edits:
     edited: list[str] = field(default_factory=list)
     used: dict[str, None] = field(default_factory=dict)
     """What was edited of what test files use: `file files/terms.txt`."""
+    unread: list[str] = field(default_factory=list)
+    """Files of whose cases it is not known what they differ in."""
     prompts: dict[str, _Replaced] = field(default_factory=dict)
     """System prompts in the places of others."""
 
@@ -102,6 +104,18 @@ class _Edits:
             yield Difference(f"{'another' if known else 'a'} system prompt changed")
         yield from _list(sorted(self.used), "changed")
         yield from _list(sorted(edited), "changed")
+        yield from _list(self.unread, "changed", "cases of ")
+
+    def name_unread(self) -> None:
+        """Name what was edited by whose bytes differ, without reading the files."""
+        for path in self.pairs:
+            changes = self.changes[path]
+            names = [path] if changes and changes.is_test_edited else []
+            self.edited += names
+            self.used |= dict.fromkeys(changes.edited if changes else ())
+            if not changes or not (names or changes.edited):
+                self.unread.append(path)
+        self.pairs = {}
 
 
 class FileHistory:
@@ -172,7 +186,7 @@ def _find_sources(
     """Find out what was edited: the files, system prompts, or what else the files use."""
     for each in edits:
         if len(each.pairs) > _MOST_READ:
-            each.edited, each.pairs = [*each.pairs], {}
+            each.name_unread()
     files = store.load_case_files(
         {leaf for each in edits for pair in each.pairs.values() for leaf in pair}
     )

@@ -76,12 +76,14 @@ class EditedSources:
             for key, each in files.items()
             if replace(each.was, cases=()) == replace(each.now, cases=())
         }
-        found = {key: rows for key, rows in compared.items() if rows}
+        found = {key: rows for key, rows in compared.items() if rows}  # the others are not read
         used = self._find_used({key: rows.edited[:_COMPARED] for key, rows in found.items()})
         return {
             key: _name_known(each.path, each.changes, found.get(key), used.get(key))
             if each.changes
             else _name_likely(each.path, found.get(key), used.get(key))
+            if found.get(key) or key not in compared
+            else (f"cases of {each.path}",)
             for key, each in files.items()
         }
 

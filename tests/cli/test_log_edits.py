@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from evalstore.operations import edited_files
 from evalstore.operations.log import log
 from evalstore.planning.options import Location
 from tests.builders import tree
@@ -131,3 +133,53 @@ def test_author_and_commit_are_cut_before_what_changed(
     assert "tests/weather.md changed" in cut
     assert len(cut) <= 80
     assert "  git " not in cut
+
+
+USES = {
+    "prompts/brief.md": "systemPrompts: [brief]",
+    "tests/rows.csv": "dataset: rows.csv",
+    "tools/get.yaml": "availableTools: [get]",
+    "schemas/s.json": "structuredResponseSchema: s",
+}
+USED = {
+    "prompts/brief.md": ("Be brief.\n", "Be very brief.\n", "system prompt brief"),
+    "tests/rows.csv": ("city\nRome\n", "city\nOslo\n", "rows of tests/rows.csv"),
+    "tools/get.yaml": (
+        "id: get\nname: get\ndescription: a\nparameters: {type: object}\n",
+        "id: get\nname: get\ndescription: b\nparameters: {type: object}\n",
+        "tool get",
+    ),
+    "schemas/s.json": ('{"type": "object"}', '{"type": "array"}', "schema s"),
+}
+
+
+@pytest.mark.parametrize("path", USES)
+def test_what_many_test_files_use_is_named_also_when_its_edit_is_undone(
+    workspace: Path, evalstore: Evalstore, documents: Any, path: str
+) -> None:
+    before, after, name = USED[path]
+    test = f"---\n{USES[path]}\n---\n{ASKED}"
+    word = "{{city}} " if path == "tests/rows.csv" else ""
+    files = {f"tests/many{number}.md": test.format(f"{word}{number}") for number in range(12)}
+    tree(workspace, {**files, path: before})
+    evalstore("run")
+    for text in (after, before):
+        tree(workspace, {path: text})
+        evalstore("run")
+        assert edits(evalstore) == [f"{name} changed"]
+        assert f"  {name} changed\n" in evalstore("log", "--oneline", "-n", "1").stdout
+        (run,) = documents("log", "-n", "1")["runs"]
+        assert [each["what"] for each in run["edits"]] == [f"{name} changed"]
+
+
+def test_of_what_is_not_looked_up_less_is_said(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test = f"---\nsystemPrompts: [brief]\n---\n{ASKED}"
+    files = {f"tests/many{number:02}.md": test.format(number) for number in range(12)}
+    tree(workspace, {**files, "prompts/brief.md": "Be brief.\n"})
+    evalstore("run")
+    tree(workspace, {"prompts/brief.md": "Be kind.\n"})
+    evalstore("run")
+    monkeypatch.setattr(edited_files, "compare_sources", lambda *_: None)
+    assert edits(evalstore) == ["cases of tests/many00.md, tests/many01.md and 10 more changed"]
