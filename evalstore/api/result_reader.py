@@ -139,13 +139,13 @@ class ResultReader(OpenedWorkspace):
         was: str,
         now: str,
         *,
-        run: Run | str | None = "@",
+        run: Run | str | None = None,
         paths: Iterable[StrPath] = (),
         answers: bool = False,
     ) -> Diff:
-        """Compare two candidates of one run: what `now` does worse and better than `was`.
+        """Compare two candidates in the workspace as it is, or in a run.
 
-        `run=None` compares them in the workspace as it is.
+        The result is what `now` does worse and better than `was`.
         """
         from evalstore.operations.diff_within import diff_models
 
@@ -159,15 +159,15 @@ class ResultReader(OpenedWorkspace):
         was: str,
         now: str,
         *,
-        run: Run | str | None = "@",
+        run: Run | str | None = None,
         models: Iterable[str] = (),
         paths: Iterable[StrPath] = (),
         answers: bool = False,
     ) -> Diff:
-        """Compare two system prompts of one run: what `now` does worse and better than `was`.
+        """Compare two system prompts in the workspace as it is, or in a run.
 
-        The answers of each candidate are compared, or those of some `models`. `run=None` compares
-        the prompts in the workspace as it is.
+        The result is what `now` does worse and better than `was`. The answers of each candidate are
+        compared, or those of some `models`.
         """
         from evalstore.operations.diff_within import diff_prompts
 
@@ -180,13 +180,15 @@ class ResultReader(OpenedWorkspace):
 
     def stats(
         self,
-        run: Run | str = "@",
+        run: Run | str | None = None,
         *,
         by: Sequence[str] = ("model",),
         query: str | None = None,
         currency: str | None = None,
     ) -> Stats:
-        """Return pass rates with their 95 % intervals, costs and times of a run, by group.
+        """Return pass rates with their 95 % intervals, costs and times by group.
+
+        They are those of the workspace as it is, or of a run.
 
         `by` are one or more of `model`, `prompt`, `tag` and `file`; `query` is the description
         of one of the settings' `analysisQueries`, and `currency` the code of a currency file, in
@@ -196,7 +198,7 @@ class ResultReader(OpenedWorkspace):
 
         names = texts("by", by)
         with self._use() as location:
-            return stats(location, run_revision(run), names, query=query, currency=currency)
+            return stats(location, any_revision(run), names, query=query, currency=currency)
 
     def search(
         self, pattern: str, *, within: Literal["answers", "feedback", "tests"] | None = None

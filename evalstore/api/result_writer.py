@@ -19,11 +19,11 @@ class ResultWriter(ResultReader):
     """Reports and exports of the results of a run, or of the workspace as it is now."""
 
     def report(
-        self, file: StrPath, run: Run | str | None = "@", *, compare: Run | str | None = None
+        self, file: StrPath, run: Run | str | None = None, *, compare: Run | str | None = None
     ) -> WrittenReport:
-        """Write the results of a run, or of the workspace (None), as one HTML file.
+        """Write the results of the workspace (None), or of a run, as one HTML file.
 
-        The file needs no network. The run is compared with `compare`, else with the previous run.
+        The file needs no network. It is compared with `compare`, else with the previous run.
         A file that exists is replaced only if it is a report.
         """
         from evalstore.html_report.report import write_report

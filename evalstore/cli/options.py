@@ -35,6 +35,15 @@ RunOrWorkspace = Annotated[
         autocompletion=completions.runs,
     ),
 ]
+WorkspaceOrRun = Annotated[
+    str,
+    typer.Argument(
+        metavar="REV",
+        help="A run, such as @, the last one. Without it: @work, the workspace as it is now.",
+        show_default=False,
+        autocompletion=completions.runs,
+    ),
+]
 
 
 def require_revision(command: str, text: str) -> None:

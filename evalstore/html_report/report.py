@@ -35,8 +35,10 @@ from evalstore.operations.views.verdict_explanation import (
 )
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import is_partial
+from evalstore.store.path_trees import read_tree
 from evalstore.store.revisions import WORK
 from evalstore.store.row_results import RowResults
+from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.session_results import SessionResults
 from evalstore.store.wanted import note_reached
 
@@ -224,13 +226,25 @@ def _compare(location: Location, project: Project, run: Run, revision: str | Non
     store = project.store
     is_stored = run.id != WORKSPACE
     if revision is None:
-        previous = next(store.find_recent_runs(before=run if is_stored else None, limit=1), None)
-        if previous is None:
+        runs = [*store.find_recent_runs(before=run if is_stored else None, limit=RUNS_SEARCHED)]
+        if not is_stored:
+            runs = _runs_before_workspace(project, runs)
+        if not runs:
             return None
-        revision = previous.id
+        revision = runs[0].id
     # The files of the workspace are not read where the report is of a run.
     opened = None if is_stored and revision == WORK else project
     return diff(location, revision, run.id if is_stored else None, opened=opened)
+
+
+def _runs_before_workspace(project: Project, runs: list[Run]) -> list[Run]:
+    """Return the runs before the workspace: without the newest one if it has just recorded it."""
+    whole = [run for run in runs if not is_partial(run)] or runs
+    if whole and whole[0] is runs[0] and runs[1:]:
+        now = read_tree(runs[0].snapshot, project.store.load_nodes)
+        if now == project.reading.nodes:
+            return runs[1:]
+    return whole
 
 
 def _find_regressions(
@@ -243,8 +257,8 @@ def _find_regressions(
 
 
 def _find_trend(store: Store, run: Run | None) -> list[Run]:
-    """Return the newest runs of all cases up to a run, newest first, and the run itself."""
-    runs = [run] if run else []
+    """Return the newest runs of all cases up to a run, newest first."""
+    runs = [run] if run and not is_partial(run) else []
     earlier = store.find_recent_runs(before=run)
     return [
         *runs,

@@ -158,14 +158,15 @@ def summarise_results(
     """
     total = statistics[0].total if statistics else None
     counts = _count_words(table)
-    rate = total.rate if total else None
+    rate = total.rate if total and not is_partial(run) else None
+    headline = _rate_text(rate) if rate or not is_partial(run) else _partial_text(run, counts)
     return ReportSummary(
-        title=f"{safe(name)}: {_rate_text(rate)}",
+        title=f"{safe(name)}: {headline}",
         name=safe(name),
         run="the workspace as it is now" if run.id == WORKSPACE else f"run {short(run.id)}",
         about=tuple(_about(run)),
         warnings=tuple(_warnings(run, counts, table)),
-        rate=_rate_text(rate),
+        rate=headline,
         interval=_interval_text(rate),
         rate_chart=interval_chart(rate.rate, rate.interval) if rate else Drawing(""),
         counts=tuple((word, f"{count:,}") for word, count in counts.items() if count),
@@ -184,6 +185,14 @@ def summarise_results(
 
 def _rate_text(rate: Rate | None) -> str:
     return f"{rate.text} passed" if rate and rate.judged else "nothing is judged yet"
+
+
+def _partial_text(run: Run, counts: Mapping[str, int]) -> str:
+    """Return what a run of some cases has found, which is no statement about all."""
+    words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+    cases = run.cases
+    of = f"{cases.selected:,} of {plural(cases.total, 'case')}: " if cases else ""
+    return f"{of}{words or 'no results'}"
 
 
 def _interval_text(rate: Rate | None) -> str:

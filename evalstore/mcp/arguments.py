@@ -155,7 +155,8 @@ class DiffArguments(PageArguments):
     after: str | None = Field(None, description="A run. Default: the workspace as it is")
     model: Model = None
     versus: str | None = Field(
-        None, description="With 'model': compare it with this candidate in the run 'before'"
+        None,
+        description="With 'model': compare it with this candidate in 'before', or in the workspace",
     )
     changes: list[Change] = Field(["broke", "fixed"], description="The kinds of change to list")
     paths: Paths = []
@@ -165,7 +166,7 @@ class DiffArguments(PageArguments):
 class StatsArguments(TextArguments):
     """The arguments of `stats`."""
 
-    run: Revision = "@"
+    run: Revision = Field("@work", description="A run, or @work: the workspace as it is now")
     by: list[Literal["model", "prompt", "tag", "file"]] = Field(
         ["model"], min_length=1, description="What the results are grouped by"
     )

@@ -182,7 +182,7 @@ def diff(location: Location, arguments: DiffArguments) -> Document:
             )
         compared = diff_models(
             location,
-            arguments.before or "@",
+            arguments.before,
             (arguments.model, arguments.versus),
             selection=selection,
             answers=arguments.answers,

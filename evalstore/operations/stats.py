@@ -95,7 +95,7 @@ class Stats:
 
 def stats(
     location: Location,
-    revision: str = "@",
+    revision: str = WORK,
     by: Sequence[str] = ("model",),
     *,
     query: str | None = None,

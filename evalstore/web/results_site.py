@@ -67,7 +67,7 @@ class ResultsSite(LocalSite):
     def routes(self) -> list[web.AbstractRouteDef]:
         """Return the pages and the stream of changes."""
         return [
-            web.get(f"{self.base}/", self.show_newest),
+            web.get(f"{self.base}/", self.show_first),
             web.get(f"{self.base}/work", self.show_workspace),
             web.get(f"{self.base}/run/{{revision}}", self.show_run),
             web.get(rf"{self.base}/case/{{case:[\s\S]+}}", self.show_case),
@@ -78,10 +78,9 @@ class ResultsSite(LocalSite):
         """End the streams of changes."""
         self._closing.set()
 
-    async def show_newest(self, _request: web.Request) -> web.StreamResponse:
-        """Redirect to the newest run, or to the workspace when nothing has been run."""
-        newest, _ = await _call(self.pages.read_state)
-        raise web.HTTPFound(f"{self.base}/run/{newest}" if newest else f"{self.base}/work")
+    async def show_first(self, _request: web.Request) -> web.StreamResponse:
+        """Redirect to the workspace: the newest run may be one of a few cases."""
+        raise web.HTTPFound(f"{self.base}/work")
 
     async def show_workspace(self, request: web.Request) -> web.StreamResponse:
         """Return the page of the workspace as it is now; it follows a run in progress."""

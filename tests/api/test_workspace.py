@@ -197,7 +197,7 @@ def test_two_candidates_of_a_run_are_compared(workspace: Workspace) -> None:
     tree(workspace.root, {"models/other.yaml": other})
     workspace.run(models=["scripted/parrot", "scripted/other"])
 
-    diff = workspace.diff_models("scripted/parrot", "scripted/other")
+    diff = workspace.diff_models("scripted/parrot", "scripted/other", run="@")
     assert diff.models == ("scripted/parrot", "scripted/other")
     assert len(diff.comparison.pairs) == 2
 

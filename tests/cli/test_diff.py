@@ -40,7 +40,7 @@ def two(workspace: Path) -> Path:
 def test_answers_of_equal_results_are_compared_on_request(two: Path, evalstore: Evalstore) -> None:
     edit(two / "models/two.yaml", "answer: Warm.", "answer: Very warm.")
     evalstore("run", "tests/weather.md::city=Rome")
-    value = ("--model", "scripted/one", "--vs", "scripted/two")
+    value = ("@", "--model", "scripted/one", "--vs", "scripted/two")
     assert "Equal" not in evalstore("diff", *value).stdout
     compared = evalstore("diff", *value, "--answers")
     assert compared.stdout.partition("\n")[2].startswith(
@@ -67,11 +67,11 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "scripted/two against scripted/one: +50.0 points (95% interval -48.6 to +90.5); "
         "the pass rate of one row changed: too few for a significance test\n"
     )
-    value = ("--model", "scripted/one", "--vs", "scripted/two")
+    value = ("@", "--model", "scripted/one", "--vs", "scripted/two")
     hint = '(use "evalstore show ID" to read an answer)\n'
     assert evalstore("diff", *value) == Ran(0, expected, hint)
     assert evalstore("diff", "@", *value, "--", "tests/weather.md").stdout == expected
-    other = evalstore("diff", "--model", "scripted/two", "--vs", "scripted/one", "--answers").stdout
+    other = evalstore("diff", "@", "--model", "scripted/two", "--vs", "scripted/one", "--answers").stdout
     assert "Worse (1):\n" in other
     assert "scripted/one: 1 worse, 1 equal\n" in other
     assert "        --- scripted/two\n        +++ scripted/one\n" in other
@@ -81,7 +81,7 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
 
 def test_equal_candidates_are_told_where_both_answers_are(two: Path, evalstore: Evalstore) -> None:
     evalstore("run", "tests/weather.md::city=Rome")
-    value = ("--model", "scripted/one", "--vs", "scripted/two")
+    value = ("@", "--model", "scripted/one", "--vs", "scripted/two")
     for revision, named in (("@", "<short>"), ("@work", "@work")):
         compared = evalstore("diff", revision, *value, "--", "tests/weather.md::city=Rome")
         hint = f'(use "evalstore show {named}:tests/weather.md" to find both answers of a case, '
@@ -94,7 +94,7 @@ def test_equal_candidates_are_told_where_both_answers_are(two: Path, evalstore: 
 
 def test_a_comparison_in_a_partial_run_names_the_workspace(two: Path, evalstore: Evalstore) -> None:
     evalstore("run", "tests/weather.md::city=Oslo")
-    value = ("--model", "scripted/one", "--vs", "scripted/two")
+    value = ("@", "--model", "scripted/one", "--vs", "scripted/two")
     compared = evalstore("diff", *value)
     assert compared.stdout.startswith(
         "note: run <short> covered only tests/weather.md::city=Oslo (2 results); "
@@ -122,7 +122,7 @@ def test_results_that_wait_for_one_candidate_are_told_from_others(
     failing = "responses:\n  - {when: Rome, error: 400}\n"
     edit(two / "models/two.yaml", "responses:\n", failing)
     evalstore("run")
-    value = ("--model", "scripted/one", "--vs", "scripted/two", "--stat")
+    value = ("@", "--model", "scripted/one", "--vs", "scripted/two", "--stat")
     waits = "1 result of scripted/two is pending and not in the pass rates\n"
     assert evalstore("diff", *value).stdout == (
         "scripted/one -> scripted/two in run <short>\n"
@@ -132,20 +132,20 @@ def test_results_that_wait_for_one_candidate_are_told_from_others(
         "scripted/two against scripted/one: +100.0 points; "
         "the pass rate of one file changed: too few for a significance test\n"
     )
-    value = ("--model", "scripted/two", "--vs", "scripted/one", "--stat")
+    value = ("@", "--model", "scripted/two", "--vs", "scripted/one", "--stat")
     assert waits in evalstore("diff", *value).stdout
 
 
 def test_a_run_of_both_candidates_is_not_partial(two: Path, evalstore: Evalstore) -> None:
     evalstore("run", "-m", "scripted/one", "-m", "scripted/two")
-    compared = evalstore("diff", "--model", "scripted/one", "--vs", "scripted/two", "--stat")
+    compared = evalstore("diff", "@", "--model", "scripted/one", "--vs", "scripted/two", "--stat")
     assert compared.stderr == ""
     assert compared.stdout.startswith("scripted/one -> scripted/two in run <short>\n")
 
 
 def test_the_document_names_both(two: Path, documents: Any) -> None:
     run = documents("run")["run"]
-    document = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")
+    document = documents("diff", "@", "--model", "scripted/one", "--vs", "scripted/two")
     jsonschema.Draft202012Validator(schema_of(["diff"])).validate(document)
     assert (document["from"], document["to"]) == (run, run)
     assert document["models"] == ["scripted/one", "scripted/two"]
@@ -159,10 +159,10 @@ def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
     edit(two / "evalstore.yaml", BOTH, batch)
     tree(two, {"tests/other.md": "# 👤\n\nHello.\n\n---\n\nAnything.\n"})
     documents("run")
-    document = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")
+    document = documents("diff", "@", "--model", "scripted/one", "--vs", "scripted/two")
     assert [item["file"] for item in document["gone"]] == ["tests/weather.md"] * 2
     assert (document["new"], document["unchanged"]) == ([], 1)
-    shown = evalstore("diff", "--model", "scripted/one", "--vs", "scripted/two").stdout
+    shown = evalstore("diff", "@", "--model", "scripted/one", "--vs", "scripted/two").stdout
     assert shown.splitlines()[1] == "Only scripted/one (2):"
     assert "scripted/two: 2 only scripted/one, 1 equal\n" in shown
 
@@ -176,8 +176,8 @@ def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
             ["@", "@", "--model", "a", "--vs", "b"],
             "'--vs' compares two candidates, or system prompts, of one run",
         ),
-        (["--model", "a", "--vs", "scripted/two"], "'a' is not a candidate of run <short>"),
-        (["--model", "scripted/one", "--vs", "b"], "'b' is not a candidate of run <short>"),
+        (["@", "--model", "a", "--vs", "scripted/two"], "'a' is not a candidate of run <short>"),
+        (["@", "--model", "scripted/one", "--vs", "b"], "'b' is not a candidate of run <short>"),
     ],
 )
 def test_what_cannot_be_compared_is_reported(
@@ -206,8 +206,8 @@ STORED = [
     ("diff", "@~1", "@"),
     ("diff", "@~1", "@", "--", "tests/weather.md"),
     ("diff", "@~1", "@", "--", "tests"),
-    ("diff", "--model", "scripted/one", "--vs", "scripted/two"),
-    ("diff", "--model", "scripted/one", "--vs", "scripted/two", "--", "tests/weather.md"),
+    ("diff", "@", "--model", "scripted/one", "--vs", "scripted/two"),
+    ("diff", "@", "--model", "scripted/one", "--vs", "scripted/two", "--", "tests/weather.md"),
 ]
 
 

@@ -15,7 +15,7 @@ from tests.cli.test_run import edit
 
 PROMPTED = WEATHER.replace("tags:", "systemPrompts: [brief, kind]\ntags:")
 KIND = "responses:\n  - {when: 'Be kind.*Oslo', answer: Not warm.}\n"
-VALUE = ("--prompt", "brief", "--vs", "kind")
+VALUE = ("@", "--prompt", "brief", "--vs", "kind")
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_cases_are_compared_under_both_prompts(prompted: Path, evalstore: Evalst
         "the pass rate of one row changed: too few for a significance test\n",
         '(use "evalstore show ID" to read an answer)\n',
     )
-    back = evalstore("diff", "--prompt", "kind", "--vs", "brief", "--stat").stdout
+    back = evalstore("diff", "@", "--prompt", "kind", "--vs", "brief", "--stat").stdout
     assert "brief: 1 worse, 3 equal\n" in back
     of_one = evalstore("diff", *VALUE, "-m", "scripted/two", "--stat").stdout
     assert "kind: 2 equal\npass rate 50.0% -> 50.0% (2 results in 1 file" in of_one
@@ -95,7 +95,7 @@ def test_a_partial_run_names_the_comparison_of_all_cases(
             "'evalstore diff --prompt brief --vs kind' compares",
         ),
         (("@", "@", "--prompt", "brief", "--vs", "kind"), "or system prompts, of one run"),
-        (("--prompt", "brief", "--vs", "kind", "-m", "six"), "'six' is not a candidate of run"),
+        (("--prompt", "brief", "--vs", "kind", "-m", "six"), "'six' is not a candidate of the work"),
     ],
 )
 def test_what_is_wrong_with_a_comparison_of_prompts_is_said(
@@ -110,10 +110,10 @@ def test_prompts_that_no_case_has_both_are_an_error(prompted: Path, evalstore: E
     tree(prompted, {"prompts/long.md": "Be long.\n"})
     tree(prompted, {"tests/other.md": PROMPTED.replace("[brief, kind]", "[long, null]")})
     evalstore("run", "--yes")
-    assert evalstore("diff", "--prompt", "brief", "--vs", "long") == Ran(
+    assert evalstore("diff", "@", "--prompt", "brief", "--vs", "long") == Ran(
         2,
         "",
         "error: no case was asked with both 'brief' and 'long'\n"
         "hint: list both under 'systemPrompts' in its frontmatter\n",
     )
-    assert "no prompt: " in evalstore("diff", "--prompt", "long", "--vs", "no prompt").stdout
+    assert "no prompt: " in evalstore("diff", "@", "--prompt", "long", "--vs", "no prompt").stdout

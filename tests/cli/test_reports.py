@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def changed_lines(evalstore: Evalstore, *arguments: str) -> tuple[str, str]:
     """The line on what broke in the comment for a pull request, and in the HTML summary."""
     comment = evalstore("report", "--markdown", *arguments).stdout.splitlines()
-    assert evalstore("report", "-o", "r.html", *arguments).exit_code == 0
+    assert evalstore("report", "@", "-o", "r.html", *arguments).exit_code == 0
     summary = summary_of(Path("r.html"))
     (line,) = [line for line in comment if line.startswith("- **")]
     return line, summary[summary.index("Broke") + 1]

@@ -29,12 +29,12 @@ def answers(echo: Any) -> dict[str, str]:
 
 
 def rerolls(documents: Any, *arguments: str) -> tuple[int, int, int, int]:
-    actual = documents("stats", *arguments)["rerolls"]
+    actual = documents("stats", "@", *arguments)["rerolls"]
     return actual["fails"], actual["passes"], actual["passedAfterFail"], actual["runs"]
 
 
 def printed_words(evalstore: Evalstore, *arguments: str) -> str:
-    return " ".join(evalstore("stats", *arguments).stdout.split())
+    return " ".join(evalstore("stats", "@", *arguments).stdout.split())
 
 
 def test_failures_that_were_asked_again_after_an_edit_are_counted(

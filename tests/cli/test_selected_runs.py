@@ -97,9 +97,9 @@ def test_log_and_ls_say_who_ran_how_many_cases_on_which_commit(
 def test_statistics_say_what_they_are_about(
     selected: Path, evalstore: Evalstore, documents: Any
 ) -> None:
-    assert evalstore("stats").stdout.startswith(f"run <short>, <when>, only {ONE}\n")
-    assert evalstore("stats", "@~1").stdout.startswith("run <short>, <when>\n")
-    assert [documents("stats", run)["selection"] for run in ("@", "@~1")] == [ONE, None]
+    assert evalstore("stats", "@").stdout.startswith(f"run <short>, <when>, only {ONE}\n")
+    assert evalstore("stats", "@", "@~1").stdout.startswith("run <short>, <when>\n")
+    assert [documents("stats", "@", run)["selection"] for run in ("@", "@~1")] == [ONE, None]
 
 
 def test_a_comparison_says_what_its_sides_are_about(selected: Path, documents: Any) -> None:

@@ -76,8 +76,8 @@ def two(workspace: Path) -> Path:
 
 def test_candidates_are_distinguished(two: Path, evalstore: Evalstore) -> None:
     evalstore("run")
-    assert evalstore("stats").stdout.splitlines() == TABLE.splitlines()
-    assert evalstore("stats").stderr == (
+    assert evalstore("stats", "@").stdout.splitlines() == TABLE.splitlines()
+    assert evalstore("stats", "@").stderr == (
         "note: the costs are simulated: scripted models call nobody, so nothing is paid\n"
     )
 
@@ -88,21 +88,21 @@ def named(document: Any) -> dict[str, Any]:
 
 def test_groups_count_what_belongs_to_them(two: Path, documents: Any) -> None:
     documents("run")
-    groups = named(documents("stats", "--by", "tag"))
+    groups = named(documents("stats", "@", "--by", "tag"))
     assert {name: (item["passed"], item["judged"]) for name, item in groups.items()} == {
         "manners": (2, 2),
         "short": (2, 2),
         "weather": (3, 4),
     }
-    groups = named(documents("stats", "--by", "prompt"))
+    groups = named(documents("stats", "@", "--by", "prompt"))
     assert list(groups) == ["brief", "no prompt"]
     assert groups["no prompt"]["prompt"] is None
     edit(two / "prompts/brief.md", "Be brief.", "Be very brief.")
-    renamed = named(documents("stats", "--by", "prompt"))
+    renamed = named(documents("stats", "@", "--by", "prompt"))
     assert renamed == groups  # the edited prompt has its name in the run before the edit, too
-    groups = named(documents("stats", "--by", "model", "--by", "file"))
+    groups = named(documents("stats", "@", "--by", "model", "--by", "file"))
     assert groups["scripted/one  tests/weather.md"]["passed"] == 1
-    first = named(documents("stats"))["scripted/one"]
+    first = named(documents("stats", "@"))["scripted/one"]
     assert (first["tests"], first["cases"], first["sessions"], first["evaluations"]) == (2, 3, 3, 3)
     assert first["cost"]["candidates"] == {"total": 0.09, "per100Sessions": 3.0}
     assert first["coverage"] == 1.0
@@ -112,14 +112,14 @@ def test_what_several_cases_share_counts_once(two: Path, documents: Any) -> None
     text = (two / "tests/weather.md").read_text()
     tree(two, {"tests/again.md": text})
     documents("run")
-    actual = documents("stats")["total"]
+    actual = documents("stats", "@")["total"]
     assert (actual["results"], actual["cases"], actual["sessions"]) == (10, 5, 6)
     assert actual["cost"]["candidates"]["total"] == pytest.approx(0.18)
 
 
 def test_costs_are_converted_at_the_rate_of_their_day(two: Path, documents: Any) -> None:
     documents("run")
-    document = documents("stats", "--currency", "EUR")
+    document = documents("stats", "@", "--currency", "EUR")
     assert document["currency"] == "EUR"
     assert document["total"]["cost"]["candidates"]["total"] == pytest.approx(0.18 / 1.5)
 
@@ -127,7 +127,7 @@ def test_costs_are_converted_at_the_rate_of_their_day(two: Path, documents: Any)
 def test_a_day_without_a_rate_is_reported(two: Path, evalstore: Evalstore) -> None:
     edit(two / "currencies/eur.yaml", "2020", "2099")
     evalstore("run")
-    output = evalstore("stats", "--currency", "EUR")
+    output = evalstore("stats", "@", "--currency", "EUR")
     assert "error: 'EUR' has no rate for 20" in output.stderr
     assert "hint: add a rate with 'validFrom: " in output.stderr
 
@@ -146,7 +146,7 @@ def test_a_query_selects(
     two: Path, documents: Any, query: str, passed: int, judged: int, results: int
 ) -> None:
     documents("run")
-    document = documents("stats", "--query", query)
+    document = documents("stats", "@", "--query", query)
     total = document["total"]
     assert (total["passed"], total["judged"], total["results"]) == (passed, judged, results)
     assert document["currency"] == ("EUR" if "euros" in query else "USD")
@@ -179,7 +179,7 @@ def test_unknown_names_are_reported(
     two: Path, evalstore: Evalstore, arguments: list[str], code: int, message: str
 ) -> None:
     evalstore("run")
-    output = evalstore("stats", *arguments)
+    output = evalstore("stats", "@", *arguments)
     assert output.exit_code == code
     assert output.stderr.startswith(f"error: {message}" if message else "")
 
@@ -193,7 +193,7 @@ def test_attempts_that_disagree_make_a_case_flaky(
     rows = "---\nreplacements:\n  n: [1, 2]\n---\n\n"
     tree(Path.cwd(), {"tests/a.md": rows + checks})
     documents("run", "--attempts", "2", "-j", "1")
-    actual = documents("stats")["total"]
+    actual = documents("stats", "@")["total"]
     assert actual["flakiness"] == {"cases": 2, "flaky": 1, "share": 0.5, "flip": 0.5}
     assert (actual["results"], actual["sessions"]) == (2, 4)
 
@@ -211,7 +211,7 @@ def test_attempts_that_lack_a_judgement_are_shown_as_pending(
     }
     monkeypatch.chdir(tree(tmp_path / "workspace", files))
     evalstore("run", "--attempts", "2")
-    total = documents("stats")["total"]
+    total = documents("stats", "@")["total"]
     assert (total["judged"], total["evaluations"]) == (0, 2)
     assert total["flakiness"]["cases"] == 0
     for command in (
@@ -232,9 +232,9 @@ def test_undecided_verdicts_stay_in_the_rate_and_the_table_shows_its_bounds(
     shown = evalstore("run").stdout
     assert "1 undecided" in shown
     assert "(83.3 to 100.0%, 95% interval 31.0% to 100.0%)" in shown
-    lines = evalstore("stats").stdout.splitlines()
+    lines = evalstore("stats", "@").stdout.splitlines()
     assert lines[1].split()[5] == "UNRESOLVED"
-    total = documents("stats")["total"]
+    total = documents("stats", "@")["total"]
     assert (total["passed"], total["judged"], total["unresolved"]) == (5, 6, 1)
     assert total["best"]["rate"] == 1
 
@@ -251,10 +251,10 @@ def test_what_has_no_price_is_reported(
     monkeypatch.setattr(Store, "load_all", by_another_provider)
     with sqlite3.connect(two / ".evalstore/store.db") as store:
         store.execute("UPDATE sessions SET content = json_remove(content, '$.cost')")
-    actual = documents("stats")["total"]
+    actual = documents("stats", "@")["total"]
     assert actual["cost"]["candidates"]["total"] is None
     assert actual["cost"]["unpriced"] == 10
-    shown = evalstore("stats")
+    shown = evalstore("stats", "@")
     assert "unknown" in shown.stdout
     assert shown.stderr == (
         "note: the price of 10 sessions and judgements is unknown; the costs do not include them\n"
@@ -266,7 +266,7 @@ def test_the_rate_of_a_candidate_that_is_partly_judged_is_marked(
 ) -> None:
     evalstore("run", "-m", "scripted/one")
     evalstore("run", "-m", "scripted/two", "tests/weather.md::city=Oslo")
-    ran = evalstore("stats", "@work")
+    ran = evalstore("stats", "@", "@work")
     rates = {line.split()[0]: line.split()[1] for line in ran.stdout.splitlines()[2:]}
     assert (rates["scripted/one"], rates["scripted/two"]) == ("66.7%", "~100.0%")
     assert not rates["all"].startswith("~")
@@ -275,7 +275,7 @@ def test_the_rate_of_a_candidate_that_is_partly_judged_is_marked(
         in ran.stderr
     )
     evalstore("run")
-    ran = evalstore("stats")
+    ran = evalstore("stats", "@")
     assert "~" not in ran.stdout + ran.stderr
     edit(two / "tests/weather.md", "must be warm", "may be cold")  # as few of both are judged
-    assert "~" not in evalstore("stats", "@work").stdout
+    assert "~" not in evalstore("stats", "@", "@work").stdout

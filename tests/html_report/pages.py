@@ -59,8 +59,9 @@ def call(root: Path, *arguments: str) -> int:
 
 
 def report(root: Path, *arguments: str, name: str = "report.html") -> Path:
-    """The report of a workspace."""
-    assert call(root, "report", *arguments, "-o", name) == 0
+    """The report of the newest run of a workspace, or of a revision."""
+    is_named = arguments[:1] and not arguments[0].startswith("-")
+    assert call(root, "report", *([] if is_named else ["@"]), *arguments, "-o", name) == 0
     return root / name
 
 

@@ -355,7 +355,7 @@ def test_a_failed_report_leaves_nothing(root: Path, evalstore: Evalstore) -> Non
 
 def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: Evalstore) -> None:
     root = make_workspace(tmp_path / "desk", {})
-    told = evalstore("-C", str(root), "report", exit_code=2).stderr
+    told = evalstore("-C", str(root), "report", "@", exit_code=2).stderr
     assert told == (
         "error: there is no run '@'\n"
         f"hint: there are no runs yet: 'evalstore -C {root} run' makes one\n"

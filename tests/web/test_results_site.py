@@ -96,7 +96,7 @@ def ask(
 
 def newest(address: str) -> str:
     """The path of the newest run."""
-    response, _ = ask(address)
+    response, _ = ask(address, "run/@")
     assert response.status == 302
     return str(response.headers["Location"])
 

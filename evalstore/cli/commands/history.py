@@ -141,7 +141,7 @@ def _require_single_run(first: str | None, second: str | None) -> str:
             "'--vs' compares two candidates, or system prompts, of one run",
             hint="name one revision, or none",
         )
-    return first or "@"
+    return first or "@work"
 
 
 def _require_single_model(models: tuple[str, ...]) -> str:

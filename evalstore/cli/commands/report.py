@@ -32,7 +32,15 @@ def _is_markdown(path: str | None, *, asked: bool) -> bool:
 
 @app.command()
 def report(
-    revision: options.RunOrWorkspace = "@",
+    revision: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="REV",
+            help="A run, such as @, the last one. Without it: @work, the workspace as it is now; "
+            "Markdown is of the last run.",
+            autocompletion=completions.runs,
+        ),
+    ] = None,
     path: Annotated[
         str | None,
         typer.Option(
@@ -56,7 +64,7 @@ def report(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Write a run as one HTML file, or as Markdown.
+    """Write the workspace as it is now, or a run, as one HTML file, or a run as Markdown.
 
     The HTML file needs no network and opens in any browser. A file that ends with .md is Markdown,
     also without --markdown. A file that exists is replaced only if it is a report. In Markdown the
@@ -64,8 +72,9 @@ def report(
     """
     from evalstore.html_report.report import STDOUT, stream_report, write_report
 
-    options.require_revision("report", revision)
     markdown = _is_markdown(path, asked=markdown)
+    revision = revision or ("@" if markdown else "@work")
+    options.require_revision("report", revision)
     if json and (markdown or path == STDOUT):
         raise EvalstoreError(
             "'--json' says what was written to an HTML file",
