@@ -307,6 +307,7 @@ def _make_report(
         stopped_at_failure=outcome.stopped_at_failure,
         time_is_up=outcome.time_is_up,
         is_refresh=finished.selection.refresh,
+        is_last_failed=finished.selection.last_failed,
         judge_only=options.judge_only,
         gate="undetermined",
         exit_code=OK,

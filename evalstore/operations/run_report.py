@@ -104,6 +104,7 @@ class RunReport:
     stopped_at_failure: bool
     time_is_up: bool
     is_refresh: bool
+    is_last_failed: bool
     judge_only: bool
     gate: str
     """`passed`, `failed`, `undetermined` (missing verdicts may decide it) or `off`."""
@@ -143,8 +144,9 @@ class RunReport:
 
     @property
     def rate(self) -> Rate:
-        """Return the pass rate with its 95 % interval."""
-        return self.totals.rate
+        """Return the pass rate, with its 95 % interval unless `--lf` has chosen the cases."""
+        rate = self.totals.rate
+        return rate.without_interval() if self.is_last_failed else rate
 
     @property
     def pass_rate(self) -> float | None:

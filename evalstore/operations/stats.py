@@ -24,7 +24,12 @@ from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.simulated_costs import is_all_scripted
 from evalstore.operations.stats_filter import Filter
 from evalstore.planning.candidate_order import candidate_order
-from evalstore.planning.options import describe_selection, is_partial, leaves_out_cases
+from evalstore.planning.options import (
+    describe_selection,
+    is_chosen_by_verdict,
+    is_partial,
+    leaves_out_cases,
+)
 from evalstore.store.revisions import WORK
 from evalstore.values import Case, Json
 
@@ -151,6 +156,10 @@ def collect_stats(
     return collector.finish(rerolls=revision != WORK)
 
 
+def _without_interval(group: ResultGroup) -> ResultGroup:
+    return replace(group, rate=group.rate.without_interval())
+
+
 class StatsCollector:
     """Adds up results by several groupings while they are read."""
 
@@ -243,6 +252,12 @@ class StatsCollector:
         if rerolls and not self.keep.is_about_votes:
             counted = count_rerolls(self.project.store, run, self.keep)
         is_simulated = is_all_scripted(self.project.store, run)
+        if is_chosen_by_verdict(run.selection):
+            everything = _without_interval(everything)
+            found = {
+                by: {key: _without_interval(group) for key, group in groups.items()}
+                for by, groups in found.items()
+            }
         return [
             Stats(
                 run=run.id,

@@ -136,6 +136,11 @@ def is_partial(run: Run) -> bool:
     return any(name not in complete for name in run.selection)
 
 
+def is_chosen_by_verdict(selection: Mapping[str, Json]) -> bool:
+    """Return whether a run has chosen its cases by their verdicts."""
+    return bool(selection.get("lastFailed"))
+
+
 def leaves_out_cases(run: Run) -> bool:
     """Return whether a run left out some cases; False for one of all cases by some candidates."""
     complete = (*_ALL_CASES, *_OF_CASES, "models")

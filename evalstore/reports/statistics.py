@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -46,6 +46,13 @@ class Rate:
         """Return the interval that covers all outcomes of the unresolved verdicts."""
         high = self.high if self.best_high is None else self.best_high
         return None if self.low is None or high is None else (self.low, high)
+
+    def without_interval(self) -> Rate:
+        """Return the rate of cases that were chosen by their verdict, which say nothing of others.
+
+        An interval would claim so.
+        """
+        return replace(self, low=None, high=None, effective=None, best_high=None)
 
     @property
     def text(self) -> str:

@@ -77,7 +77,7 @@ def test_candidates_and_rows_keep_their_order(
     assert merge_candidates(versions) == models
     tree(two, {"evalstore.yaml": "candidates: [scripted/alpha, scripted/zeta]\n"})
     assert list(cases(Location(two), "@").models) == models[::-1]
-    evalstore("report", "-o", "report.html")
+    evalstore("report", "@", "-o", "report.html")
     page = (two / "report.html").read_text(encoding="utf-8")
     heads = re.findall(r'<th scope="col" dir="auto">(.*?)</th>', page)
     assert heads == models[::-1]

@@ -40,9 +40,9 @@ def two(workspace: Path) -> Path:
 def test_answers_of_equal_results_are_compared_on_request(two: Path, evalstore: Evalstore) -> None:
     edit(two / "models/two.yaml", "answer: Warm.", "answer: Very warm.")
     evalstore("run", "tests/weather.md::city=Rome")
-    value = ("@", "--model", "scripted/one", "--vs", "scripted/two")
-    assert "Equal" not in evalstore("diff", *value).stdout
-    compared = evalstore("diff", *value, "--answers")
+    value = ("--model", "scripted/one", "--vs", "scripted/two")
+    assert "Equal" not in evalstore("diff", "@", *value).stdout
+    compared = evalstore("diff", "@", *value, "--answers")
     assert compared.stdout.partition("\n")[2].startswith(
         "scripted/one -> scripted/two in run <short>\n"
         "Equal (1):\n"
@@ -52,7 +52,7 @@ def test_answers_of_equal_results_are_compared_on_request(two: Path, evalstore: 
         "scripted/two: 1 equal\n"
     )
     assert "side by side" not in compared.stderr
-    assert "-Warm." not in evalstore("diff", *value, "--answers", "--stat").stdout
+    assert "-Warm." not in evalstore("diff", "@", *value, "--answers", "--stat").stdout
 
 
 def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evalstore) -> None:
@@ -67,26 +67,28 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "scripted/two against scripted/one: +50.0 points (95% interval -48.6 to +90.5); "
         "the pass rate of one row changed: too few for a significance test\n"
     )
-    value = ("@", "--model", "scripted/one", "--vs", "scripted/two")
+    value = ("--model", "scripted/one", "--vs", "scripted/two")
     hint = '(use "evalstore show ID" to read an answer)\n'
-    assert evalstore("diff", *value) == Ran(0, expected, hint)
+    assert evalstore("diff", "@", *value) == Ran(0, expected, hint)
     assert evalstore("diff", "@", *value, "--", "tests/weather.md").stdout == expected
-    other = evalstore("diff", "@", "--model", "scripted/two", "--vs", "scripted/one", "--answers").stdout
+    other = evalstore(
+        "diff", "@", "--model", "scripted/two", "--vs", "scripted/one", "--answers"
+    ).stdout
     assert "Worse (1):\n" in other
     assert "scripted/one: 1 worse, 1 equal\n" in other
     assert "        --- scripted/two\n        +++ scripted/one\n" in other
     assert "        -Not warm.\n        +Cold.\n" in other
-    assert evalstore("diff", *value, "--exit-code").exit_code == 1
+    assert evalstore("diff", "@", *value, "--exit-code").exit_code == 1
 
 
 def test_equal_candidates_are_told_where_both_answers_are(two: Path, evalstore: Evalstore) -> None:
     evalstore("run", "tests/weather.md::city=Rome")
-    value = ("@", "--model", "scripted/one", "--vs", "scripted/two")
+    value = ("--model", "scripted/one", "--vs", "scripted/two")
     for revision, named in (("@", "<short>"), ("@work", "@work")):
         compared = evalstore("diff", revision, *value, "--", "tests/weather.md::city=Rome")
         hint = f'(use "evalstore show {named}:tests/weather.md" to find both answers of a case, '
         assert f'{hint}"evalstore view" to read them side by side)\n' in compared.stderr
-    assert "side by side" not in evalstore("diff", *value, "--stat").stderr
+    assert "side by side" not in evalstore("diff", "@", *value, "--stat").stderr
     listed = evalstore("show", "@work:tests/weather.md").stdout
     assert "scripted/one" in listed
     assert "scripted/two" in listed
@@ -94,8 +96,8 @@ def test_equal_candidates_are_told_where_both_answers_are(two: Path, evalstore: 
 
 def test_a_comparison_in_a_partial_run_names_the_workspace(two: Path, evalstore: Evalstore) -> None:
     evalstore("run", "tests/weather.md::city=Oslo")
-    value = ("@", "--model", "scripted/one", "--vs", "scripted/two")
-    compared = evalstore("diff", *value)
+    value = ("--model", "scripted/one", "--vs", "scripted/two")
+    compared = evalstore("diff", "@", *value)
     assert compared.stdout.startswith(
         "note: run <short> covered only tests/weather.md::city=Oslo (2 results); "
         "only those are compared\n"
@@ -122,9 +124,9 @@ def test_results_that_wait_for_one_candidate_are_told_from_others(
     failing = "responses:\n  - {when: Rome, error: 400}\n"
     edit(two / "models/two.yaml", "responses:\n", failing)
     evalstore("run")
-    value = ("@", "--model", "scripted/one", "--vs", "scripted/two", "--stat")
+    value = ("--model", "scripted/one", "--vs", "scripted/two", "--stat")
     waits = "1 result of scripted/two is pending and not in the pass rates\n"
-    assert evalstore("diff", *value).stdout == (
+    assert evalstore("diff", "@", *value).stdout == (
         "scripted/one -> scripted/two in run <short>\n"
         "scripted/two: 1 better, 1 different, 0 equal\n"
         f"{waits}"
@@ -132,8 +134,8 @@ def test_results_that_wait_for_one_candidate_are_told_from_others(
         "scripted/two against scripted/one: +100.0 points; "
         "the pass rate of one file changed: too few for a significance test\n"
     )
-    value = ("@", "--model", "scripted/two", "--vs", "scripted/one", "--stat")
-    assert waits in evalstore("diff", *value).stdout
+    value = ("--model", "scripted/two", "--vs", "scripted/one", "--stat")
+    assert waits in evalstore("diff", "@", *value).stdout
 
 
 def test_a_run_of_both_candidates_is_not_partial(two: Path, evalstore: Evalstore) -> None:

@@ -15,7 +15,7 @@ from tests.cli.test_run import edit
 
 PROMPTED = WEATHER.replace("tags:", "systemPrompts: [brief, kind]\ntags:")
 KIND = "responses:\n  - {when: 'Be kind.*Oslo', answer: Not warm.}\n"
-VALUE = ("@", "--prompt", "brief", "--vs", "kind")
+VALUE = ("--prompt", "brief", "--vs", "kind")
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def prompted(workspace: Path, evalstore: Evalstore) -> Path:
 
 
 def test_cases_are_compared_under_both_prompts(prompted: Path, evalstore: Evalstore) -> None:
-    assert evalstore("diff", *VALUE) == Ran(
+    assert evalstore("diff", "@", *VALUE) == Ran(
         0,
         "note: 4 results of cases with only one of both prompts are left out\n"
         "brief -> kind in run <short>\n"
@@ -57,7 +57,7 @@ def test_cases_are_compared_under_both_prompts(prompted: Path, evalstore: Evalst
     )
     back = evalstore("diff", "@", "--prompt", "kind", "--vs", "brief", "--stat").stdout
     assert "brief: 1 worse, 3 equal\n" in back
-    of_one = evalstore("diff", *VALUE, "-m", "scripted/two", "--stat").stdout
+    of_one = evalstore("diff", "@", *VALUE, "-m", "scripted/two", "--stat").stdout
     assert "kind: 2 equal\npass rate 50.0% -> 50.0% (2 results in 1 file" in of_one
     assert (
         "\nbrief -> kind in the workspace\n" in evalstore("diff", "@work", *VALUE, "--stat").stdout
@@ -65,7 +65,7 @@ def test_cases_are_compared_under_both_prompts(prompted: Path, evalstore: Evalst
 
 
 def test_the_document_names_both_prompts(prompted: Path, documents: Any) -> None:
-    document = documents("diff", *VALUE, "--answers")
+    document = documents("diff", "@", *VALUE, "--answers")
     jsonschema.Draft202012Validator(schema_of(["diff"])).validate(document)
     assert document["prompts"] == ["brief", "kind"]
     assert "models" not in document
@@ -78,7 +78,7 @@ def test_a_partial_run_names_the_comparison_of_all_cases(
     prompted: Path, evalstore: Evalstore
 ) -> None:
     evalstore("run", "tests/weather.md::city=Rome")
-    compared = evalstore("diff", *VALUE, "--stat")
+    compared = evalstore("diff", "@", *VALUE, "--stat")
     assert '(use "evalstore diff @work --prompt brief --vs kind" to compare all' in compared.stderr
 
 
@@ -95,7 +95,10 @@ def test_a_partial_run_names_the_comparison_of_all_cases(
             "'evalstore diff --prompt brief --vs kind' compares",
         ),
         (("@", "@", "--prompt", "brief", "--vs", "kind"), "or system prompts, of one run"),
-        (("--prompt", "brief", "--vs", "kind", "-m", "six"), "'six' is not a candidate of the work"),
+        (
+            ("--prompt", "brief", "--vs", "kind", "-m", "six"),
+            "'six' is not a candidate of the work",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_comparison_of_prompts_is_said(

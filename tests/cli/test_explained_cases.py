@@ -99,7 +99,7 @@ def test_a_check_with_not_is_told_from_another_of_its_type(
     (made,) = documents("show", "tests/t.md")["judgements"]
     judgement = evalstore("show", made["judgement"]).stdout
     assert "check: pass  contains\ncheck: pass  not contains\n" in judgement
-    evalstore("report", "-o", "report.html")
+    evalstore("report", "@", "-o", "report.html")
     assert '"not contains"' in Path("report.html").read_text(encoding="utf-8")
 
 

@@ -28,8 +28,8 @@ def answers(echo: Any) -> dict[str, str]:
     return actual
 
 
-def rerolls(documents: Any, *arguments: str) -> tuple[int, int, int, int]:
-    actual = documents("stats", "@", *arguments)["rerolls"]
+def rerolls(documents: Any, *arguments: str, run: str = "@") -> tuple[int, int, int, int]:
+    actual = documents("stats", run, *arguments)["rerolls"]
     return actual["fails"], actual["passes"], actual["passedAfterFail"], actual["runs"]
 
 
@@ -54,8 +54,8 @@ def test_failures_that_were_asked_again_after_an_edit_are_counted(
     documents("run", "tests/b.md")
     documents("run")
     assert rerolls(documents) == (2, 0, 1, 4)
-    assert rerolls(documents, "@~3") == (2, 0, 1, 1)
-    assert rerolls(documents, "@~4") == (0, 0, 0, 0)
+    assert rerolls(documents, run="@~3") == (2, 0, 1, 1)
+    assert rerolls(documents, run="@~4") == (0, 0, 0, 0)
 
 
 def test_a_refresh_asks_passes_again_as_well_and_ends_it(

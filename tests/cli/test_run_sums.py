@@ -145,7 +145,7 @@ def test_each_judgement_of_attempts_is_read_once(
 
 
 def stats(evalstore: Evalstore, by: tuple[str, ...]) -> str:
-    shown = evalstore("stats", "--json", *(word for name in by for word in ("--by", name)))
+    shown = evalstore("stats", "@", "--json", *(word for name in by for word in ("--by", name)))
     assert shown.exit_code == 0, shown
     return shown.stdout
 

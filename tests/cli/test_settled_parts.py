@@ -110,9 +110,9 @@ COMMANDS = (
     ("diff", "--json"),
     ("diff", "@~1", "@", "--json"),
     ("diff", "@", "@~1"),
-    ("stats", "--json"),
-    ("stats", "--by", "tag", "--by", "file", "--json"),
-    ("stats", "--by", "prompt"),
+    ("stats", "@", "--json"),
+    ("stats", "@", "--by", "tag", "--by", "file", "--json"),
+    ("stats", "@", "--by", "prompt"),
 )
 
 
@@ -318,12 +318,12 @@ def test_a_damaged_cache_is_not_read(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, damage: bytes | None
 ) -> None:
     evalstore("run", "--yes", "--fail-on", "none")
-    evalstore("stats")
+    evalstore("stats", "@")
     for name in ("settled", "sums"):
         cache = place / ".evalstore" / name
         data = cache.read_bytes()
         cache.write_bytes(data[:-9] + b"\x00" + data[-8:] if damage is None else damage)
-    assert evalstore("stats").exit_code == 0
+    assert evalstore("stats", "@").exit_code == 0
     assert run_both(evalstore, place, monkeypatch)[0]["reused"] == 201
 
 

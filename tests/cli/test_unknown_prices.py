@@ -109,12 +109,12 @@ def test_a_judge_without_a_price_leaves_a_least_cost_everywhere(
         f"{told}: answers $0.0020, judging price unknown",
         ("$0.0020", "$0.2000", "price unknown"),
     )
-    cells = re.split(r" {2,}", evalstore("stats").stdout.splitlines()[-1])
+    cells = re.split(r" {2,}", evalstore("stats", "@").stdout.splitlines()[-1])
     assert cells[-3:] == ["$0.0020", "$0.2000", "price unknown"]
     assert f"The run cost {told}." in evalstore("report", "--markdown").stdout
     [run] = Workspace(priced).runs()
     assert told in run._repr_html_()
-    evalstore("report", "-o", "r.html")
+    evalstore("report", "@", "-o", "r.html")
     page = (priced / "r.html").read_text()
     assert page.count(LEAST) >= 2
     assert "price unknown" not in page
@@ -130,7 +130,7 @@ def test_nothing_is_free_because_its_price_is_not_known(priced: Path, evalstore:
     evalstore("run")
     unknown = "price unknown"
     assert browser(priced) == Shown(unknown, unknown, (unknown,) * 3)
-    cells = re.split(r" {2,}", evalstore("stats").stdout.splitlines()[-1])
+    cells = re.split(r" {2,}", evalstore("stats", "@").stdout.splitlines()[-1])
     assert cells[-3:] == [unknown] * 3
     comment = evalstore("report", "--markdown").stdout
     assert "The price of the run is unknown." in comment
@@ -142,7 +142,7 @@ def test_costs_of_candidates_and_judges_are_told_apart(priced: Path, evalstore: 
     assert browser(priced) == Shown(
         "$0.0040", "$0.0040 (answers $0.0020, judging $0.0020)", ("$0.0020", "$0.2000", "$0.0020")
     )
-    page = evalstore("report", "-o", "-").stdout
+    page = evalstore("report", "@", "-o", "-").stdout
     assert "$0.2000" in page
     assert "$0.4000" not in page
 

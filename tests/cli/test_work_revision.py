@@ -23,7 +23,7 @@ def partial(workspace: Path, evalstore: Evalstore) -> Evalstore:
 
 
 def test_stats_of_the_workspace_count_all_cases(partial: Evalstore, documents: Any) -> None:
-    last = partial("stats")
+    last = partial("stats", "@")
     assert last.stdout.startswith(f"run <short>, <when>, only {OSLO}\n")
     assert last.stderr.startswith(
         '(use "evalstore stats @work" for all cases with the candidates in the settings)\n'
@@ -111,12 +111,12 @@ def test_all_cases_of_other_candidates_need_no_hint(workspace: Path, evalstore: 
     (workspace / "models/two.yaml").write_text(two)
     both = ("-m", "scripted/one", "-m", "scripted/two")
     evalstore("run", "-q", *both)
-    ran = evalstore("stats")
+    ran = evalstore("stats", "@")
     assert "scripted/two" in ran.stdout
     assert "@work" not in ran.stderr
     evalstore("run", "-q", *both, OSLO)
     words = '(use "evalstore stats @work" for all cases with the candidates in the settings)'
-    assert words in evalstore("stats").stderr
+    assert words in evalstore("stats", "@").stderr
     assert "scripted/two" not in evalstore("stats", "@work").stdout
 
 

@@ -387,7 +387,7 @@ def test_output_of_the_command(root: Path, evalstore: Evalstore) -> None:
 def test_stdout_has_the_same_page(root: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     written = report(root).read_bytes()
     capfdbinary.readouterr()
-    assert call(root, "report", "-o", "-") == 0
+    assert call(root, "report", "@", "-o", "-") == 0
     assert capfdbinary.readouterr().out == written
 
 

@@ -145,7 +145,7 @@ def test_nothing_can_be_written(address: str) -> None:
 def test_a_page_is_that_of_the_report_with_links(root: Path, address: str) -> None:
     response, served = ask(address, newest(address))
     assert response.headers["Content-Type"].startswith("text/html")
-    assert call(root, "report", "-o", "report.html") == 0
+    assert call(root, "report", "@", "-o", "report.html") == 0
     written = (root / "report.html").read_text(encoding="utf-8")
     blocks = [text.split("data-cases")[1].split("</script>")[0] for text in (served, written)]
     assert blocks[0] == blocks[1]
@@ -215,8 +215,9 @@ def test_a_workspace_with_errors_says_so(tmp_path: Path) -> None:
 
 def test_a_workspace_without_a_run_is_its_own_first_page(tmp_path: Path) -> None:
     with serving(make_workspace(tmp_path / "desk", {})) as address:
-        assert newest(address) == f"{urlsplit(address).path}work"
-        response, text = ask(address, newest(address))
+        first = str(ask(address)[0].headers["Location"])
+        assert first == f"{urlsplit(address).path}work"
+        response, text = ask(address, first)
         assert (response.status, "nothing is judged yet" in text) == (200, True)
         assert 'data-run=""' in text
         assert ask(address, "run/@")[0].status == 404

@@ -91,7 +91,7 @@ def summarise_report(report: RunReport) -> RunSummary:
         is_refresh=report.is_refresh,
         verdicts=report.totals.verdicts,
         unjudged=report.totals.count(None),
-        rate=report.totals.rate,
+        rate=report.rate,
         used_again=report.used_again,
     )
 

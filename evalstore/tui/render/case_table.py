@@ -90,6 +90,7 @@ def case_columns(
     cases: Cases,
     filtered: FilteredCases,
     rates: Sequence[Rate] = (),
+    whole: Sequence[Rate] = (),
     *,
     by_file: bool = False,
     only_file: str = "",
@@ -99,13 +100,14 @@ def case_columns(
 ) -> list[Column]:
     """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
 
-    `rates` are the pass rates of the candidates, for the line at the top. With `by_file` the name
+    `rates` are the pass rates of the candidates, for the line at the top; if verdicts have chosen
+    the cases, `whole` are those in all cases. With `by_file` the name
     of the file stands above the cases, or in the title when all are of the `only_file`. The last
     verdicts are those on the `picked` candidate. `answered` are the candidates with results in the
     listed cases, by number; None: all.
     """
     short = [one_line(name) for name in short_names(cases.models)]
-    levels = _heads(cases.models, short, rates)
+    levels = _heads(cases.models, short, rates, whole)
     names = ShortenedNames(lambda _group: short)
     models = [
         replace(
@@ -177,7 +179,9 @@ def _model_column(
     return Column(model, width, picks=True, least=least, heads=tuple(heads))
 
 
-def _heads(models: Sequence[str], short: Sequence[str], rates: Sequence[Rate]) -> list[list[str]]:
+def _heads(
+    models: Sequence[str], short: Sequence[str], rates: Sequence[Rate], every: Sequence[Rate]
+) -> list[list[str]]:
     """Return the texts above each candidate, its name with its rate and interval.
 
     Both are in one line where there is room for it, else in two. All candidates have as many texts,
@@ -186,6 +190,8 @@ def _heads(models: Sequence[str], short: Sequence[str], rates: Sequence[Rate]) -
     known = rates if len(rates) == len(models) else ()
     most = max((rate.judged for rate in known), default=0)
     figures = [_figures(rate, is_partial=rate.judged < most) for rate in known]
+    if len(every) == len(known):
+        figures = [_counts(rate, of_all) for rate, of_all in zip(known, every, strict=True)]
     whole = [one_line(model) for model in models]
     if not any(map(any, figures)):
         return [[*texts] for texts in zip(whole, short, short, strict=True)]
@@ -197,6 +203,13 @@ def _heads(models: Sequence[str], short: Sequence[str], rates: Sequence[Rate]) -
         for gap, names, texts in [*forms, ("\n", short, brief)]
     ]
     return [[*texts] for texts in zip(*levels, strict=True)]
+
+
+def _counts(rate: Rate, of_all: Rate) -> tuple[str, str]:
+    """Return how many of the cases that were chosen by their verdicts pass, and the rate of all."""
+    counts = f"{rate.passed:,}/{rate.judged:,}" if rate.judged else ""
+    share = "" if of_all.rate is None else f" (all {100 * of_all.rate:.0f}%)"
+    return f"{counts}{share}".strip(), counts
 
 
 def _figures(rate: Rate, *, is_partial: bool) -> tuple[str, str]:

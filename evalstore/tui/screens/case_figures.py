@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from evalstore.reports.statistics import Rate
     from evalstore.tui.screens.base import Page
     from evalstore.tui.state.case_listing import CaseListing
+    from evalstore.tui.state.case_query import Query
     from evalstore.tui.widgets.grid_columns import Column
     from evalstore.tui.widgets.grid_lines import StyledCell
 
@@ -38,6 +38,9 @@ class CaseFigures:
         self.history = HistoryReader(page, self._show_history)
         self._rates: Sequence[Rate] = ()
         """The pass rates of the candidates in the listed cases, once they are known."""
+        self._whole: Sequence[Rate] = ()
+        """Those in all cases, if the listed ones are chosen by their verdicts."""
+        self._is_by_verdict = False
         self._rated: tuple[object, ...] = ()
         """The cases and the filter that they are about."""
         self._pause: Timer | None = None
@@ -62,8 +65,10 @@ class CaseFigures:
             self._pause.stop()
             self._pause = None
 
-    def request_rates(self, *about: object) -> None:
+    def request_rates(self, query: Query, *about: object) -> None:
         """Read the pass rates in the listed cases, unless they are `about` the same as before."""
+        self._is_by_verdict = query.is_about_verdicts
+        about = (query, *about)
         listing, now = self._listing, (self._listing.cases, *about)
         is_same = len(now) == len(self._rated) and all(map(is_, now, self._rated))
         if listing.cases is None or is_same:
@@ -82,11 +87,15 @@ class CaseFigures:
     def _read_rates(self) -> None:
         source, cases, rows = self._page.source, self._listing.cases, self._listing.matching
         if cases is not None:
-            read = partial(source.candidate_rates, cases, rows)
-            self._page.fetch(read, self._show_rates, group="rates")
+            every = cases.rows if self._is_by_verdict else ()
 
-    def _show_rates(self, rates: Sequence[Rate]) -> None:
-        self._rates = rates
+            def read(cases: Cases = cases) -> tuple[tuple[Rate, ...], ...]:
+                return tuple(source.candidate_rates(cases, some) for some in (rows, every))
+
+            self._page.fetch(read, lambda found: self._show_rates(*found), group="rates")
+
+    def _show_rates(self, rates: Sequence[Rate], whole: Sequence[Rate] = ()) -> None:
+        self._rates, self._whole = rates, whole if self._is_by_verdict else ()
         self._grid.set_columns(self.columns())
 
     def _show_history(self) -> None:
@@ -116,6 +125,7 @@ class CaseFigures:
             listing.cases,
             listing.filtered,
             self._rates,
+            self._whole,
             by_file=self._by_file,
             only_file=listing.only_file,
             with_history=self.history.has_several,

@@ -78,6 +78,11 @@ class Query:
         return tuple(it for field in self.fields if field.name == "answer" for it in field.values)
 
     @property
+    def is_about_verdicts(self) -> bool:
+        """Return whether the filter chooses cases by their verdicts."""
+        return any(field.name == "verdict" for field in self.fields)
+
+    @property
     def is_about_broken(self) -> bool:
         """Return whether the filter names what broke."""
         return any(field.name == "verdict" and BROKE in field.values for field in self.fields)

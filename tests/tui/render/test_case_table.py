@@ -38,6 +38,18 @@ def test_all_candidates_are_headed_alike(width: int, expected: list[str]) -> Non
     assert heads(width) == expected
 
 
+def test_cases_that_verdicts_have_chosen_are_counted_beside_the_rate_of_all() -> None:
+    cases = Cases(None, MODELS, ())
+    chosen = (Rate(0, 3, 0.0, 0.0, 0.56), Rate(0, 5, 0.0, 0.0, 0.43), Rate(0, 0, None, None, None))
+    columns = case_columns(cases, FilteredCases(cases), chosen, RATES)
+    visible = fit_columns(columns, 140, 0, 0)
+    assert [column.title for column in visible.columns if column.picks] == [
+        "careful 0/3 (all 80%)",
+        "of-a-long-name 0/5 (all 50%)",
+        "recorded (all 100%)",
+    ]
+
+
 def test_a_candidate_without_a_rate_does_not_hide_those_of_others() -> None:
     unjudged = Rate(0, 0, None, None, None)
     assert heads(140, (*RATES[:2], unjudged)) == [
