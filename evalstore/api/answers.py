@@ -10,8 +10,9 @@ from evalstore.values import Verdict, Word
 
 if TYPE_CHECKING:
     from evalstore.operations.judge_text import TextJudgement
-    from evalstore.operations.views.answer import AnswerView, SessionFacts, TurnView
+    from evalstore.operations.views.answer import AnswerView, TurnView
     from evalstore.operations.views.judgements import CheckResult, JudgementView
+    from evalstore.operations.views.session_facts import SessionFacts
 
 
 @dataclass(frozen=True, slots=True)

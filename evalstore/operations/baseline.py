@@ -114,9 +114,9 @@ class GateRuns:
         return self.is_complete(run), self.counts(run), _is_same_state(run.git, self._git)
 
     def is_accepted(self, run: Run) -> bool:
-        """Return whether what failed in a run is no regression.
+        """Return whether what failed in a run was accepted, so that it does not count again.
 
-        Without commits nobody knows whether it was accepted, or is the same failure.
+        Without commits it is not known whether it was accepted, or is the same failure.
         """
         return self._commits is not None and not _is_same_state(run.git, self._git)
 

@@ -307,7 +307,7 @@ def _search(
 
 
 def _judge_past(runs: GateRuns, failure: _Failure, was: Result, past: Run) -> _Failure | None:
-    """Return what an earlier result of the case tells of a failure; None: it is no regression."""
+    """Return what an earlier result of the case tells of a failure; None if it did not regress."""
     failed_so = was.verdict != "pass" and is_same_result(was, failure.result)
     if failure.passed_in:
         return None if failed_so else failure

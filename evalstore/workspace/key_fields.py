@@ -11,6 +11,22 @@ from evalstore.providers.base_urls import find_secret, split_base_url
 if TYPE_CHECKING:
     from evalstore.files.fields import Fields
 
+SERVICES = {
+    "openai": "OPENAI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "mistral": "MISTRAL_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "perplexity": "PERPLEXITYAI_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "xai": "XAI_API_KEY",
+}
+"""The default variables of the keys of services."""
+USUAL_KEYS = ("openai", "openrouter")
+"""Kinds whose provider files need not name the variable; litellm looks up its own kinds."""
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY = re.compile(
     r"(sk|pk|rk|gsk|hf|xai|ghp|r8|nvapi|pplx|eyJ|AIza)[A-Za-z0-9_]{16,}"

@@ -17,7 +17,7 @@ from evalstore.files.yaml12 import read_yaml
 from evalstore.processes.application import APPLICATIONS, Application
 from evalstore.values import RECORDED, Json, ModelVersion
 from evalstore.workspace import application_fields
-from evalstore.workspace.key_fields import check_base_url, read_key_variable
+from evalstore.workspace.key_fields import SERVICES, USUAL_KEYS, check_base_url, read_key_variable
 from evalstore.workspace.model_options import OPTIONS, check_options, check_unique_properties
 
 Part = Literal["candidate", "evaluator"]
@@ -86,22 +86,6 @@ RATE_FIELDS = ("rateInUSD", "validFrom")
 _MOST = 1e9
 """The largest valid price or rate."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-SERVICES = {
-    "openai": "OPENAI_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-    "mistral": "MISTRAL_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "perplexity": "PERPLEXITYAI_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "xai": "XAI_API_KEY",
-}
-"""The default variables of the keys of services."""
-_USUAL_KEYS = ("openai", "openrouter")
-"""Kinds whose provider files need not name the variable; litellm looks up its own kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +231,7 @@ def read_provider(text: str) -> ProviderFile:
         check_base_url(base_url, fields.line("baseURL"))
     kind = fields.text("type") or code
     key_variable = read_key_variable(fields)
-    if base_url is None and key_variable is None and kind in _USUAL_KEYS:
+    if base_url is None and key_variable is None and kind in USUAL_KEYS:
         key_variable = SERVICES[kind]  # never for another address
     return ProviderFile(
         code=code,

@@ -38,8 +38,11 @@ def test_check_finds_nothing_wrong_with_the_examples(
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
 
-    if code_files := [path for path in files if path.endswith(".py")]:
-        assert main(["-C", str(tmp_path), "trust", *code_files]) == 0
+    runs = ("provider: python\n", "provider: command\n")
+    applications = [path for path, text in files.items() if any(line in text for line in runs)]
+    checks = [path for path in files if path.endswith(".py") and not applications]
+    if applications or checks:
+        assert main(["-C", str(tmp_path), "trust", *applications, *checks]) == 0
         capsys.readouterr()
 
     code = main(["-C", str(tmp_path), "check", "--json"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,18 +29,19 @@ from evalstore.operations.views.judgements import check_name
 from evalstore.operations.views.last_messages import find_last_messages
 from evalstore.operations.views.request_lines import describe_request
 from evalstore.operations.views.session_details import read_session_details
-from evalstore.planning.open_project import open_catalogue, open_project, open_store
+from evalstore.operations.views.session_facts import SessionFacts, read_session_facts
+from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.version_reader import Fresh, VersionReader
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.values import RECORDED, FileRef, Json, Reply
+from evalstore.values import FileRef, Json, Reply
 
 if TYPE_CHECKING:
     from evalstore.operations.first_pushes import FirstPush
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.session_details import SessionDetails
     from evalstore.planning.options import Location
-    from evalstore.results import Result, Session
+    from evalstore.results import Result
     from evalstore.store import Store
 
 
@@ -75,35 +76,6 @@ class Criteria:
 
     instructions: str
     checks: tuple[CheckText, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionFacts:
-    """The tokens, cost, time and options of a session."""
-
-    started: int
-    """Microseconds since 1970, UTC."""
-    origin: str
-    """`run`, `recorded`, or the format it was imported from."""
-    input_tokens: int | None
-    output_tokens: int | None
-    cached_tokens: int | None
-    reasoning_tokens: int | None
-    cost: float | None
-    """The cost in USD; None if it is not known."""
-    latency: float
-    """The duration of all turns together, in seconds."""
-    temperature: float | None
-    seed: int | None
-    finish_reason: str
-    cut_at: int | None
-    """The token limit that cut the answer off; None if it was not cut off."""
-    resolved: tuple[str, ...]
-    """The models that answered, as reported by the provider."""
-    is_simulated: bool = False
-    """Whether the model is scripted, so that nobody is paid."""
-    is_priced_later: bool = False
-    """Whether the cost is at the price of today, as the price was not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +176,7 @@ def read_answer(
         together=_together(store, together),
         failures=failures_of_answer(store, judged),
         request_settings=describe_request(contents, question.test, model),
-        facts=_facts(location, session, is_scripted=model.get("provider") == SCRIPTED),
+        facts=read_session_facts(location, session, is_scripted=model.get("provider") == SCRIPTED),
         ids=tuple(
             (kind, key)
             for kind, key in (
@@ -359,50 +331,3 @@ def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...]
             if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
                 return tuple(dict.fromkeys(cell.questions)), fresh
     return (), fresh
-
-
-def _facts(location: Location, session: Session, *, is_scripted: bool) -> SessionFacts:
-    """Return the facts of a session; its cost is at the price of today if it was not known."""
-    facts = session_facts(session, is_scripted=is_scripted)
-    if facts.cost is not None or facts.origin == RECORDED:
-        return facts
-    with suppress(EvalstoreError), open_catalogue(location) as project:
-        price = project.prices_by_version().get(session.question.model)
-        if price and all(price.covers(turn.usage) for turn in session.turns):
-            usd = sum(price.cost(turn.usage, turn.latency).usd for turn in session.turns)
-            return replace(facts, cost=usd, is_priced_later=True)
-    return facts
-
-
-def session_facts(session: Session, *, is_scripted: bool = False) -> SessionFacts:
-    """Return the tokens, cost, time and options of a session.
-
-    Answers of a model that `is_scripted` cost nothing by default.
-    """
-    usages = [turn.usage for turn in session.turns]
-
-    def total(name: str) -> int | None:
-        if len(usages) == 1:
-            only: int | None = getattr(usages[0], name)
-            return only
-        counted = [getattr(usage, name) for usage in usages if getattr(usage, name) is not None]
-        return sum(counted) if counted else None
-
-    return SessionFacts(
-        started=session.started,
-        origin=session.origin,
-        input_tokens=total("input_tokens"),
-        output_tokens=total("output_tokens"),
-        cached_tokens=total("cached_tokens"),
-        reasoning_tokens=total("reasoning_tokens"),
-        cost=session.cost.usd if session.cost else 0.0 if is_scripted else None,
-        latency=sum(turn.latency for turn in session.turns),
-        temperature=session.question.temperature,
-        seed=session.question.seed,
-        finish_reason=session.answer.finish_reason or "",
-        cut_at=session.limit,
-        resolved=tuple(
-            dict.fromkeys(turn.resolved_model for turn in session.turns if turn.resolved_model)
-        ),
-        is_simulated=is_scripted,
-    )

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from evalstore.operations.views.answer import (
         AnswerView,
         CheckText,
-        SessionFacts,
         TurnView,
     )
     from evalstore.operations.views.judgements import CheckResult, JudgementView
+    from evalstore.operations.views.session_facts import SessionFacts
 
 OTHER_VERSIONS = "verdicts by other instructions, checks or evaluators"
 """The title of the judgements that are not about the shown version of the case."""

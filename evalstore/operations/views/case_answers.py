@@ -13,11 +13,9 @@ from evalstore.operations.prompt_names import reference_names
 from evalstore.operations.rendering import answer_text, references_of
 from evalstore.operations.views.answer import (
     Criteria,
-    SessionFacts,
     TurnView,
     describe_criteria,
     read_conversation,
-    session_facts,
 )
 from evalstore.operations.views.attempts import find_attempts
 from evalstore.operations.views.call_failures import MOST_FAILURES, failure_text
@@ -30,6 +28,7 @@ from evalstore.operations.views.failed_results import (
 from evalstore.operations.views.judgements import JudgementView, evaluator_names, judgement_view
 from evalstore.operations.views.request_lines import describe_request
 from evalstore.operations.views.result_changes import JudgedResult
+from evalstore.operations.views.session_facts import SessionFacts, session_facts
 from evalstore.planning.version_reader import VersionReader
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.store.costs import JudgingCost
