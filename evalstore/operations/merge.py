@@ -13,7 +13,7 @@ from evalstore.operations.push import count_kinds
 from evalstore.planning.ignored_variables import warn_before_opening
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.sharing.differences import count_by_table, find_missing
-from evalstore.sharing.merge import merge_records
+from evalstore.sharing.merge import copy_records
 from evalstore.sharing.progress import CopyListener
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.store.records import COPIED_TABLES
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MergeReport:
     """What was merged, or would be."""
 
@@ -32,6 +32,10 @@ class MergeReport:
     records: Mapping[str, int]
     """How many runs, answers, judgements and versions."""
     dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
+    waiting: int = 0
+    """Runs that were left in the other store, because it lacks rows that they refer to."""
+    waiting_rows: int = field(default=0, metadata={"json_name": "waitingRows"})
+    """Other rows that were left there for the same reason."""
 
 
 def merge(
@@ -43,8 +47,9 @@ def merge(
 ) -> MergeReport:
     """Copy all rows of another store that the store does not have; the other is never changed.
 
-    Each row is checked before it is stored. Raises `EvalstoreError`, and then the rows that were
-    stored until then stay.
+    Each row is checked before it is stored, and stored after what it refers to. Raises
+    `EvalstoreError`, and then the rows that were stored until then stay; a second merge completes
+    them.
     """
     name = str(other)
     place = read_address(name) if is_url(name) else normal_path(location.directory, name)
@@ -63,9 +68,12 @@ def merge(
                     theirs.count(table, 1)
             with source.snapshot_ids() as theirs, store.snapshot_ids() as ours:
                 missing = find_missing(theirs, ours)
+            report = MergeReport(name, count_kinds(count_by_table(missing)), dry_run=dry_run)
             if not dry_run:
-                merge_records(source, store, missing, listener or CopyListener(), name)
-    return MergeReport(name, count_kinds(count_by_table(missing)), dry_run=dry_run)
+                copied = copy_records(source, store, missing, listener or CopyListener(), name)
+                report.records = count_kinds(copied.stored)
+                report.waiting, report.waiting_rows = copied.waiting, copied.waiting_rows
+    return report
 
 
 def _is_same(place: StoreLocation, opened: str) -> bool:

@@ -100,7 +100,7 @@ def pull_from_database(
     opened: OpenDatabase, *, dry_run: bool, listener: CopyListener | None
 ) -> PullReport:
     """Copy all rows of an open database that its store does not have; raises `EvalstoreError`."""
-    from evalstore.sharing.database_remote import copy_records
+    from evalstore.sharing.merge import copy_records
 
     with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
         missing = find_missing(theirs, ours)
@@ -108,7 +108,13 @@ def pull_from_database(
     report = PullReport(opened.name, opened.address, counts, dry_run=dry_run)
     if dry_run or not missing or opened.database is None:
         return report
-    copied = copy_records(opened.database, opened.store, missing, listener or CopyListener())
+    copied = copy_records(
+        opened.database,
+        opened.store,
+        missing,
+        listener or CopyListener(),
+        opened.database.path,
+    )
     report.records = count_kinds(copied.stored)
     report.bytes_received = copied.size
     report.waiting, report.waiting_rows = copied.waiting, copied.waiting_rows

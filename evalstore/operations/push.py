@@ -128,7 +128,8 @@ def _write_to_database(
     *,
     allow_keys: bool,
 ) -> int:
-    from evalstore.sharing.database_remote import copy_records, open_database
+    from evalstore.sharing.database_remote import open_database
+    from evalstore.sharing.merge import copy_records
 
     scan = None if allow_keys else _scan(location)
     if scan:
@@ -141,7 +142,9 @@ def _write_to_database(
         if opened.database
         else open_database(opened.place, create=True)
     ) as database:
-        copied = copy_records(opened.store, database, missing, listener or CopyListener())
+        copied = copy_records(
+            opened.store, database, missing, listener or CopyListener(), opened.store.path
+        )
     if lacking := copied.waiting + copied.waiting_rows:
         raise StoreError(
             f"the store is damaged, so {plural(lacking, 'row')} "

@@ -2,36 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import NewerError, StoreError
+from evalstore.sharing.arrivals import Arrivals
 from evalstore.sharing.batches import split_records
 from evalstore.sharing.differences import MissingIds, count_ids
 from evalstore.sharing.push import iterate_records
-from evalstore.store.records import CheckedRecord, check_record
+from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
+from evalstore.store.table_columns import RUNS
 
 if TYPE_CHECKING:
     from evalstore.sharing.progress import CopyListener
     from evalstore.store import Store
 
 
-def merge_records(
+class Copied(NamedTuple):
+    """What was copied from one store to another."""
+
+    stored: Mapping[str, int]
+    """How many rows were stored, by table."""
+    size: int
+    """Bytes of the rows that were read."""
+    waiting: int
+    """Runs that were not stored, as the source lacks rows that they refer to."""
+    waiting_rows: int
+    """Other rows that were not stored for the same reason."""
+
+
+def copy_records(
     source: Store, target: Store, missing: MissingIds, listener: CopyListener, name: str
-) -> None:
-    """Store these rows of another store, called `name`; runs come last.
+) -> Copied:
+    """Store these rows of another store, called `name`; each after all that it refers to.
 
     Raises `StoreError` for a damaged row, or if a stored row has other content. What was stored
-    until then stays.
+    until then stays, and the next copy completes it.
     """
     listener.start(count_ids(missing))
-    for batch in split_records(read_checked(source, missing, name)):
-        target.ensure_records(batch)
-        listener.advance(len(batch), sum(checked.record.size for checked in batch))
+    size = 0
+    with Arrivals.open(target) as arrivals:
+        for table in sorted(missing, key=COPIED_TABLES.index):
+            rows = {table: missing[table]}
+            for batch in split_records(_read_checked(source, rows, name)):
+                arrivals.add(batch)
+                copied = sum(checked.record.size for checked in batch)
+                listener.advance(len(batch), copied)
+                size += copied
+        waiting = arrivals.waiting
+        runs = waiting[RUNS.name]
+        return Copied(dict(arrivals.stored), size, runs, sum(waiting.values()) - runs)
 
 
-def read_checked(source: Store, missing: MissingIds, name: str) -> Iterator[CheckedRecord]:
+def _read_checked(source: Store, missing: MissingIds, name: str) -> Iterator[CheckedRecord]:
     """Yield these rows of a store, called `name`; raises `StoreError` for a damaged one."""
     try:
         for record in iterate_records(source, missing):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from evalstore.errors import StoreError
+from evalstore.sharing.completeness import find_absent
 from evalstore.sharing.differences import MissingIds, count_ids, split_ids
 from evalstore.sharing.index_writer import Announce, IndexWriter, Sign, Written
 from evalstore.sharing.indexes import MOST_PACKS, MOST_RECORDS, NO_KEY, IndexHeader
-from evalstore.store.records import COPIED_TABLES, StoredRecord, check_record
+from evalstore.store.records import COPIED_TABLES, CheckedRecord, StoredRecord, check_record
 
 if TYPE_CHECKING:
     from evalstore.sharing.index_cache import IndexCache
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 _ROWS, _BYTES = 2_000, 16 * 2**20
 """The most rows, and roughly the most bytes, that are loaded at once."""
+_CHECKED = 500
+"""Rows whose references are looked up at once."""
 
 
 def push_records(
@@ -38,19 +43,40 @@ def push_records(
     written before it; `announce` is called with the name that the push will be shown with, before
     anybody can see it. Raises `SecretsError` when `scan` finds keys, which are never written,
     `RemoteError`, also for a push that would not count here, and `StoreError` for a row of the
-    store that is damaged. What was written until then is used by the next push.
+    store that is damaged or refers to a row that is missing. What was written until then is used
+    by the next push.
     """
     listener.start(count_ids(missing))
     if scan:  # before anything is written
         refuse_secrets(store, missing, scan)
     writer = IndexWriter(files, cache, header, listener, sign, announce)
-    for record in iterate_records(store, missing):
-        checked = check_record(record)
-        writer.add(record, bytes.fromhex(checked.key) if checked.key else NO_KEY)
+    for checked in _iterate_whole(store, missing):
+        writer.add(checked.record, bytes.fromhex(checked.key) if checked.key else NO_KEY)
         if writer.records >= MOST_RECORDS or writer.packs >= MOST_PACKS:
             writer.finish_index()
     writer.finish_index()
     return writer.written
+
+
+def _iterate_whole(store: Store, ids: MissingIds) -> Iterator[CheckedRecord]:
+    """Yield these rows checked; raises `StoreError` for one that refers to a missing row."""
+    records = map(check_record, iterate_records(store, ids))
+    while batch := list(islice(records, _CHECKED)):
+        references = {bytes.fromhex(id) for checked in batch for id in checked.references}
+        if absent := {id.hex() for id in find_absent(store, references)}:
+            kind, id, target = next(
+                (checked.kind, checked.record.id, target)
+                for checked in batch
+                for target in checked.references
+                if target in absent
+            )
+            raise StoreError(
+                f"the store is damaged, so its rows are not copied: {kind} {id} refers to "
+                f"{target}, which is not there",
+                hint="'evalstore fsck' lists what is missing; pull or merge it, or remove what "
+                "refers to it with 'evalstore fsck --repair'",
+            )
+        yield from batch
 
 
 class SecretsError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -106,6 +106,54 @@ def test_a_store_of_a_program_that_was_killed_is_read_with_its_log(
     merge(here, left / "store.db")
     assert _files(left) == before
     assert _rows(here) == stores.rows(full)
+
+
+def test_a_merge_that_is_killed_between_batches_leaves_a_sound_store_and_is_completed_by_the_next(
+    whole: Path, whole_records: list[CheckedRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.sharing.batches._ROWS", 3)
+    ensure = Store.ensure_records
+
+    class KilledError(BaseException):
+        pass
+
+    for after in range(len(whole_records)):
+        here, left = _workspace(tmp_path / str(after)), after
+
+        def ensure_some(store: Store, records: list[CheckedRecord]) -> None:
+            nonlocal left
+            if not left:
+                raise KilledError
+            left -= 1
+            ensure(store, records)
+
+        monkeypatch.setattr(Store, "ensure_records", ensure_some)
+        with suppress(KilledError):
+            merge(here, whole)
+        monkeypatch.setattr(Store, "ensure_records", ensure)
+        with stores.opened(_store(here)) as store:
+            assert check_store(store)[1] == []
+        if left:
+            break
+        merge(here, whole)
+        with stores.opened(whole) as other:
+            assert _rows(here) == stores.rows(other)
+    assert 10 < after < len(whole_records) - 1
+
+
+def test_rows_of_a_damaged_store_that_lack_what_they_refer_to_stay_there(
+    whole_records: list[CheckedRecord], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = next(checked for checked in whole_records if checked.kind == "session")
+    rest = [checked for checked in whole_records if checked is not lost]
+    other, here = _workspace(tmp_path / "other", rest), _workspace(tmp_path / "here")
+    assert main(["-C", str(here.directory), "merge", str(_store(other))]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("copied 2 answers")
+    assert "stayed in the other store, which lacks rows that they refer to" in captured.err
+    with stores.opened(_store(here)) as store:
+        assert check_store(store)[1] == []
+        assert store.count_runs() == 0
 
 
 def _newer(raw: sqlite3.Connection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Literal
 
 import typer
@@ -185,6 +186,8 @@ def merge(
         output.document(report)
         return
     print_sentence(copied_line(_VERBS, report.records, "from", report.store, dry_run=dry_run))
+    then = f"'evalstore fsck --store {quote(report.store)}' lists what is missing"
+    warn_of_waiting(report.waiting, report.waiting_rows, "other store", then)
 
 
 @app.command()

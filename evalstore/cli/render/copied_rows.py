@@ -125,17 +125,17 @@ def print_pushes(pushes: Sequence[RemotePush]) -> None:
     print_table(Table(header, rows, numbers=frozenset({"rows"})))
 
 
-def warn_of_waiting(runs: int, rows: int, place: str = "remote") -> None:
+def warn_of_waiting(runs: int, rows: int, place: str = "remote", then: str = "") -> None:
     """Warn of rows that were not copied, because they refer to rows that are not there."""
     counts = {"run": runs, "other row" if runs else "row": rows}
     stayed = [output.plural(count, word) for word, count in counts.items() if count]
     if not stayed:
         return
     is_one = runs + rows == 1
-    then = "pull again when they have been pushed" if place == "remote" else "have it made again"
+    again = "pull again when they have been pushed" if place == "remote" else "have it made again"
     output.warn(
         f"{' and '.join(stayed)} stayed in the {place}, which lacks rows that "
-        f"{'it refers' if is_one else 'they refer'} to; {then}"
+        f"{'it refers' if is_one else 'they refer'} to; {then or again}"
     )
 
 
