@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
@@ -63,10 +64,10 @@ def clone(
 ) -> CloneReport:
     """Make a workspace without tests, and copy all rows of a remote or a bundle into its store.
 
-    `directory` is a folder that does not exist yet or is empty (default: one with the last name
-    of the address, without the suffix of a file, or that of the database). A bundle becomes no
-    remote. Warns of variables in the `.env` of the current folder that have no effect. Raises
-    `EvalstoreError`, and then no folder is created.
+    `directory` is a folder that does not exist yet, is empty or is a clone of the same address
+    (default: one with the last name of the address, without the suffix of a file, or that of the
+    database). A bundle becomes no remote. Warns of variables in the `.env` of the current folder
+    that have no effect. Raises `EvalstoreError`, and then no folder is created.
     """
     address = absolute_address(location, address)
     bundle = Path(path_of(address)) if is_folder(address) else None
@@ -77,22 +78,31 @@ def clone(
         name = database.options.get("dbname", "") if database else Path(address).name
         directory = Path((bundle.stem if bundle else Path(name).name) or "results")
     target = location.directory / directory
-    _require_new(target, directory, address, is_bundle=bundle is not None)
+    is_new = not target.is_symlink() and _is_missing_or_empty(target)
+    if not is_new:
+        _require_cloned(target, directory, address, bundle)
     warn_outside(location.directory, location.warn, is_database=database is not None)
     files = None if bundle or database else open_typed(address)
     if files:
         require_remote(files)
+
+    def fill(folder: Path) -> PullReport:
+        inside = Location(folder, warn=location.warn)
+        if bundle:
+            return unbundle(inside, bundle, listener=listener)
+        if files:
+            return _fill(inside, address, files, listener)
+        return _fill_from_database(inside, location, address, listener)
+
     try:
-        with _made_parents(target), temporary_folder(target) as folder:
-            if bundle:
-                report = _unpack(folder, location, bundle, listener)
-            else:
-                report = (
-                    _fill(folder, location, address, files, listener)
-                    if files
-                    else _fill_from_database(folder, location, address, listener)
-                )
-                allow_address(location, target, DEFAULT_REMOTE, address)
+        if is_new:
+            with _made_parents(target), temporary_folder(target) as folder:
+                _make(folder, None if bundle else address)
+                report = fill(folder)
+        else:
+            report = fill(target)
+        if not bundle:
+            allow_address(location, target, DEFAULT_REMOTE, address)
     except OSError as error:
         raise EvalstoreError(
             f"the folder '{directory}' cannot be made: {error.strerror or error}"
@@ -111,58 +121,65 @@ def clone(
     )
 
 
-def _require_new(target: Path, directory: Path, address: str, *, is_bundle: bool) -> None:
-    if target.is_dir() and not any(target.iterdir()):
+def _make(folder: Path, address: str | None) -> None:
+    """Make a workspace without tests, with the address as its remote if there is one."""
+    init(folder, bare=True)
+    if address:
+        write_remote(open_workspace(Location(folder)), DEFAULT_REMOTE, address)
+
+
+def _is_missing_or_empty(target: Path) -> bool:
+    return not any(target.iterdir()) if target.is_dir() else not target.exists()
+
+
+def _require_cloned(target: Path, directory: Path, address: str, bundle: Path | None) -> None:
+    """Raise `EvalstoreError` unless a folder is as a clone of the same address has made it.
+
+    A clone that was killed may have been complete; it is no error to repeat it.
+    """
+    with TemporaryDirectory(prefix="evalstore-") as folder:
+        made = Path(folder).resolve()
+        _make(made, None if bundle else address)
+        is_same = target.is_dir() and _read_made(target) == _read_made(made)
+    if is_same and bundle:
+        lacking = unbundle(Location(target), bundle, dry_run=True).records
+        is_same = not any(lacking.values())
+    if is_same:
         return
-    if target.exists() or target.is_symlink():
-        same = (
-            f"'evalstore bundle unbundle {address}' gets"
-            if is_bundle
-            else f"'evalstore remote add origin {address}' and 'evalstore pull' get"
-        )
-        reason = "is not empty" if target.is_dir() else "is not a folder"
-        raise EvalstoreError(
-            f"'{directory}' exists already and {reason}",
-            hint=f"name another folder; in a workspace, {same} the same results",
-        )
+    same = (
+        f"'evalstore bundle unbundle {address}' gets"
+        if bundle
+        else f"'evalstore remote add origin {address}' and 'evalstore pull' get"
+    )
+    reason = "is not empty" if target.is_dir() else "is not a folder"
+    raise EvalstoreError(
+        f"'{directory}' exists already and {reason}",
+        hint=f"name another folder; in a workspace, {same} the same results",
+    )
+
+
+def _read_made(folder: Path) -> dict[str, bytes | None]:
+    """Return what is in a folder, with the contents of its files."""
+    return {path.name: path.read_bytes() if path.is_file() else None for path in folder.iterdir()}
 
 
 def _fill(
-    folder: Path,
-    location: Location,
-    address: str,
-    files: RemoteFiles,
-    listener: CopyListener | None,
+    inside: Location, address: str, files: RemoteFiles, listener: CopyListener | None
 ) -> PullReport:
-    init(folder, bare=True)
-    inside = Location(folder, warn=location.warn)
-    workspace = open_workspace(inside)
-    write_remote(workspace, DEFAULT_REMOTE, address)
-    cache = cache_path(workspace, DEFAULT_REMOTE, files.address)
+    cache = cache_path(open_workspace(inside), DEFAULT_REMOTE, files.address)
     with open_store(inside) as store, IndexCache.open(cache, files.address) as indexes:
         opened = OpenRemote(DEFAULT_REMOTE, address, files, indexes, store)
         return pull_missing(opened, dry_run=False, listener=listener)
 
 
 def _fill_from_database(
-    folder: Path, location: Location, address: str, listener: CopyListener | None
+    inside: Location, location: Location, address: str, listener: CopyListener | None
 ) -> PullReport:
-    init(folder, bare=True)
-    inside = Location(folder, warn=location.warn)
-    write_remote(open_workspace(inside), DEFAULT_REMOTE, address)
-    place = read_database(address)
     with (
         open_store(inside) as store,
-        open_typed_database(DEFAULT_REMOTE, place, store, location) as opened,
+        open_typed_database(DEFAULT_REMOTE, read_database(address), store, location) as opened,
     ):
         return pull_from_database(opened, dry_run=False, listener=listener)
-
-
-def _unpack(
-    folder: Path, location: Location, bundle: Path, listener: CopyListener | None
-) -> PullReport:
-    init(folder, bare=True)
-    return unbundle(Location(folder, warn=location.warn), bundle, listener=listener)
 
 
 @contextmanager

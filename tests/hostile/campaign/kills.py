@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tests.builders import tree
@@ -14,7 +15,7 @@ from tests.hostile.campaign import oracles, stores
 from tests.hostile.campaign.import_sources import INSTANCE, LVE
 from tests.hostile.campaign.judge_model import verdict
 from tests.hostile.campaign.trial import Attack, Trial
-from tests.hostile.campaign.workspaces import loopback, numbered, write_example
+from tests.hostile.campaign.workspaces import example_files, loopback, numbered, write_example
 
 QUESTIONS = 24
 AT_ONCE = 4
@@ -33,7 +34,7 @@ Signals = Sequence[signal.Signals]
 
 def attempt(trial: Trial) -> None:
     """Kill one command, look at what it left, and let it run again to its end."""
-    names = [name for name in NAMES if not (trial.store and name.startswith("migrate"))]
+    names = [name for name in NAMES if not (trial.store and name.startswith(OF_FILES))]
     name = trial.name if trial.name in names else trial.chance.choice(names)
     signals = (signal.SIGINT,) if name.endswith(INTERRUPTED) else SIGNALS
     COMMANDS[name.removesuffix(INTERRUPTED)](trial, signals)
@@ -41,7 +42,12 @@ def attempt(trial: Trial) -> None:
 
 
 def _kill(
-    trial: Trial, signals: Signals, *argv: str, window: float, at_call: int | None = None
+    trial: Trial,
+    signals: Signals,
+    *argv: str,
+    window: float,
+    at_call: int | None = None,
+    module: str = "evalstore.cli.main",
 ) -> signal.Signals:
     """Start a command and send it a signal: within so many seconds, or after so many calls."""
     chance = trial.chance
@@ -49,7 +55,7 @@ def _kill(
     received = len(trial.server.received)
     starts_anew = at_call is None and chance.random() < 0.3
     execute = (sys.executable, "-m", "evalstore", *argv) if starts_anew else ()
-    running = trial.start(*argv, execute=execute)
+    running = trial.start(*argv, execute=execute, module=module)
     if at_call is not None:
         while len(trial.server.received) < received + at_call:
             if running.has_ended(0.002):
@@ -195,6 +201,49 @@ def _migrate(trial: Trial, signals: Signals) -> None:
         trial.note("a killed migration leaves files for good", ", ".join(strays))
 
 
+def _copy(trial: Trial, signals: Signals, name: str) -> None:
+    """Kill a command that copies rows: what it leaves is sound, and once more completes it."""
+    other = trial.workspace / "other"
+    tree(other, example_files())
+    trial.run("run", "--fail-on", "none", "-q", folder=other)
+    trial.run("bundle", "create", "../all.bundle", folder=other, allowed={0})
+    trial.run("remote", "add", "team", "../team", folder=other, allowed={0})
+    trial.run("push", "team", "--allow-outside", folder=other, allowed={0})
+    trial.run("init", "--bare", allowed={0})
+    trial.run("remote", "add", "team", "team", allowed={0})
+    whole = stores.all_rows(trial, path=other / ".evalstore/store.db")
+    command = COPIES[name]
+    if name == "bundle":
+        trial.run(*COPIES["merge"], allowed={0})
+    store = (
+        trial.workspace / "copy" if name.startswith("clone") else trial.workspace
+    ) / ".evalstore"
+    for _ in range(trial.chance.randint(1, 4)):
+        _kill(trial, signals, *command, window=0.3, module=SMALL_BATCHES)
+        if (store / "store.db").exists() and (ended := trial.run("fsck", folder=store.parent)).code:
+            trial.note("a killed copy leaves a damaged store", ended.stdout[:300])
+    trial.run(*command, allowed={0})
+    rows = stores.all_rows(trial, path=store / "store.db")
+    lacking = [key for key in whole if key[0] not in LEFT and rows.get(key) != whole[key]]
+    if lacking:
+        trial.note("a copy that was killed is never complete", repr(lacking[:3]))
+    if strays := [path.name for path in trial.workspace.iterdir() if ".tmp" in path.name]:
+        trial.note("a killed copy leaves files for good", ", ".join(strays))
+
+
+COPIES = {
+    "merge": ("merge", "other/.evalstore/store.db"),
+    "pull": ("pull", "team"),
+    "unbundle": ("bundle", "unbundle", "all.bundle"),
+    "clone": ("clone", "team", "copy"),
+    "clone-bundle": ("clone", "all.bundle", "copy"),
+    "bundle": ("bundle", "create", "made.bundle"),
+}
+"""Commands that copy rows."""
+LEFT = ("failures", *stores.PASSING)
+"""Tables that are not shared."""
+SMALL_BATCHES = "tests.hostile.campaign.small_batches"
+
 COMMANDS: dict[str, Callable[[Trial, Signals], None]] = {
     "run": _run,
     "judge": _judge,
@@ -202,8 +251,11 @@ COMMANDS: dict[str, Callable[[Trial, Signals], None]] = {
     "import": _import,
     "label": _label,
     "migrate": _migrate,
+    **{name: partial(_copy, name=name) for name in COPIES},
 }
 
+OF_FILES = ("migrate", *COPIES)
+"""Those with a store in a file of their own."""
 NAMES = (*COMMANDS, *(name + INTERRUPTED for name in COMMANDS))
 
 ATTACK = Attack(

@@ -1,0 +1,14 @@
+"""evalstore with few rows in each transaction of a copy, so that kills hit between them."""
+
+from __future__ import annotations
+
+from evalstore.cli.main import main as evalstore
+from evalstore.sharing import batches
+
+_ROWS = 5
+
+
+def main(argv: list[str]) -> int:
+    """Run a command."""
+    batches._ROWS = _ROWS  # there are a few hundred rows in a trial
+    return evalstore(argv)
