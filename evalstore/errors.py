@@ -89,6 +89,10 @@ class StoreError(EvalstoreError):
     exit_code = STORE_UNUSABLE
 
 
+class ExcessiveError(StoreError):
+    """Something in the store describes so much that it cannot be read."""
+
+
 class NewerError(StoreError):
     """A newer program has written something that this one cannot read, which is not damaged."""
 

@@ -15,13 +15,21 @@ from typer.main import get_command
 
 from evalstore import __version__
 from evalstore.cli import output, streams
-from evalstore.cli.app import COMPLETING, GROUPS, Globals, _Interrupted, app
+from evalstore.cli.app import COMPLETING, GROUPS, Globals, _Interrupted, app, here
 from evalstore.cli.global_options import GLOBAL, GlobalOptions
 from evalstore.cli.hinted_commands import use_folder
 from evalstore.cli.options import OptionGroup, grouped
 from evalstore.cli.pager import COMMANDS, find_pager
 from evalstore.cli.resources import explain_resources
-from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError, describe_bug
+from evalstore.errors import (
+    BUG,
+    INTERRUPTED,
+    OK,
+    USAGE,
+    EvalstoreError,
+    ExcessiveError,
+    describe_bug,
+)
 
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager", "--wide")
 _VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
@@ -157,7 +165,7 @@ def _run(argv: Sequence[str] | None) -> int:
             from typer.completion import completion_init  # type: ignore[attr-defined]
 
             completion_init()
-        commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
+        _execute(arguments)
     except EvalstoreError as problem:
         output.failure(problem)
         return problem.exit_code
@@ -177,6 +185,19 @@ def _run(argv: Sequence[str] | None) -> int:
         output.to_stderr(describe_bug(error) + "this is a bug in evalstore")
         return BUG
     return OK
+
+
+def _execute(arguments: list[str]) -> None:
+    """Execute a command; again without the runs that describe too much, if it meets one."""
+    try:
+        commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
+    except ExcessiveError:
+        from evalstore.operations.fsck import leaving_out_excessive
+
+        with leaving_out_excessive(here()) as is_any:
+            if not is_any:
+                raise
+            commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
 
 
 def _is_utf8(argument: str) -> bool:

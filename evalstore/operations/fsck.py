@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.display import short
+from evalstore.errors import EvalstoreError
 from evalstore.operations.open_remote import locate_remote
-from evalstore.planning.open_project import open_store
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.settled_cache import CACHE
 from evalstore.sharing.check_remote import RemoteCheck, check_remote
 from evalstore.sharing.progress import CopyListener
-from evalstore.store.fsck import Damage, check_store
+from evalstore.store.fsck import Damage, check_store, repair_store
+from evalstore.store.runs import LEFT_OUT
+from evalstore.store.tree_sizes import find_excessive
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -21,12 +28,37 @@ class FsckReport:
 
     checked: int
     problems: list[Damage]
+    removed: Mapping[str, int] = field(default_factory=dict)
+    """How many rows were removed, by kind."""
 
 
-def fsck(location: Location) -> FsckReport:
-    """Check the whole store."""
+def fsck(location: Location, *, repair: bool = False) -> FsckReport:
+    """Check the whole store; with `repair`, remove before what cannot be read any more."""
+    removed: Mapping[str, int] = {}
+    if repair:
+        with open_store(location) as store:
+            removed = repair_store(store)
+        if removed:
+            (open_workspace(location).private / CACHE).unlink(missing_ok=True)
     with open_store(location, inspect=True) as store:
-        return FsckReport(*check_store(store))
+        return FsckReport(*check_store(store), removed)
+
+
+@contextmanager
+def leaving_out_excessive(location: Location) -> Iterator[bool]:
+    """Leave out the runs that describe too much to be read, and warn; yields whether any does."""
+    excessive: dict[str, str] = {}
+    with suppress(EvalstoreError), open_store(location) as store:
+        excessive = dict(find_excessive(store, store.find_runs()))
+    for id, problem in excessive.items():
+        location.warn(
+            f"run {short(id)} is left out: {problem}; 'evalstore fsck --repair' removes it"
+        )
+    LEFT_OUT.update(excessive)
+    try:
+        yield bool(excessive)
+    finally:
+        LEFT_OUT.clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
+from evalstore.errors import StoreError
+from evalstore.runs import restore_run
 from evalstore.sharing.completeness import Completeness, find_absent
 from evalstore.sharing.temporary_tables import open_tables
+from evalstore.store.case_chunks import has_parts
+from evalstore.store.case_files import load_case_parts
 from evalstore.store.records import CheckedRecord, StoredRecord, check_record
 from evalstore.store.table_columns import NODES, RUNS
+from evalstore.store.tree_sizes import TreeSizes
 
 if TYPE_CHECKING:
     import sqlite3
@@ -34,11 +39,12 @@ _AT_ONCE = 100
 
 
 class Arrivals:
-    """Stores rows, and counts those that wait."""
+    """Stores rows, counts those that wait, and refuses runs that describe too much to be read."""
 
     def __init__(self, store: Store, connection: sqlite3.Connection) -> None:
         self._store = store
         self._connection = connection
+        self._sizes = TreeSizes(store)
         self._held = 0
         self._waiting = Counter[str]()
         self.stored = Counter[str]()
@@ -74,6 +80,22 @@ class Arrivals:
         self._waiting[table] += len(batch) - len(complete)
         self._write(complete)
 
+    def _require_bounded(self, batch: Sequence[CheckedRecord]) -> None:
+        """Raise `StoreError` for a run that describes too much to be read, and for wrong counts."""
+        try:
+            for checked in batch:
+                id, content = checked.record.id, checked.content
+                if checked.kind == "run":
+                    self._sizes.require_bounded(restore_run(id, content))
+                elif checked.kind == "cases" and has_parts(content):
+                    load_case_parts(id, content, self._store.load_cases)
+        except StoreError as error:
+            problem = str(error).removeprefix("the store is damaged: ")
+            raise StoreError(
+                f"what arrives is refused: {problem}",
+                hint="whoever has made it has a damaged store, or means harm",
+            ) from error
+
     def _find_lacking(self, batch: Sequence[CheckedRecord]) -> dict[str, set[bytes]]:
         """Return what rows refer to and is not stored; those that lack nothing are left out."""
         references = {
@@ -86,6 +108,7 @@ class Arrivals:
 
     def _write(self, batch: Sequence[CheckedRecord]) -> None:
         if batch:
+            self._require_bounded(batch)
             self._store.ensure_records(batch)
             self.stored[batch[0].record.table] += len(batch)
 

@@ -24,6 +24,8 @@ MAX_UNDIVIDED = 64
 """The most cases of a file that is one node."""
 MAX_PART = 128
 """The most cases, or nodes, in one part."""
+MOST_CASES = 10_000_000
+"""The most cases of a run, and of a file."""
 _MIN_PART = 8
 _BOUNDARY_DIGITS = frozenset(f"{number:02x}" for number in range(8))
 """The pairs of digits after which a part ends: one in 32 of all pairs."""
@@ -80,6 +82,15 @@ def find_same(node: str, file: CaseFile, others: Mapping[str, CaseFile]) -> str 
     if node in others or not is_tree(file):
         return node if node in others else None
     return next((id for id, other in others.items() if other == file), None)
+
+
+def find_excess(content: Json) -> str | None:
+    """Return in words why a stored node with parts describes more than is there; None if not."""
+    parts = [part for part in content["parts"] if part]
+    if len(set(parts)) < len(parts):
+        return "it has a part twice"
+    is_too_large = sum(content.get("counts", ())) > MOST_CASES
+    return f"it has more than {MOST_CASES:,} cases" if is_too_large else None
 
 
 def has_parts(content: Json) -> bool:

@@ -15,8 +15,9 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from evalstore.canonical_json import canonical_json
-from evalstore.errors import NewerError, StoreError
+from evalstore.errors import ExcessiveError, NewerError, StoreError
 from evalstore.hashing import hash_content
+from evalstore.store.case_chunks import find_excess
 from evalstore.store.content_schemas import ITEMS, SHAPES, make_validator
 from evalstore.store.ids import as_digits
 from evalstore.store.newer_contents import find_unknown, find_unknown_form
@@ -43,6 +44,12 @@ def damaged(table: str, id: str, problem: str) -> StoreError:
     """Return the error for a damaged row, or for a damaged table when `id` is empty."""
     place = f"row {id} of the table '{table}'" if id else f"the table '{table}'"
     return StoreError(f"the store is damaged: {place}: {problem}", hint=HINT)
+
+
+def excessive(table: str, id: str, problem: str) -> ExcessiveError:
+    """Return the error for a row that describes more than is stored, or than can be read."""
+    error = damaged(table, id, problem)
+    return ExcessiveError(str(error), hint="'evalstore fsck --repair' removes runs that have it")
 
 
 def not_readable(table: str, id: str, content: Json, problem: str) -> StoreError:
@@ -106,6 +113,8 @@ def decode_content(
     validator = _validator_of(stored_kind)
     if not validator.isinstance_python(content):
         raise _wrong_shape(table, id, validator, content)
+    if "parts" in content and (problem := find_excess(content)):
+        raise excessive(table, id, problem)
     return content
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from evalstore import hashing
 from evalstore.errors import StoreError
+from evalstore.runs import Run, restore_run
+from evalstore.store.case_chunks import find_excess
 from evalstore.store.contents import is_of_kind
+from evalstore.store.database import chunks
 from evalstore.store.derived_columns import derive_columns
+from evalstore.store.driver import Connection
+from evalstore.store.ids import all_as_bytes
 from evalstore.store.newer_contents import find_unknown, find_unknown_form
 from evalstore.store.references import iterate_references
 from evalstore.store.store import Store
@@ -21,8 +28,14 @@ from evalstore.store.table_columns import (
     SHARED_RUNS,
     VERSIONS,
 )
+from evalstore.store.tree_sizes import find_excessive
 from evalstore.values import FileVersion
 
+_REMOVABLE = {
+    kind: {**VERSIONS, **EVENTS}[kind]
+    for kind in ("judgement", "cases", "results", "tree", "sources", "run")
+}
+"""The tables of what a repair removes, by kind: a run makes it again from what is left."""
 _LONGEST = 500
 """The most characters of an id and a message: damaged values can be long."""
 
@@ -37,17 +50,55 @@ class Damage(NamedTuple):
 
 def check_store(store: Store) -> tuple[int, list[Damage]]:
     """Return the number of checked rows, and all problems."""
-    check = _Check()
+    check = Check(store)
+    return check.checked, [Damage(*map(_printable, damage)) for damage in check.damages]
+
+
+def repair_store(store: Store) -> Mapping[str, int]:
+    """Remove what cannot be read any more; returns how many rows, by kind of row.
+
+    That are runs that describe too much, and judgements, nodes and runs that refer to a row that
+    is missing, or removed. Raises `StoreError` for a store that cannot be read whole: what it
+    lacks is not known.
+    """
+    check = Check(store)
+    if not check.is_whole:
+        raise StoreError(
+            f"the store '{store.path}' cannot be repaired, because it cannot be read whole",
+            hint="'evalstore fsck' lists what is wrong; restore a copy of the store",
+        )
+    removed = check.find_unreadable()
+
+    def delete(connection: Connection) -> None:
+        for kind, ids in removed.items():
+            statement = f"DELETE FROM {_REMOVABLE[kind].name} WHERE id IN"
+            for some in chunks(ids):
+                connection.change_in(statement, all_as_bytes(some))
+
+    store.write(delete)
+    counts = Counter[str]()
+    for kind, ids in removed.items():
+        counts["node" if kind in VERSIONS else kind] += len(ids)
+    return counts
+
+
+def _read_all(check: Check, store: Store) -> None:
+    """Check everything in a store."""
     try:
         check.damages += [Damage("database", "", line) for line in store.database_problems()]
         check.damages += [Damage("database", "", extra.words) for extra in store.foreign]
+        check.is_whole = not check.damages
         for table, row in store.iterate():
             check.row(table, row)
         check.damages += _check_runs_in_progress(store)
     except StoreError as error:  # reading ends here; earlier problems are kept
+        check.is_whole = False
         check.damages.append(Damage("database", "", str(error)))
     check.references()
-    return check.checked, [Damage(*map(_printable, damage)) for damage in check.damages]
+    if not any(extra.blocks_reading for extra in store.foreign):
+        with suppress(StoreError):  # it has been noted that the store cannot be read
+            check.excessive = dict(find_excessive(store, check.runs))
+    check.damages += [Damage("run", id, problem) for id, problem in check.excessive.items()]
 
 
 def _check_runs_in_progress(store: Store) -> Iterator[Damage]:
@@ -67,18 +118,30 @@ def _printable(text: str) -> str:
     return text[:_LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
-class _Check:
-    """The state of a check of one store."""
+class Check:
+    """The check of one store, and what it has found."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
         self.checked = 0
+        self.is_whole = False
+        """Whether all rows could be read."""
+        self.runs: list[Run] = []
+        self.excessive: dict[str, str] = {}
+        """The ids of runs that describe too much to be read, with why."""
         self.damages: list[Damage] = []
         self._seen: set[tuple[str, str]] = set()
         self._present: set[str] = set()
         self._targets: list[tuple[str, str, str]] = []
+        self._sizes: dict[str, int] = {}
+        """How many cases are in nodes of cases."""
+        self._counts: dict[str, list[tuple[str, int]]] = {}
+        """What such nodes say of their parts."""
+        self._impossible: list[tuple[str, str]] = []
+        """The kinds and ids of nodes that do not describe what is there."""
         self._kinds: dict[str, set[str]] = {}
         for kind, table in {**VERSIONS, **EVENTS}.items():
             self._kinds.setdefault(table.name, set()).add(kind)
+        _read_all(self, store)
 
     def row(self, table: str, row: Mapping[str, Any]) -> None:
         """Check one row, and note what it refers to."""
@@ -95,6 +158,11 @@ class _Check:
             unknown = find_unknown_form(content)
             if unknown or not is_of_kind(kind, content):
                 raise _WrongError(_words(content, "the content is not what its kind has"), kind)
+            if kind == "cases":
+                self._count_cases(id, content)
+            if "parts" in content and (excess := find_excess(content)):
+                self._impossible.append((kind, id))
+                raise _WrongError(excess, kind)
             problems = list(_columns(kind, row, content))
             references = [(kind, id, target) for target in iterate_references(kind, content)]
         except _WrongError as wrong:
@@ -107,6 +175,15 @@ class _Check:
             return
         self.damages += [Damage(kind, id, _words(content, problem)) for problem in problems]
         self._targets += references
+        if kind == "run":
+            self.runs.append(restore_run(id, content))
+
+    def _count_cases(self, id: str, content: dict[str, Any]) -> None:
+        if "cases" in content:
+            self._sizes[id] = len(content["cases"])
+        else:
+            self._sizes[id] = sum(content["counts"])
+            self._counts[id] = list(zip(content["parts"], content["counts"], strict=False))
 
     def _kind_of(self, table: str) -> str:
         """Return the kind to report for a row of a table whose content cannot be read."""
@@ -138,6 +215,27 @@ class _Check:
             for kind, id, target in self._targets
             if target not in self._present
         ]
+        for id, parts in self._counts.items():
+            if any(self._sizes.get(part, count) != count for part, count in parts):
+                self._impossible.append(("cases", id))
+                message = "its parts have another number of cases than it says"
+                self.damages.append(Damage("cases", id, message))
+
+    def find_unreadable(self) -> dict[str, set[str]]:
+        """Return the ids of rows that may be removed as something below them is lost, by kind."""
+        found: dict[str, set[str]] = {}
+        for kind, id in (*self._impossible, *(("run", id) for id in self.excessive)):
+            found.setdefault(kind, set()).add(id)
+        present = self._present.difference(*found.values())
+        is_done = False
+        while not is_done:
+            is_done = True
+            for kind, id, target in self._targets:
+                if kind in _REMOVABLE and id in present and target not in present:
+                    present.discard(id)
+                    found.setdefault(kind, set()).add(id)
+                    is_done = False
+        return found
 
 
 def _words(content: dict[str, Any], problem: str) -> str:

@@ -17,6 +17,8 @@ RUNS_SEARCHED = 100
 """The number of newest runs that are searched for an earlier version or result of a case."""
 _AT_FIRST = 10
 """The number of runs in the first batch that is read."""
+LEFT_OUT: set[str] = set()
+"""The ids of runs that the command leaves out, because they describe too much to be read."""
 _LAST = (2**63 - 1, b"\xff" * 16)
 """A time and an id after those of all runs."""
 
@@ -33,22 +35,28 @@ class RunQueries(Database):
 
     def find_runs(self, *, limit: int | None = None, offset: int = 0) -> list[Run]:
         """Return runs, newest first."""
-        query = "SELECT id, content FROM runs ORDER BY started DESC, id DESC LIMIT ? OFFSET ?"
+        readable, without = _readable()
+        query = f"SELECT id, content FROM runs WHERE {readable} ORDER BY started DESC, id DESC"
         with self._reading() as connection:
-            rows = connection.execute(query, (NO_LIMIT if limit is None else limit, offset))
+            rows = connection.execute(
+                f"{query} LIMIT ? OFFSET ?",
+                (*without, NO_LIMIT if limit is None else limit, offset),
+            )
             return [_run(*row) for row in rows]
 
     def find_recent_runs(
         self, before: Run | None = None, limit: int = RUNS_SEARCHED
     ) -> Iterator[Run]:
         """Yield the newest runs, or those before a run, newest first; they are read in batches."""
-        query = "SELECT id, content FROM runs WHERE (started, id) < (?, ?)"
+        readable, without = _readable()
+        query = f"SELECT id, content FROM runs WHERE {readable} AND (started, id) < (?, ?)"
         batch, left, last = _AT_FIRST, limit, before
         while left > 0:
             place = (last.started, as_bytes(last.id)) if last else _LAST
             with self._reading() as connection:
                 rows = connection.execute(
-                    f"{query} ORDER BY started DESC, id DESC LIMIT ?", (*place, min(batch, left))
+                    f"{query} ORDER BY started DESC, id DESC LIMIT ?",
+                    (*without, *place, min(batch, left)),
                 )
                 runs = [_run(*row) for row in rows]
             yield from runs
@@ -68,7 +76,15 @@ class RunQueries(Database):
     def count_runs(self) -> int:
         """Return how many runs there are."""
         with self._reading() as connection:
-            return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
+            readable, without = _readable()
+            query = f"SELECT count(*) FROM runs WHERE {readable}"
+            return int(connection.execute(query, without).fetchone()[0])
+
+
+def _readable() -> tuple[str, list[bytes | None]]:
+    """Return the condition for the runs that are not left out, and its parameters."""
+    ids = [as_bytes(id) for id in sorted(LEFT_OUT)]
+    return f"id NOT IN ({', '.join('?' * len(ids))})" if ids else "TRUE", ids
 
 
 def _run(id: Any, content: Any) -> Run:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -21,12 +23,15 @@ from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
 from evalstore.store.kept_results import KeptResults
 from evalstore.store.table_columns import NODES, TableColumns
+from evalstore.store.tree_sizes import iterate_levels
 from evalstore.values import CaseFile, Json
 
 _KNOWN = re.compile(r'"kind":"(?:cases|results|tree|sources)"[^{}]*"scheme":[12][,}]').match
 """Matches the end of the canonical JSON of a node that this program knows: others are decoded."""
 _AT_ONCE = 1_000
 """The cases of a batch."""
+_LEVELS = 2
+"""The most levels of parts in a tree that may be read without looking at all of them before."""
 
 
 class NodeQueries(Database):
@@ -52,10 +57,12 @@ class NodeQueries(Database):
     def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Return leaves of snapshots by id; those the store does not have are left out."""
         if self.kept is None:
-            return restore_case_files(dict(self._decode(NODES, ids, "cases")), self.load_cases)
+            contents = self._bounded(dict(self._decode(NODES, ids, "cases")), "cases")
+            return restore_case_files(contents, self.load_cases)
         unique_ids = list(dict.fromkeys(ids))
         known = self.kept.files(unique_ids)
-        others = dict(self._decode(NODES, [id for id in unique_ids if id not in known], "cases"))
+        unknown = [id for id in unique_ids if id not in known]
+        others = self._bounded(dict(self._decode(NODES, unknown, "cases")), "cases")
         fresh = restore_case_files(others, self.load_cases)
         for id, file in fresh.items():
             self.kept.add_file(id, file)
@@ -63,7 +70,7 @@ class NodeQueries(Database):
 
     def load_cases(self, ids: Iterable[str]) -> dict[str, Json]:
         """Return nodes of cases by id, as JSON; raises `StoreError` when one is missing."""
-        return self._load_nodes(ids, "cases")
+        return self._bounded(self._load_nodes(ids, "cases"), "cases")
 
     def iterate_results(
         self, ids: Sequence[str], without: Collection[str] = ()
@@ -132,11 +139,19 @@ class NodeQueries(Database):
 
     def load_leaves(self, ids: Iterable[str]) -> dict[str, Json]:
         """Return nodes of results by id; raises `StoreError` when one is missing."""
-        return self._load_nodes(ids, "results")
+        return self._bounded(self._load_nodes(ids, "results"), "results")
 
     def _load_nodes(self, ids: Iterable[str], kind: str) -> dict[str, Json]:
         unique_ids = list(dict.fromkeys(ids))
         return require(dict(self._decode(NODES, unique_ids, kind)), unique_ids, "node")
+
+    def _bounded(self, nodes: dict[str, Json], kind: str) -> dict[str, Json]:
+        """Return the same nodes; raises `ExcessiveError` if few nodes make them a large tree."""
+        for id, content in nodes.items():
+            if content.get("level", 0) > _LEVELS:
+                load = partial(self._load_nodes, kind=kind)
+                deque(iterate_levels(id, content, load, _LEVELS), 0)
+        return nodes
 
     def _decode(
         self, table: TableColumns, ids: Iterable[str], kind: str | None = None

@@ -25,15 +25,27 @@ def fsck(
     remote: Annotated[
         bool, typer.Option("--remote", help="Check a remote instead of the store.")
     ] = False,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Remove from the store what cannot be read any more."),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Verify every id and reference of the store or a remote.
+
+    With --repair, judgements whose answers are missing, and runs that lack a part or describe more
+    than can be read, are removed from the store before. Pull or merge first what others have.
 
     Of a remote, every index, every pack and every row in them is read and checked, and nothing is
     changed. What is damaged is listed with the files to remove, so that a push writes their rows
     again. A pack that no index lists is of an interrupted push, which uses it when it is repeated.
     """
     if remote:
+        if repair:
+            raise EvalstoreError(
+                "'--repair' cannot be combined with '--remote'",
+                hint="'evalstore fsck --remote' says what repairs a remote",
+            )
         _fsck_remote(name, json=json)
         return
     if name is not None:
@@ -42,10 +54,13 @@ def fsck(
         )
     from evalstore.operations.fsck import fsck as operation
 
-    report = operation(here())
+    report = operation(here(), repair=repair)
     if json:
         output.document(report)
     else:
+        if repair:
+            counts = [output.plural(count, kind) for kind, count in report.removed.items()]
+            output.line(f"removed {', '.join(counts) or 'nothing'}")
         for damage in report.problems:
             place = f"{damage.kind} {damage.id}".rstrip()
             output.line(output.safe(f"{place}: {damage.message}"))

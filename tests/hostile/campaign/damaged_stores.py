@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing, suppress
 from random import Random
@@ -10,6 +11,7 @@ from typing import Any
 from tests.hostile.campaign import stores
 from tests.hostile.campaign.trial import Attack, Trial
 from tests.hostile.campaign.workspaces import write_example
+from tests.hostile.excessive_runs import FORMS, add_run
 
 COMMANDS = (
     ("status",),
@@ -69,6 +71,9 @@ COLUMNS = {
 }
 
 
+EXCESSIVE = tuple(f"excessive-{form}" for form in FORMS)
+
+
 def attempt(trial: Trial) -> None:
     """Damage a store, and use it."""
     chance = trial.chance
@@ -77,6 +82,9 @@ def attempt(trial: Trial) -> None:
     before = _dump(trial)
     if trial.name in FOREIGN:
         _execute(trial, FOREIGN[trial.name])
+    elif trial.name in EXCESSIVE or chance.random() < 0.1:
+        _describe_too_much(trial, trial.name.removeprefix("excessive-"))
+        return
     elif trial.name in COLUMNS:
         _spoil(trial, *COLUMNS[trial.name])
     elif chance.random() < 0.5:
@@ -92,6 +100,23 @@ def attempt(trial: Trial) -> None:
     trial.figures["damages found"] += ended.code in (1, 6)
     for argv in chance.sample(COMMANDS, 4):
         trial.run(*argv)
+
+
+def _describe_too_much(trial: Trial, form: str) -> None:
+    """Add a run of a few nodes that describe too much; it is refused elsewhere, and removed."""
+    form = form if form in FORMS else trial.chance.choice(FORMS)
+    shutil.copytree(trial.workspace, trial.workspace / "mine")
+    add_run(stores.path_of(trial), form)
+    trial.commands.append(f"# a run that describes too much: {form}")
+    for argv in trial.chance.sample(COMMANDS, 4):
+        trial.run(*argv)
+    mine = trial.workspace / "mine"
+    trial.run("merge", "../.evalstore/store.db", folder=mine, allowed={6})
+    trial.run("fsck", folder=mine, allowed={0})
+    trial.run("fsck", allowed={1})
+    trial.run("fsck", "--repair", allowed={0})
+    trial.figures["damages"] += 1
+    trial.figures["damages found"] += 1
 
 
 def _spoil(trial: Trial, table: str, column: str, value: str) -> None:
@@ -147,5 +172,5 @@ ATTACK = Attack(
     "stores",
     "damaged stores: bits, pages, columns, foreign triggers",
     attempt,
-    names=(*FOREIGN, *COLUMNS),
+    names=(*FOREIGN, *COLUMNS, *EXCESSIVE),
 )
