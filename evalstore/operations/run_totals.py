@@ -133,7 +133,7 @@ class RunTotals:
             asked = sum(map(len, outcome.sessions.values()))
             self._recorder.count(asked, sum(map(len, outcome.votes.values())) + added)
         self._leaves.add(cells)
-        self._project.store.ensure_versions(self._leaves.take_contents())
+        self._leaves.store(self._project.store)
         self._note(notable)
         self.prompts |= prompt_labels(self._project, cells)
         self._count_answers(plan, outcome, costs.usd)
@@ -305,5 +305,5 @@ class RunTotals:
     def store_tree(self) -> str:
         """Store the tree of all results; returns the id of its root."""
         root, contents = build_tree(self._leaves.finish_all())
-        self._project.store.ensure_versions({**self._leaves.take_contents(), **contents})
+        self._leaves.store(self._project.store, contents)
         return root

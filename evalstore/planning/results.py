@@ -180,11 +180,10 @@ class LeafBuilder:
             first, part = left.pop(0)
             builder.add_part(first, part.results)
 
-    def take_contents(self) -> dict[str, tuple[str, str]]:
-        """Return the nodes since the last call, by id: kind and canonical JSON."""
-        taken = dict(self._contents)
+    def store(self, store: Store, others: Mapping[str, tuple[str, str]] = {}) -> None:
+        """Store the nodes since the last call, and others; they are kept until this is done."""
+        store.ensure_versions({**self._contents, **others})
         self._contents.clear()
-        return taken
 
     def finish(self) -> dict[str, str]:
         """Finish the last file; returns the leaves by file."""

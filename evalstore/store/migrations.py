@@ -122,6 +122,16 @@ def refuse_migrated(version: str | None, opened: str | None, path: str) -> None:
         )
 
 
+def refuse_replaced(path: str) -> None:
+    """Raise `StoreError` for a store that has lost a row which this program has stored."""
+    raise StoreError(
+        f"the store '{path}' has another history than before: what this program has stored is "
+        "gone, as if an earlier copy had taken its place",
+        hint="run again: what is missing is asked again; 'evalstore fsck --repair' removes "
+        "judgements whose answers are gone",
+    )
+
+
 def refuse_older(version: str, path: str) -> None:
     """Raise `StoreError` when the store must not be migrated and is older than this program."""
     if version != HEAD:

@@ -60,12 +60,12 @@ def test_a_run_that_describes_too_much_is_refused_on_every_way_in(
     with stores.opened(store) as opened, pytest.MonkeyPatch.context() as patch:
         patch.setattr("evalstore.store.contents.find_excess", lambda _: None)  # who means harm
         stores.push(opened, FolderFiles(tmp_path / "team"))
-        here = ("-C", str(hurt))
+        here = ["-C", str(hurt)]
         assert main([*here, "bundle", "create", str(tmp_path / "all.bundle")]) == 0
     mine = tmp_path / "mine"
     shutil.copytree(sound, mine)
     before = len(_runs(mine))
-    here = ("-C", str(mine), "--allow-outside")
+    here = ["-C", str(mine), "--allow-outside"]
     assert main([*here, "remote", "add", "team", str(tmp_path / "team")]) == 0
     for argv in (
         ("merge", str(store)),
@@ -86,7 +86,7 @@ def test_a_run_that_describes_too_much_is_refused_on_every_way_in(
 def test_a_stored_run_that_describes_too_much_is_left_out_until_it_is_removed(
     form: str, hurt: Path, sound: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    here = ("-C", str(hurt))
+    here = ["-C", str(hurt)]
     assert main([*here, "fsck"]) == 1
     wrong = "describes too much to be read: " if form != "lying" else "another number of cases"
     assert wrong in capsys.readouterr().out

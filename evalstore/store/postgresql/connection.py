@@ -21,6 +21,7 @@ from evalstore.store.postgresql.error_messages import is_lost
 from evalstore.store.postgresql.pooling import require_sessions
 from evalstore.store.postgresql.schema import value_type
 from evalstore.store.postgresql.snapshots import Snapshots
+from evalstore.store.table_columns import TABLES
 from evalstore.store.wanted import refuse_unwanted
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ class PostgreSQLConnection:
 
     def __init__(self, raw: RawConnection, reconnect: Callable[[], RawConnection]) -> None:
         self.raw = raw
+        self.inserted: tuple[tuple[str, str], ...] = ()
+        """The table and the id of the last permanent row that the transaction has inserted."""
         self._reconnect = reconnect
 
     @property
@@ -284,6 +287,8 @@ class PostgreSQLConnection:
             f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays}) "
             "ON CONFLICT DO NOTHING"
         ).encode()
+        if rows and table.name in TABLES:
+            self.inserted = ((table.name, bytes(rows[-1][0]).hex()),)
         inserted = 0
         for batch in _batches(sorted(rows, key=lambda row: bytes(row[0]))):
             columns = zip(kinds, zip(*batch, strict=True), strict=True)

@@ -87,6 +87,8 @@ class PostgreSQLDriver:
         """The migration of the tables, once it is open."""
         self.file: tuple[int, int] | None = None
         self.foreign: list[UnexpectedObject] = []
+        self._stored: tuple[str, str] | None = None
+        """The table and the id of a row that this program has stored: it must stay there."""
         self._idle: list[PostgreSQLConnection] = []
         self._lock = Lock()
         self._closed = Event()
@@ -198,11 +200,19 @@ class PostgreSQLDriver:
             raise self._would_wait()
         with while_wanted(None), self._connection() as connection:
             path = search_path(self._address)
-            statements = (_BEGIN, path, *(() if wait else (_AT_ONCE,)), _VERSION)
+            table, id = self._stored or ("", "")
+            query = f"{_VERSION} WHERE EXISTS (SELECT FROM {table} WHERE id = '\\x{id}')"
+            last = query if id else _VERSION
+            statements = (_BEGIN, path, *(() if wait else (_AT_ONCE,)), last)
+            connection.inserted = ()
             version = connection.begin("; ".join(statements), may_connect=wait)
+            if version is None and id:
+                migrations.refuse_replaced(self.name)
             migrations.refuse_migrated(version, self._version, self.name)
             yield connection
             connection.execute("COMMIT")
+            for stored in connection.inserted:
+                self._stored = stored
 
     def _would_wait(self) -> StoreLockedError:
         return StoreLockedError(f"the store '{self.name}' does not answer at once")

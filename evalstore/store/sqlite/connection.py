@@ -14,7 +14,7 @@ from typing import Any
 from evalstore.store.driver import Dialect
 from evalstore.store.ids import JOINED_IDS
 from evalstore.store.sqlite.row_numbers import RowNumbers
-from evalstore.store.table_columns import TableColumns
+from evalstore.store.table_columns import TABLES, TableColumns
 
 LARGEST_VALUE = 256 * 2**20
 """The most bytes of a value or a row: files have at most 32 MiB, old nodes may have more."""
@@ -76,6 +76,8 @@ class SQLiteConnection(sqlite3.Connection):
     """A connection to a SQLite file."""
 
     dialect = SQLITE
+    inserted: tuple[tuple[str, bytes], ...] = ()
+    """The table and the id of the last permanent row that the transaction has inserted."""
 
     def stream(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the rows of a query, as SQLite finds them."""
@@ -92,6 +94,8 @@ class SQLiteConnection(sqlite3.Connection):
 
     def insert(self, table: TableColumns, rows: Sequence[Sequence[Any]]) -> int:
         """Insert rows, in the order of their columns, except those whose id is in the table."""
+        if rows and table.name in TABLES:
+            self.inserted = ((table.name, rows[-1][0]),)
         places, names = ", ".join("?" * len(table.columns)), ", ".join(table.columns)
         statement = f"INSERT INTO {table.name} ({names}) VALUES ({places}) ON CONFLICT DO NOTHING"
         return self.executemany(statement, rows).rowcount

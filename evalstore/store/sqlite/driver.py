@@ -51,6 +51,8 @@ class SQLiteDriver:
         self.foreign: list[UnexpectedObject] = []
         self.file: tuple[int, int] | None = None
         """Identifies the open file, because its path may be replaced."""
+        self._stored: tuple[str, bytes] | None = None
+        """The table and the id of a row that this program has stored: it must stay there."""
         self._opened_as: str | None = None
         """The migration of the tables, once it is open."""
 
@@ -220,12 +222,25 @@ class SQLiteDriver:
                     connection.execute(f"PRAGMA busy_timeout = {self._busy}")
             with connection:  # commits, or rolls back
                 self._refuse_migrated(connection)
+                self._refuse_replaced(connection)
+                connection.inserted = ()
                 yield connection
+            for stored in connection.inserted:
+                self._stored = stored
 
     def write(self, work: Callable[[SQLiteConnection], T], *, wait: bool = True) -> T:
         """Do work in a transaction that writes; SQLite never rolls it back by itself."""
         with self.writing(wait=wait) as connection:
             return work(connection)
+
+    def _refuse_replaced(self, connection: sqlite3.Connection) -> None:
+        """Raise `StoreError` if an earlier copy was written over the file."""
+        table, id = self._stored or ("", b"")
+        if (
+            table
+            and not connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (id,)).fetchone()
+        ):
+            migrations.refuse_replaced(self.name)
 
     def _refuse_migrated(self, connection: sqlite3.Connection) -> None:
         """Raise `StoreError` if another program has migrated the store since it was opened."""

@@ -1,0 +1,60 @@
+"""A store that is replaced by an earlier copy while a program uses it gets no more rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from evalstore.errors import StoreError
+from evalstore.store import Store
+from evalstore.store.fsck import check_store
+from evalstore.store.location import read_address
+from tests.postgresql_server import PostgreSQLServer
+from tests.store.sessions import a_test, fill
+
+GONE = "has another history than before: what this program has stored is gone"
+
+
+def test_a_file_that_is_overwritten_with_an_earlier_copy_gets_no_more_rows(tmp_path: Path) -> None:
+    path, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    with closing(Store.open(path, create=True)) as store:
+        fill(store)
+        with (
+            closing(sqlite3.connect(path)) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+        store.ensure_versions(a_test("1"))
+        with (
+            closing(sqlite3.connect(copy)) as source,
+            closing(sqlite3.connect(path)) as target,
+        ):
+            source.backup(target)
+        with pytest.raises(StoreError, match=GONE):
+            store.ensure_versions(a_test("2"))
+        assert check_store(store)[1] == []
+    with closing(Store.open(path)) as store:
+        store.ensure_versions(a_test("2"))
+
+
+def test_a_database_that_lacks_what_was_stored_gets_no_more_rows(
+    postgresql_server: PostgreSQLServer,
+) -> None:
+    """As after a failover to an earlier copy, the connections are lost and a row is gone."""
+    url = postgresql_server.url()
+    with closing(Store.open(read_address(url), create=True)) as store:
+        fill(store)
+        store.ensure_versions(a_test("1"))
+        with closing(Store.open(read_address(url))) as other, other.writing() as connection:
+            for table in ("sessions", "evaluations", "tests", "evaluation_versions", "prompts"):
+                connection.execute(f"DELETE FROM {table}")
+        with closing(Store.open(read_address(url))) as other, other.snapshot() as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+            )
+        with pytest.raises(StoreError, match=GONE):
+            store.ensure_versions(a_test("2"))
