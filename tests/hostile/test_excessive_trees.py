@@ -68,9 +68,9 @@ def test_a_run_that_describes_too_much_is_refused_on_every_way_in(
     here = ["-C", str(mine), "--allow-outside"]
     assert main([*here, "remote", "add", "team", str(tmp_path / "team")]) == 0
     for argv in (
-        ("merge", str(store)),
-        ("pull", "team"),
-        ("bundle", "unbundle", str(tmp_path / "all.bundle")),
+        ["merge", str(store)],
+        ["pull", "team"],
+        ["bundle", "unbundle", str(tmp_path / "all.bundle")],
     ):
         capsys.readouterr()
         assert main([*here, *argv]) == 6

@@ -191,7 +191,7 @@ class PostgreSQLConnection:
 
     def __init__(self, raw: RawConnection, reconnect: Callable[[], RawConnection]) -> None:
         self.raw = raw
-        self.inserted: tuple[tuple[str, str], ...] = ()
+        self.inserted: tuple[str, str] | None = None
         """The table and the id of the last permanent row that the transaction has inserted."""
         self._reconnect = reconnect
 
@@ -220,6 +220,7 @@ class PostgreSQLConnection:
         def execute() -> psycopg.Cursor[Any]:
             return self.raw.execute(statements.encode())
 
+        self.inserted = None
         cursor = self._again_when_lost(execute) if may_connect else execute()
         while cursor.nextset():
             pass
@@ -288,7 +289,7 @@ class PostgreSQLConnection:
             "ON CONFLICT DO NOTHING"
         ).encode()
         if rows and table.name in TABLES:
-            self.inserted = ((table.name, bytes(rows[-1][0]).hex()),)
+            self.inserted = table.name, bytes(rows[-1][0]).hex()
         inserted = 0
         for batch in _batches(sorted(rows, key=lambda row: bytes(row[0]))):
             columns = zip(kinds, zip(*batch, strict=True), strict=True)

@@ -72,6 +72,20 @@ _KEPT = 5
 """The number of idle connections that stay open."""
 
 
+def _statements(address: DatabaseAddress, stored: tuple[str, str] | None, *, wait: bool) -> str:
+    """Return the statements that begin a transaction; the last finds the version of the store.
+
+    It finds none where the row that was stored last, with its table and id, is gone.
+    """
+    is_there = "WHERE EXISTS (SELECT FROM {} WHERE id = '\\x{}')".format(*stored) if stored else ""
+    at_once = () if wait else (_AT_ONCE,)
+    return "; ".join((_BEGIN, search_path(address), *at_once, f"{_VERSION} {is_there}"))
+
+
+def _would_wait(path: str) -> StoreLockedError:
+    return StoreLockedError(f"the store '{path}' does not answer at once")
+
+
 class PostgreSQLDriver:
     """An open database whose tables are those of this program."""
 
@@ -185,7 +199,7 @@ class PostgreSQLDriver:
                     if not (isinstance(error, ROLLED_BACK) or is_lost(error)):
                         raise
                     if not wait:
-                        raise self._would_wait() from error
+                        raise _would_wait(self.name) from error
                     # This program may have been stopped until now, so its time begins here.
                     deadline = min(deadline, monotonic() + self._outage.patience)
                     is_over = is_lost(error) and not self._outage.goes_on()
@@ -197,25 +211,16 @@ class PostgreSQLDriver:
     def _transaction(self, *, wait: bool) -> Iterator[PostgreSQLConnection]:
         refuse_foreign(self.name, [extra for extra in self.foreign if extra.blocks_writing])
         if not wait and not self._idle:
-            raise self._would_wait()
+            raise _would_wait(self.name)
         with while_wanted(None), self._connection() as connection:
-            path = search_path(self._address)
-            table, id = self._stored or ("", "")
-            query = f"{_VERSION} WHERE EXISTS (SELECT FROM {table} WHERE id = '\\x{id}')"
-            last = query if id else _VERSION
-            statements = (_BEGIN, path, *(() if wait else (_AT_ONCE,)), last)
-            connection.inserted = ()
-            version = connection.begin("; ".join(statements), may_connect=wait)
-            if version is None and id:
+            statements = _statements(self._address, self._stored, wait=wait)
+            version = connection.begin(statements, may_connect=wait)
+            if version is None and self._stored:
                 migrations.refuse_replaced(self.name)
             migrations.refuse_migrated(version, self._version, self.name)
             yield connection
             connection.execute("COMMIT")
-            for stored in connection.inserted:
-                self._stored = stored
-
-    def _would_wait(self) -> StoreLockedError:
-        return StoreLockedError(f"the store '{self.name}' does not answer at once")
+            self._stored = connection.inserted or self._stored
 
     @contextmanager
     def _connection(self) -> Iterator[PostgreSQLConnection]:

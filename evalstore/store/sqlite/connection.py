@@ -76,8 +76,12 @@ class SQLiteConnection(sqlite3.Connection):
     """A connection to a SQLite file."""
 
     dialect = SQLITE
-    inserted: tuple[tuple[str, bytes], ...] = ()
+    inserted: tuple[str, bytes] | None = None
     """The table and the id of the last permanent row that the transaction has inserted."""
+
+    def forget_inserted(self) -> None:
+        """Begin with a transaction that has inserted nothing."""
+        self.inserted = None
 
     def stream(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the rows of a query, as SQLite finds them."""
@@ -95,7 +99,7 @@ class SQLiteConnection(sqlite3.Connection):
     def insert(self, table: TableColumns, rows: Sequence[Sequence[Any]]) -> int:
         """Insert rows, in the order of their columns, except those whose id is in the table."""
         if rows and table.name in TABLES:
-            self.inserted = ((table.name, rows[-1][0]),)
+            self.inserted = table.name, rows[-1][0]
         places, names = ", ".join("?" * len(table.columns)), ", ".join(table.columns)
         statement = f"INSERT INTO {table.name} ({names}) VALUES ({places}) ON CONFLICT DO NOTHING"
         return self.executemany(statement, rows).rowcount

@@ -222,25 +222,15 @@ class SQLiteDriver:
                     connection.execute(f"PRAGMA busy_timeout = {self._busy}")
             with connection:  # commits, or rolls back
                 self._refuse_migrated(connection)
-                self._refuse_replaced(connection)
-                connection.inserted = ()
+                _refuse_replaced(connection, self._stored, self.name)
+                connection.forget_inserted()
                 yield connection
-            for stored in connection.inserted:
-                self._stored = stored
+            self._stored = connection.inserted or self._stored
 
     def write(self, work: Callable[[SQLiteConnection], T], *, wait: bool = True) -> T:
         """Do work in a transaction that writes; SQLite never rolls it back by itself."""
         with self.writing(wait=wait) as connection:
             return work(connection)
-
-    def _refuse_replaced(self, connection: sqlite3.Connection) -> None:
-        """Raise `StoreError` if an earlier copy was written over the file."""
-        table, id = self._stored or ("", b"")
-        if (
-            table
-            and not connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (id,)).fetchone()
-        ):
-            migrations.refuse_replaced(self.name)
 
     def _refuse_migrated(self, connection: sqlite3.Connection) -> None:
         """Raise `StoreError` if another program has migrated the store since it was opened."""
@@ -307,6 +297,16 @@ def _ended(connection: SQLiteConnection) -> Iterator[None]:
     finally:
         with suppress(sqlite3.ProgrammingError):  # it was closed
             connection.set_progress_handler(None, STEPS)
+
+
+def _refuse_replaced(
+    connection: sqlite3.Connection, stored: tuple[str, bytes] | None, path: str
+) -> None:
+    """Raise `StoreError` if an earlier copy, without a row that was stored, is now in the file."""
+    if stored is not None:
+        query = f"SELECT 1 FROM {stored[0]} WHERE id = ?"
+        if not connection.execute(query, stored[1:]).fetchone():
+            migrations.refuse_replaced(path)
 
 
 def _back_up(driver: SQLiteDriver) -> None:
