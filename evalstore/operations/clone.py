@@ -135,7 +135,7 @@ def _is_missing_or_empty(target: Path) -> bool:
 def _require_cloned(target: Path, directory: Path, address: str, bundle: Path | None) -> None:
     """Raise `EvalstoreError` unless a folder is as a clone of the same address has made it.
 
-    A clone that was killed may have been complete; it is no error to repeat it.
+    A clone that was killed may have been complete, and is repeated.
     """
     with TemporaryDirectory(prefix="evalstore-") as folder:
         made = Path(folder).resolve()

@@ -118,10 +118,16 @@ def _exchange(
 
 
 def test_a_row_with_other_content_is_an_error(
-    full: Store, empty: Store, remote: FolderFiles
+    full: Store, remote: FolderFiles, tmp_path: Path
 ) -> None:
     stores.push(full, remote)
-    stores.pull(empty, remote)
+    with stores.opened(tmp_path / "empty.db") as empty:
+        stores.pull(empty, remote)
+    with stores.opened(tmp_path / "empty.db") as empty:
+        _change_and_pull(full, empty, remote)
+
+
+def _change_and_pull(full: Store, empty: Store, remote: FolderFiles) -> None:
     with empty.writing() as connection:
         connection.execute("UPDATE sessions SET content = replace(content, 'Warm', 'Cold')")
         connection.execute("DELETE FROM runs")
