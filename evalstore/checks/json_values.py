@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from evalstore.display import shorten, shorten_to_line
-from evalstore.files.json_document import parse_json
+from evalstore.files.json_document import parse_json, refuse_constant
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 _SHOWN = 120
 _JSON = frozenset(("json", "jsonc", "json5"))
 _NONE = frozenset(("",))
+ANYWHERE = "anywhere"
+"""How `fenced` says that JSON between other words counts as well, for servers that do not hold
+their model to the form that was asked for."""
+_MOST_TRIES = 1_000
+"""The most braces of an answer that are tried as the beginning of a value."""
+_BRACKET = re.compile(r"[\[{]")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")
 
 
@@ -23,11 +29,12 @@ class NotJsonError(Exception):
     """The answer is not JSON; the message explains why."""
 
 
-def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
+def parse_answer(subject: CheckInput, *, fenced: bool | str = False) -> Json:
     """Return the answer parsed as JSON, or the value of `actual`; raises `NotJsonError`.
 
     With `fenced`, JSON in a block of fenced code is accepted as well: in the only block, or in the
-    only one that is said to be JSON, or, if none is, in the only one without a language.
+    only one that is said to be JSON, or, if none is, in the only one without a language. With
+    `ANYWHERE`, so is the only object, or the only list, between other words.
     """
     text = subject.actual
     if text is not None and not isinstance(text, str):
@@ -37,8 +44,11 @@ def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
         return parse_json(text)
     except ValueError as error:
         blocks = _json_blocks(text) if fenced else []
+        if fenced == ANYWHERE and not blocks:
+            blocks = _values(text)
         if len(blocks) > 1:
-            words = f"expected one block of fenced code with JSON, found {len(blocks)}"
+            where = "value" if fenced == ANYWHERE else "block of fenced code with JSON"
+            words = f"expected one {where}, found {len(blocks)}"
             raise NotJsonError(f"the answer is not JSON: {words}") from None
         if not blocks:
             words = f"the answer is not JSON: {error}, found {shorten_to_line(text)}"
@@ -56,6 +66,33 @@ def _json_blocks(text: str) -> list[str]:
     languages = [language for language, _ in blocks]
     best = next((known for known in (_JSON, _NONE) if not known.isdisjoint(languages)), languages)
     return [content for language, content in blocks if language in best]
+
+
+def is_bare(subject: CheckInput) -> bool:
+    """Return whether the answer is JSON and nothing else."""
+    try:
+        parse_answer(subject)
+    except NotJsonError:
+        return False
+    return True
+
+
+def _values(text: str) -> list[str]:
+    """Return the one object between other words, else all outermost objects and lists."""
+    decoder = json.JSONDecoder(parse_constant=refuse_constant)
+    found: list[str] = []
+    end = 0
+    for _ in range(_MOST_TRIES):
+        if (bracket := _BRACKET.search(text, end)) is None:
+            break
+        end = bracket.end()
+        try:
+            _, end = decoder.raw_decode(text, bracket.start())
+        except (ValueError, RecursionError):
+            continue
+        found.append(text[bracket.start() : end])
+    objects = [value for value in found if value.startswith("{")]
+    return objects if len(objects) == 1 else found
 
 
 def _fenced_blocks(text: str) -> list[tuple[str, str]]:

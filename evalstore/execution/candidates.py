@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from evalstore.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
 from evalstore.execution.requests import build_request, next_request
 from evalstore.execution.thoughts import without_thoughts
-from evalstore.files.json_document import parse_json
+from evalstore.judging.structured_output import Mode, ReplyModes
 from evalstore.planning.cells import limit_of
-from evalstore.providers.base import ProviderError
 from evalstore.results import Cost, Session
-from evalstore.values import RECORDED, Question, Reply
+from evalstore.values import RECORDED, Question, Reply, Request
 from evalstore.workspace.model_files import provider_options
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ class CandidateCaller:
         self._calls = calls
         self._accounting = accounting
         self._environment = environment
+        self._modes = ReplyModes()
 
     async def ask(self, ask: PlannedAsk, newest: int) -> Session:
         """Hold the conversation of a question and return its session; raises `CallFailed`.
@@ -50,9 +50,7 @@ class CandidateCaller:
         endpoint = self._endpoints[cell.candidate.id]
         limit = limit_of(cell)
         options = provider_options(endpoint.version)
-        request, test = build_request(
-            self._contents, question, endpoint.version.code, limit, options
-        )
+        request = build_request(self._contents, question, endpoint.version.code, limit, options)
         # The oldest sessions count, so a new one is never older, even if the clock was set back.
         started = max(self._environment.now(), newest + 1)
         replies: list[Reply] = []
@@ -60,15 +58,13 @@ class CandidateCaller:
         is_last = False
         while not is_last:
             turn, is_last = next_request(request, replies)
-            reply = await self._calls.ask(endpoint, turn)
+            reply = await self._reply(endpoint, turn)
             costs.append(self._accounting.add_cost(endpoint, reply))
             if reply.text is not None:
                 keeps = (endpoint.version.options or {}).get("keepThoughts")
                 text = reply.text if keeps else without_thoughts(reply.text)
                 reply = replace(reply, text=text.strip())
             replies.append(reply)
-        if test.schema:
-            _require_json(reply)
         return Session(
             question=question,
             turns=tuple(replies),
@@ -77,6 +73,23 @@ class CandidateCaller:
             cost=_sum_costs(costs),
             limit=limit if any(reply.is_cut for reply in replies) else None,
         )
+
+    async def _reply(self, endpoint: Endpoint, turn: Request) -> Reply:
+        """Return the reply to a turn, without the form that its server refuses to hold it to."""
+        strictest: Mode = "schema" if turn.schema is not None else "json"
+        if strictest == "json" and not turn.json_mode:
+            return await self._calls.ask(endpoint, turn)
+        model = (*endpoint.key, strictest)
+        while True:
+            mode = self._modes.mode(model, structured=endpoint.structured, strictest=strictest)
+            attempt = turn
+            if mode != strictest:
+                attempt = replace(turn, schema=None, json_mode=mode == "json")
+            try:
+                return await self._calls.ask(endpoint, attempt)
+            except CallFailed as failed:
+                if not self._modes.step_down(model, mode, failed.error):
+                    raise
 
     def _take_recorded(self, question: Question, newest: int) -> Session:
         """Return the session of answers that a test file contains, without calling a model."""
@@ -98,20 +111,3 @@ def _sum_costs(costs: list[Cost | None]) -> Cost | None:
     if len(known) == 1:
         return known[0]
     return Cost(round(sum(cost.usd for cost in known), 10), known[0].price)
-
-
-def _require_json(reply: Reply) -> None:
-    """Raise `ProviderError` for a structured answer that is not JSON, as for a failed call.
-
-    An answer that was cut off or refused is accepted. JSON that violates the schema is an answer
-    that fails its check.
-    """
-    if reply.refusal or reply.is_cut or reply.finish_reason == "content_filter":
-        return
-    try:
-        parse_json(reply.text or "")
-    except (ValueError, RecursionError) as error:
-        problem = ProviderError(
-            "malformed", f"the model did not answer with JSON as its schema asks: {error}"
-        )
-        raise CallFailed(problem, 1) from error

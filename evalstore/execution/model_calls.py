@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from evalstore import clock
 from evalstore.display import money
 from evalstore.errors import EvalstoreError
+from evalstore.execution.adaptation import Adaptations
 from evalstore.execution.budget import (
     Budget,
     CallBudget,
@@ -155,6 +156,7 @@ class ModelCaller:
         self._limiters: dict[str, RateLimiter] = {}
         self._retry_policy = RetryPolicy(limits.retries, environment.jitter, limits.timeout)
         self._circuit_breaker = CircuitBreaker(limits.timeout, environment.warn)
+        self._adaptations = Adaptations(environment.warn)
         self._sizes = CallSizes()
         self._longest_output: dict[ModelKey, int] = {}
         """Model -> the most output tokens of an answer so far."""
@@ -290,7 +292,13 @@ class ModelCaller:
         """Make one call, and settle the cost that was reserved for it."""
         cost = 0.0
         try:
-            reply = await _ask(endpoint.provider, request, timeout)
+            provider = endpoint.provider
+            reply = await self._adaptations.ask(
+                endpoint.key,
+                endpoint.version.provider,
+                request,
+                lambda sent: _ask(provider, sent, timeout),
+            )
             model = endpoint.key
             output = reply.usage.output_tokens or 0
             self._longest_output[model] = max(self._longest_output.get(model, 0), output)

@@ -33,14 +33,14 @@ def build_request(
     code: str,
     limit: int | None,
     options: Mapping[str, Json],
-) -> tuple[Request, TestVersion]:
-    """Return the request for the last answer to a question, and its test version.
+) -> Request:
+    """Return the request for the last answer to a question.
 
     `code` is the model's, `limit` the most tokens of an answer. Model-generated turns are still
     empty: `next_request` fills them.
     """
     test = contents.test(question.test)
-    request = Request(
+    return Request(
         code=code,
         messages=tuple(build_conversation(contents, test, question.prompt)),
         tools=tuple(contents.tool(id) for id in test.tools),
@@ -53,7 +53,6 @@ def build_request(
         stop=test.options.stop,
         provider_options={**options, **(test.options.provider_options or {})},
     )
-    return request, test
 
 
 def build_conversation(

@@ -90,7 +90,7 @@ class CallLimit:
             return
         price, longest = self._project.price_of(candidate.id), self._longest(candidate.model)
         question = ask.question
-        request, _ = build_request(self._contents, question, "", most, {})
+        request = build_request(self._contents, question, "", most, {})
         yield estimate_call_cost(price, next_request(request, ())[0], longest)
         answer_alone = estimate_call_cost(price, _empty(most), longest)
         if self._limit is not None and not fits_in(self._limit, answer_alone):

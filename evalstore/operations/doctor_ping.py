@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
+from evalstore.execution.adaptation import Adaptations
 from evalstore.execution.key_access import KeyNotAllowedError
 from evalstore.execution.missing_keys import NO_VARIABLE, find_missing_key, hint_to_set
 from evalstore.operations.failure_hints import hint_for
@@ -187,7 +188,14 @@ async def _ping(checkup: Checkup, endpoint: Endpoint, timeout: float) -> None:
     )
     checkup.pinged = True
     try:
-        checkup.reply = await endpoint.provider.ask(request, timeout=timeout)
+        checkup.reply = await Adaptations(
+            lambda words: checkup.problems.append(("warn", words, None))
+        ).ask(
+            endpoint.key,
+            endpoint.version.provider,
+            request,
+            lambda sent: endpoint.provider.ask(sent, timeout=timeout),
+        )
     except ProviderError as error:
         checkup.error = error
         # A busy server is reachable, and has accepted the key and the model.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from evalstore.providers.errors import STREAMED
 from evalstore.providers.script import JUDGED, NO_MATCH
 
@@ -25,6 +27,28 @@ _CLASS_HINTS = {
     "not run": "run again when the machine has room for it: the answers are stored",
     "unsupported": "nothing was sent: change the test, or leave this model out with its tags",
 }
+
+_NULL = (
+    "take '{0}' out of the 'options' of the test, or write 'providerOptions: {{{1}: null}}' into "
+    "the model file"
+)
+_PARAMETERS = {
+    r"temperature": "send none: take it out of evalstore.yaml and the test, or write "
+    "'candidateOverrides: {temperature: null}' into the model file ('evaluatorOverrides' for a "
+    "judge)",
+    r"max_?(completion_?|output_?)?tokens": "lower or remove 'maxTestOutputTokens' or "
+    "'maxEvaluationOutputTokens' in evalstore.yaml, and 'maxOutputTokens' of the test",
+    r"response_?format|response_?schema|json_(schema|object)|structured.?output": "write "
+    "'supportsStructuredOutputs: false' into the provider file: no schema is sent then",
+    r"top_?p\b": _NULL.format("topP", "top_p"),
+    r"\bseed\b": _NULL.format("seed", "seed"),
+    r"['\"`]stop(_sequences)?\b": _NULL.format("stop", "stop"),
+    r"reasoning_?effort|\bthinking\b": "change 'thinking' in the model file, or take it out",
+    r"tool_choice|['\"`]tools\b|support\w* (tools|function)": "write 'capabilities: {output: "
+    "{tools: false}}' into the model file: tests with tools leave it out",
+}
+"""From the names of a parameter that a model refuses to what to write."""
+_NAMED = re.compile(r"(?:parameters?|arguments?|fields?|inputs?)\W{1,4}([a-z]\w+)")
 
 _SCRIPT_HINT = (
     "add a line such as \"- {{when: 'words of the message', answer: {answer}}}\" to 'responses' "
@@ -50,6 +74,12 @@ def hint_for(
         return _SCRIPT_HINT.format(answer=answer, file=model_file or "the model's file")
     if message.startswith(STREAMED):
         return "switch streaming off at the server, or name one in 'baseURL' that does not stream"
+    if (kind in ("unsupported", "format") or status in (400, 422)) and kind != "context":
+        for names, hint in _PARAMETERS.items():
+            if re.search(names, message, re.IGNORECASE):
+                return hint
+        if named := _NAMED.search(message):
+            return f"take '{named[1]}' out of 'providerOptions' of the model file, or of the test"
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():

@@ -97,11 +97,11 @@ def status_error(
     secrets: Iterable[str] = (),
     source: str = "the server",
     url: str | None = None,
-    formed: bool = False,
+    sent: Iterable[str] = (),
 ) -> ProviderError:
     """Return the error for an answer with this status and this body, parsed or as text.
 
-    `formed` means that the request asked for a format, which the server may have refused. A proxy
+    `sent` are the fields of the request, of which the server may have refused one. A proxy
     that has already sent the status 200 puts the real status into `code`, as OpenRouter does.
     """
     message, codes = describe_error(body)
@@ -121,9 +121,16 @@ def status_error(
     if status in FILTER_STATUS and _is_filtered(status, message, codes, parts):
         words = f"{WITHHELD}: {message}" if message else WITHHELD
         return ProviderError(FILTERED, clean(words, secrets), status=status)
+    refused = next((code for code in codes if code in sent), None)
+    if refused is not None and str(refused) not in words:
+        words += f" (parameter '{refused}')"
     if status == 400 and not TOO_LONG.isdisjoint(codes):
         kind = "context"
-    elif formed and status in FORMAT_STATUS and refuses_form(" ".join([message, *map(str, codes)])):
+    elif (
+        "response_format" in sent
+        and status in FORMAT_STATUS
+        and refuses_form(" ".join([message, *map(str, codes)]))
+    ):
         kind = "format"
     return ProviderError(
         kind,

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from functools import cache, wraps
 from typing import Any
@@ -251,13 +251,12 @@ class LitellmProvider:
             document = None if answer is None else parse_body(answer.content)
             if answer is not None and is_filtered(document):
                 return document, answer.headers
-            formed = "response_format" in body
             # The cause would be shown with `--verbose`, and litellm puts URLs with keys into it.
-            raise self._failure(problem, answer, document, formed=formed) from None
+            raise self._failure(problem, answer, document, sent=body) from None
         return as_document(response), response._hidden_params.get("additional_headers") or {}
 
     def _failure(
-        self, problem: Exception, answer: Any, document: Json, *, formed: bool
+        self, problem: Exception, answer: Any, document: Json, *, sent: Collection[str]
     ) -> ProviderError:
         """Return the error for an exception of litellm, by what the server answered.
 
@@ -274,7 +273,8 @@ class LitellmProvider:
         known = status if isinstance(status, int) else None
         match problem:
             case litellm.UnsupportedParamsError():
-                refused = formed and refuses_form(words)
+                words = _ADVICE.split(words)[0].rstrip(" .")
+                refused = "response_format" in sent and refuses_form(words)
                 return ProviderError("format", words) if refused else unsupported(words)
             case litellm.ContextWindowExceededError():
                 return ProviderError("context", words, status=known)
@@ -294,8 +294,12 @@ class LitellmProvider:
             source="the server" if is_error else "litellm",
             # Some services have the key in the query.
             url=str(answer.url.copy_with(query=None)) if is_error else None,
-            formed=formed,
+            sent=sent,
         )
+
+
+_ADVICE = re.compile(r"To drop (?:these|unsupported params)|If you want to use these params")
+"""Begins litellm's advice, which is about settings that evalstore does not let it have."""
 
 
 def _find_own(problem: BaseException | None) -> ProviderError | None:

@@ -7,7 +7,7 @@ call.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
@@ -83,7 +83,7 @@ class OpenAICompatibleProvider:
             answer = await self._post(data)
         latency = time.perf_counter() - started
         try:
-            document = self._read(answer, formed="response_format" in body)
+            document = self._read(answer, sent=body)
         except ProviderError as error:
             return refused_prompt(error, latency)
         return decode_reply(
@@ -136,7 +136,7 @@ class OpenAICompatibleProvider:
             words = clean(f"the connection failed: {str(problem) or repr(problem)}", self._secrets)
             raise ProviderError("connection", words, retry=True) from problem
 
-    def _read(self, answer: HttpAnswer, *, formed: bool) -> Json:
+    def _read(self, answer: HttpAnswer, *, sent: Collection[str]) -> Json:
         """Return the document in a successful answer; raises `ProviderError` for any other."""
         successful = 200 <= answer.status < 300
         document = parse_body(answer.body)
@@ -152,7 +152,7 @@ class OpenAICompatibleProvider:
                 headers=answer.headers,
                 secrets=self._secrets,
                 url=self._url,
-                formed=formed,
+                sent=sent,
             )
         return document
 

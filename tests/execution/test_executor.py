@@ -535,13 +535,16 @@ def test_a_failing_judge_leaves_the_judgement_missing(lab: Lab) -> None:
     assert lab.is_done()
 
 
-def test_an_answer_that_is_not_json_where_a_schema_asks_is_a_failure_that_costs(lab: Lab) -> None:
+def test_an_answer_that_is_not_json_where_a_schema_asks_is_paid_for_once_and_fails(
+    lab: Lab,
+) -> None:
     lab.act = always("Sorry")
     lab.price = Price("costs", per_call=0.5)
     lab.add(schema={"type": "object"})
     outcome = lab.run()
-    assert (outcome.asked, outcome.failed, outcome.cost) == (0, 1, 0.5)
-    assert lab.stored("failures")[0]["type"] == "malformed"
+    assert (outcome.asked, outcome.failed, outcome.cost) == (1, 0, 0.5)
+    assert lab.stored("evaluations")[0]["verdict"] == "fail"
+    assert lab.is_done()
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])

@@ -62,7 +62,7 @@ class Bench:
         version = TestVersion(messages, **fields)
         test = self.keep("test", hashing.describe_test(version))
         question = Question(test, prompt, "m", 0.5, 7)
-        return build_request(self.contents, question, "code", 100, {"a": 1, "b": 1})[0]
+        return build_request(self.contents, question, "code", 100, {"a": 1, "b": 1})
 
     def judge(
         self,
@@ -394,6 +394,6 @@ def test_tools_in_the_options_of_a_test_replace_those_of_its_model(bench: Bench)
     test = TestVersion((Message("user", (Text("Hi"),)),), options=options)
     id = bench.keep("test", hashing.describe_test(test))
     model = {"tools": [{"type": "a"}], "k": 1}
-    request, _ = build_request(bench.contents, Question(id, None, "m", 0), "code", 9, model)
+    request = build_request(bench.contents, Question(id, None, "m", 0), "code", 9, model)
     # The ids of neither say anything else, so what is sent must stay what it was.
     assert request.provider_options == {"tools": [{"type": "b"}], "k": 2}

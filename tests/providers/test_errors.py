@@ -83,13 +83,13 @@ def test_a_key_at_the_cut_leaves_nothing_of_it() -> None:
 def test_a_refused_form_is_an_error_of_its_own_and_not_tried_again(
     status: int, message: str
 ) -> None:
-    problem = status_error(status, {"error": {"message": message}}, formed=True)
+    problem = status_error(status, {"error": {"message": message}}, sent=["response_format"])
     assert (problem.kind, problem.retry, problem.stops_model) == ("format", False, False)
 
 
 def test_a_refused_form_may_be_named_beside_the_message() -> None:
     output = {"error": {"message": "Unsupported value", "param": "response_format"}}
-    assert status_error(400, output, formed=True).kind == "format"
+    assert status_error(400, output, sent=["response_format"]).kind == "format"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_refused_form_may_be_named_beside_the_message() -> None:
     ],
 )
 def test_other_failures_stay_what_they_are(status: int, body: Json, kind: str, retry: bool) -> None:
-    problem = status_error(status, body, formed=True)
+    problem = status_error(status, body, sent=["response_format"])
     assert (problem.kind, problem.retry) == (kind, retry)
 
 

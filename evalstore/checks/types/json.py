@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
 from evalstore.checks.complexity import is_cheap_path
-from evalstore.checks.json_values import NotJsonError, parse_answer, shown
+from evalstore.checks.json_values import ANYWHERE, NotJsonError, is_bare, parse_answer, shown
 from evalstore.checks.types.json_comparison import JsonComparison
 from evalstore.display import shorten
 from evalstore.errors import NotRunError
@@ -71,6 +71,8 @@ def _matches_schema(check: Mapping[str, Json], subject: CheckInput) -> CheckFind
         return CheckFinding(0.0, str(problem))
     schema = check["schema"]
     wrong = first_violation(subject.schemas[schema] if isinstance(schema, str) else schema, value)
+    if wrong is None and check.get("fenced") == ANYWHERE and not is_bare(subject):
+        return CheckFinding(1.0, "the JSON stands in a block of code, or between other words")
     return passes(wrong is None, str(wrong or ""))
 
 

@@ -14,6 +14,11 @@ SETTINGS = "candidates: [one]\nevaluators: [judge]\n"
 BOTH = "candidatesTemperature: 0\nevaluatorsTemperature: 0.5\n"
 
 
+@pytest.fixture(autouse=True)
+def _readable_verdicts(place: Place) -> None:
+    place.server.reply = lambda _request: '{"pass": true, "feedback": ""}'
+
+
 def sent(place: Place) -> list[Any]:
     """The temperatures of the requests, in their order; `None` where none was sent."""
     return [request.body.get("temperature") for request in place.server.received]
