@@ -38,6 +38,7 @@ COUNTS = {
     "runners": (2, 1),
     "stores": (2, 1),
     "calls": (2, 1),
+    "outside": (2, 0),
     "escapes": (1, 2),
     "fuzz": (5, 0),
     "sharing": (2, 1),

@@ -13,6 +13,7 @@ from tests.hostile.campaign import (
     judge_injections,
     kills,
     odd_calls,
+    outside_texts,
     sharing,
 )
 from tests.hostile.campaign.trial import Attack
@@ -26,6 +27,7 @@ MODULES = (
     concurrent_runs,
     damaged_stores,
     odd_calls,
+    outside_texts,
     escapes,
     fuzzing,
     sharing,
