@@ -13,6 +13,7 @@ from importlib import import_module
 from random import Random
 from typing import Any
 
+from evalstore.execution.thoughts import without_thoughts
 from tests.builders import tree
 from tests.endpoint import Answer, completion
 from tests.hostile.campaign.judge_model import code_of, verdict
@@ -281,7 +282,7 @@ def _check_marks(trial: Trial, first: str, body: dict[str, Any], answer: str) ->
     actual = _MARKED.search(shown)
     if actual is None:
         trial.note("the judge is shown no marked response", shown[-300:])
-    elif actual[2].strip() != answer.strip():
+    elif actual[2].strip() not in (answer.strip(), without_thoughts(answer).strip()):
         trial.note("the judge is shown another response", actual[2][:300])
 
 
