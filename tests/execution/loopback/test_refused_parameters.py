@@ -208,3 +208,17 @@ def test_options_that_ollama_ignores_are_named_once(place: Place) -> None:
     ran = place.run()
     assert ran.verdicts == {"pass": 1}
     assert ran.stderr.count("Ollama ignores 'num_ctx' of model 'one'") == 1
+
+
+# --- litellm ------------------------------------------------------------------------------
+
+
+def test_a_refusal_of_litellm_comes_without_its_advice(place: Place) -> None:
+    anthropic = f"code: loopback\ntype: anthropic\nbaseURL: {place.server.url}\n"
+    seeded = f"---\noptions: {{seed: 5}}\n---\n{TEST}"
+    place.write({"providers/loopback.yaml": anthropic, "tests/one.md": seeded})
+    assert place.run().exit_code == 3
+    (failure,) = place.stored("failures")
+    assert "'seed'" in failure["message"]
+    assert "drop" not in failure["message"]
+    assert place.server.received == []
