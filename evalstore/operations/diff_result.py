@@ -245,6 +245,7 @@ class Diff:
             **pairs,
             "sameAnswer": len(self.same_answer),
             "unchanged": self.comparison.unchanged_count,
+            "undecided": self.comparison.undecided,
             "causes": {change: self.causes_of(change) for change in ("new", "gone")},
             "notes": self.notes,
             "edits": edits_to_json(self.edits, self.sources, convert),

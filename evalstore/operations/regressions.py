@@ -342,8 +342,10 @@ def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Ite
     now = run_side(store, run)
     was = follow_renames(store, folder, run_side(store, baseline.run), now)
     filled, pairing = compare_sides(store, folder, was, now, Selection(), counts=baseline.counts)
-    for pair in sort_pairs(pairing).broke:
-        if pair.was and pair.now:
+    pairs = sort_pairs(pairing)
+    for pair in chain(pairs.broke, pairs.changed):  # what is undecided now has not broken
+        has_passed = pair.was is not None and pair.was.verdict == "pass"
+        if pair.was and pair.now and has_passed and pair.now.verdict not in (None, "pass"):
             yield Regression(pair.now, filled.earlier.get(pair.was, baseline.run.id))
 
 

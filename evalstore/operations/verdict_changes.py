@@ -51,11 +51,13 @@ class VerdictChanges:
     is_of_several: bool = False
     """Whether the earlier verdicts are those of several runs."""
     broke: GrowingResults = field(default_factory=GrowingResults)
-    """Results that do not pass and passed before."""
+    """Results that fail and passed before."""
     fixed: GrowingResults = field(default_factory=GrowingResults)
-    """Results that pass and did not before."""
+    """Results that pass and failed before."""
     new: GrowingResults = field(default_factory=GrowingResults)
-    """Results that do not pass, in cases without an earlier verdict."""
+    """Results that fail, in cases without an earlier verdict."""
+    undecided: GrowingResults = field(default_factory=GrowingResults)
+    """Undecided results that were not undecided before, or have another answer or judgement."""
     failed_again: GrowingResults = field(default_factory=GrowingResults)
     """Results that did not pass before either, with another answer or judgement; these may be
     among the changed, too."""
@@ -76,16 +78,21 @@ class VerdictChanges:
     def is_any(self) -> bool:
         """Return whether a case that was judged before was asked anew, or has another verdict."""
         changed = self.changed or self.same_answer
-        return bool(self.broke or self.fixed or changed or self.pending)
+        return bool(self.broke or self.fixed or self.undecided or changed or self.pending)
 
     @property
     def failures(self) -> tuple[GrowingResults, ...]:
         """Return the results that do not pass and that changed, the new failures first."""
-        return self.broke, self.new, self.failed_again
+        return self.broke, self.new, self.undecided, self.failed_again
 
     def marks(self) -> CellMarks:
-        """Return the kind of each change: `broke`, `fixed` or `new`."""
-        return CellMarks([("broke", self.broke), ("fixed", self.fixed), ("new", self.new)])
+        """Return the kind of each change: `broke`, `fixed`, `new` or `undecided`."""
+        return CellMarks(
+            [
+                *(("broke", self.broke), ("fixed", self.fixed), ("new", self.new)),
+                ("now undecided", self.undecided),
+            ]
+        )
 
     def document(self) -> Json:
         """Return the changes as JSON."""
@@ -94,6 +101,7 @@ class VerdictChanges:
             "broke": len(self.broke),
             "fixed": len(self.fixed),
             "new": len(self.new),
+            "undecided": len(self.undecided),
             "changed": len(self.changed) + len(self.same_answer),
             "sameAnswer": len(self.same_answer),
             "pending": len(self.pending),
@@ -173,7 +181,9 @@ class _Comparer:
                     break
         left = {path: self._leaves[path] for path in sorted(self._unread)}
         for result, _ in self._join(left, self._waiting):
-            if result.verdict not in (None, "pass"):
+            if result.verdict == "undecided":
+                self._changes.undecided.append(result)
+            elif result.verdict not in (None, "pass"):
                 self._changes.new.append(result)
         self._changes.is_of_several = len(self._compared) > 1
         return self._changes
@@ -303,11 +313,15 @@ class _Comparer:
         if change == "fixed":
             self._changes.fixed.append(now)
             return
+        if pair.is_now_undecided:
+            self._changes.undecided.append(now)
+            self._changes.other_verdicts += 1
+            return
         if change == "changed":
             (self._changes.same_answer if has_same_answer else self._changes.changed).append(now)
             self._changes.other_verdicts += not pair.has_same_verdict
         is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
-        if now.verdict != "pass" and not is_same:
+        if now.verdict in ("fail", "error") and was.verdict != "undecided" and not is_same:
             self._changes.failed_again.append(now)
 
 

@@ -99,6 +99,15 @@ class Comparison:
         return self.changed.count_pending()
 
     @property
+    def undecided(self) -> int:
+        """Return how many of the changed pairs are undecided on the second side alone."""
+        was, now = self.sides.was, self.sides.now
+        return sum(
+            now.verdict(new) == "undecided" != was.verdict(old)
+            for old, new in self.changed.numbers()
+        )
+
+    @property
     def pairs(self) -> PairGroup:
         """Return pairs judged on both sides."""
         return PairGroup(self.sides, self._judged())

@@ -38,6 +38,12 @@ class Pair:
         return bool(self.was and self.now and self.was.verdict and self.now.is_missing)
 
     @property
+    def is_now_undecided(self) -> bool:
+        """Return whether it is undecided on the second side and was not on the first."""
+        verdicts = [each and each.verdict for each in (self.was, self.now)]
+        return verdicts[1] == "undecided" != verdicts[0]
+
+    @property
     def is_pending(self) -> bool:
         """Return whether it is pending on both sides."""
         return bool(self.was and self.now and self.was.is_missing and self.now.is_missing)
@@ -48,15 +54,18 @@ class Pair:
 
 
 def sort_pair(pair: Pair, *, answers: bool = True) -> Change:
-    """Return how a pair changed; without `answers`, only the verdict counts."""
+    """Return how a pair changed; without `answers`, only the verdict counts.
+
+    An undecided verdict neither breaks nor fixes anything.
+    """
     was, now = pair.was, pair.now
     if was is None:
         return "new"
     if now is None:
         return "gone"
-    if was.verdict == "pass" and now.verdict in ("fail", "undecided", "error"):
+    if was.verdict == "pass" and now.verdict in ("fail", "error"):
         return "broke"
-    if now.verdict == "pass" and was.verdict in ("fail", "undecided", "error"):
+    if now.verdict == "pass" and was.verdict in ("fail", "error"):
         return "fixed"
     if was.verdict != now.verdict or (answers and was.sessions != now.sessions):
         return "changed"

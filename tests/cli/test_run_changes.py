@@ -160,6 +160,7 @@ def test_the_document_has_the_changes_and_the_change_of_each_case(
         "changed": 0,
         "sameAnswer": 0,
         "pending": 0,
+        "undecided": 0,
         "olderAnswers": 0,
     }
     changes = {case["file"]: case.get("change") for case in document["cases"]}

@@ -49,6 +49,7 @@ OPTIONAL = {
             *(
                 "since.changed",
                 "since.sameAnswer",
+                "since.undecided",
                 "since.olderAnswers",
                 "since.pending",
                 "regressions",

@@ -44,10 +44,10 @@ def groups(comparison: Comparison) -> dict[str, int]:
     [
         ("pass", "pass", "unchanged"),
         ("pass", "fail", "broke"),
-        ("pass", "undecided", "broke"),
+        ("pass", "undecided", "changed"),
         ("pass", "error", "broke"),
         ("fail", "pass", "fixed"),
-        ("undecided", "pass", "fixed"),
+        ("undecided", "pass", "changed"),
         ("error", "pass", "fixed"),
         ("fail", "undecided", "changed"),
         ("fail", None, "changed"),

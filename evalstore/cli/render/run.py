@@ -142,7 +142,7 @@ def _new_failures(report: RunReport) -> str:
     if report.regressions is None:
         return ""
     words = report.totals.verdicts
-    failing = words["fail"] + words["error"] + words["undecided"]
+    failing = words["fail"] + words["error"]
     count = failing if report.changes is None else len(report.changes.new)
     verb = "is" if count == 1 else "are"
     return f": {output.plural(count, 'failing result')} {verb} new (no earlier verdict)" * bool(

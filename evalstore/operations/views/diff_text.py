@@ -105,6 +105,9 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     if now_pending:
         text = _pending_text(now_pending, has_rates=not is_rest)
         yield from text_lines(text, "pending")
+    if undecided := 0 if diff.models else comparison.undecided:
+        verb = "is" if undecided == 1 else "are"
+        yield from text_lines(f"{plural(undecided, 'result')} {verb} now undecided", "undecided")
     if is_rest:
         return
     yield from _pending_candidates(diff)

@@ -70,6 +70,8 @@ class ResultList:
     """The number of failures that are left out because they have not changed."""
     before: list[Result] = field(default_factory=list)
     """The first of these failures, when nothing else is listed."""
+    undecided_before: int = 0
+    """The number of undecided results that are left out because they have not changed."""
 
     @property
     def results(self) -> Iterable[Result]:
@@ -79,7 +81,7 @@ class ResultList:
     @property
     def rest(self) -> str:
         """Return how many results are not listed, and how to list them; empty if all are listed."""
-        count = self.more + self.pending + self.failed_before
+        count = self.more + self.pending + self.failed_before + self.undecided_before
         if not count:
             return ""
         hint = f"(--all lists {'it' if count == 1 else 'them'})"
@@ -90,6 +92,7 @@ class ResultList:
             (self.more, "more"),
             (self.pending, "pending"),
             (self.failed_before, "that failed before"),
+            (self.undecided_before, "undecided as before"),
         )
         parts = [f"{number:,} {words}" for number, words in counts if number]
         start = "and " if parts == [f"{self.failed_before:,} that failed before"] else ""
@@ -175,6 +178,7 @@ def _list_news(report: RunReport) -> ResultList:
     notable = [result for result in totals.notable if not hidden or result.word != "pending"]
     if changes is None:
         listed, count, failed_before = notable, failing + pending - hidden, 0
+        undecided_before = 0
     else:
         waiting = [result for result in notable if result.word == "pending"]
         failures = _FailuresNow(changes)
@@ -184,7 +188,9 @@ def _list_news(report: RunReport) -> ResultList:
         listed = [*failures.first, *fixed, *others, *waiting]
         count = failures.count + len(changes.fixed) + len(others) + len(waiting)
         failures.add(*(result for result in others if result.word not in _NOT_FAILING))
-        failed_before = failing - failures.count
+        undecided_now = sum(result.word == "undecided" for result in others)
+        undecided_before = totals.verdicts["undecided"] - len(changes.undecided) - undecided_now
+        failed_before = failing - failures.count - undecided_before
     shown = [
         (result, join_feedback(result.evaluations, totals.feedback))
         for result in listed[:MOST_SHOWN]
@@ -196,6 +202,7 @@ def _list_news(report: RunReport) -> ResultList:
         hidden,
         failed_before,
         before[:_MOST_NAMED] if failed_before and not shown else [],
+        undecided_before,
     )
 
 

@@ -166,7 +166,7 @@ def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
     return StyledLine((*spans, StyledSpan(text)))
 
 
-_COLOURS = {**FLIPS, "now pending": "pending"}
+_COLOURS = {**FLIPS, "now pending": "pending", "now undecided": "undecided"}
 OLDER_HINT = 'the oldest answers count; "evalstore run --max-age AGE" leaves out older ones'
 """Said of a run whose verdicts changed because older answers count again."""
 
@@ -181,6 +181,7 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         (len(changes.broke), "broke"),
         (len(changes.fixed), "fixed"),
         (len(changes.changed), "changed"),
+        (len(changes.undecided), "now undecided"),
         (len(changes.pending), "now pending"),
     )
     since = last if changes.since == changes.last else f"run {short(changes.since)}"
