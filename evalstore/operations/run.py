@@ -23,7 +23,7 @@ from evalstore.operations.plan_status import describe_scope
 from evalstore.operations.regressions import find_regressions, without_files
 from evalstore.operations.remote_answers import find_unread_remotes, unread_text
 from evalstore.operations.run_plans import Plans
-from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to, most_cost
+from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to, most_cost, reuse_text
 from evalstore.operations.run_record import (
     FinishedRun,
     carry_out,
@@ -197,6 +197,8 @@ def run(
         if asks or survey.judgements > survey.by_checks:
             for remote in find_unread_remotes(project, selection):
                 listener.note(unread_text(remote, asks=asks))
+        if text := reuse_text(selection, survey):
+            listener.note(text)
         for warning in _warnings(project):
             listener.warn(warning)
         get_leave(project, survey, plans.price, options, listener)

@@ -14,7 +14,7 @@ from evalstore.workspace.model_files import PRICE_EXAMPLE
 if TYPE_CHECKING:
     from evalstore.operations.progress import ProgressListener
     from evalstore.planning.cells import Candidate, Judge
-    from evalstore.planning.options import ApprovedPlan, RunOptions
+    from evalstore.planning.options import ApprovedPlan, RunOptions, SelectionOptions
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
 
@@ -37,6 +37,8 @@ class PlanTotals:
     """Answers to take from files."""
     waiting: int = 0
     """Answers of applications that are not trusted."""
+    reused: int = 0
+    """Stored answers that count."""
     judgements: int = 0
     by_checks: int = 0
     """The part of the judgements that calls no model."""
@@ -57,6 +59,7 @@ class PlanTotals:
         self.asks += plan.ask_count
         self.recorded += plan.recorded_count
         self.waiting += sum(ask.count for ask in plan.waiting_asks)
+        self.reused += plan.reused
         self.judgements += plan.judge_count
         self.by_checks += count_by_checks(plan)
         self.may_judge_less = self.may_judge_less or may_judge_less(plan)
@@ -72,6 +75,18 @@ class PlanTotals:
         """Return display ids of all models that are called."""
         candidates = [candidate.id for candidate in self.candidates.values()]
         return list(dict.fromkeys(candidates + [judge.id for judge in self.judges.values()]))
+
+
+def reuse_text(selection: SelectionOptions, survey: PlanTotals) -> str:
+    """Return what a run with `--lf` or `--refresh` uses again; empty for other runs."""
+    if selection.last_failed:
+        about = "only cases that did not pass in their last run"
+    elif selection.refresh:
+        about = "stored answers are asked for again"
+    else:
+        return ""
+    asked = survey.asks + survey.waiting
+    return f"{about}: {plural(asked, 'answer')} asked, {survey.reused:,} used again"
 
 
 def most_cost(project: Project, options: RunOptions) -> float | None:

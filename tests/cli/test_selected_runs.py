@@ -99,7 +99,7 @@ def test_statistics_say_what_they_are_about(
 ) -> None:
     assert evalstore("stats", "@").stdout.startswith(f"run <short>, <when>, only {ONE}\n")
     assert evalstore("stats", "@~1").stdout.startswith("run <short>, <when>\n")
-    assert [documents("stats", "@", run)["selection"] for run in ("@", "@~1")] == [ONE, None]
+    assert [documents("stats", run)["selection"] for run in ("@", "@~1")] == [ONE, None]
 
 
 def test_a_comparison_says_what_its_sides_are_about(selected: Path, documents: Any) -> None:
