@@ -60,7 +60,6 @@ operations.grep: _AT_ONCE _KEPT_PLACES
 operations.imports.records: _AT_ONCE
 operations.measured_results: _AT_ONCE
 operations.mixed_cases: _AT_ONCE
-operations.part_sums: _MOST_GROUPS
 operations.plan_status: _FIRST
 operations.regressions: _AT_ONCE
 operations.rerolls: _FEW_CELLS _FILES_AT_ONCE _TIMES_AT_ONCE _TREES_AT_ONCE
@@ -68,7 +67,6 @@ operations.run_control: _NONCES_AT_ONCE
 operations.run_plans: BATCH LONGEST
 operations.same_answers: _AT_ONCE
 operations.shown_results: _AT_ONCE
-operations.stats: _MANY
 operations.stored_outcomes: FEW
 operations.summed_items: _TOLD_EVERY
 operations.text_keys: _FEW

@@ -13,7 +13,7 @@ from evalstore.planning.plan import CHECKS
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.reports.group_totals import CallFacts, MeasuredResult, Spending
 from evalstore.results import Result
-from evalstore.values import RECORDED, Case, Verdict
+from evalstore.values import RECORDED, Case
 
 if TYPE_CHECKING:
     from evalstore.judging.aggregation import JudgedSession
@@ -88,29 +88,6 @@ class ResultMeter:
                 ),
                 case,
             )
-
-    def measure_attempts(
-        self, results: Iterable[tuple[int, Collection[str], Sequence[str]]]
-    ) -> tuple[list[Sequence[Verdict]], dict[str, Spending]]:
-        """Return the verdicts on the attempts of each result, and the spending of its judgements.
-
-        The verdicts are those of `MeasuredResult`, and the spending is that of `find_spending`. A
-        result is given by the number of its attempts, who judges it, and its judgements.
-        """
-        listed = list(results)
-        judged = self._store.find_judgements(id for *_, ids in listed for id in ids)
-        attempts: list[Sequence[Verdict]] = []
-        for expected, judged_by, ids in listed:
-            verdicts: list[Verdict] = []
-            if expected > 1:
-                votes = [judged[id] for id in ids if id in judged]
-                verdicts = [word for word, _ in _judge_attempts(votes, judged_by, self._rule)]
-            attempts.append(verdicts if len(verdicts) == expected else ())
-        return attempts, {
-            id: (self._prices.cost_of_vote(each), None)
-            for id, each in judged.items()
-            if self._keep.evaluator(each.vote.evaluator)
-        }
 
     def find_spending(
         self, sessions: Iterable[str], evaluations: Iterable[str], calls: Calls
@@ -228,11 +205,6 @@ class CostReader:
         """Return the cost of a judgement in the currency; None if it is unknown."""
         usd = self.later.get(id) if cost.usd is None else cost.usd
         return self._cost(usd, cost.started, self.model_of(cost.evaluator))
-
-    def cost_of_vote(self, judgement: StoredJudgement) -> float | None:
-        """Return the same cost of a judgement that was read as a vote."""
-        vote = judgement.vote
-        return self._cost(judgement.usd, vote.started, self.model_of(vote.evaluator))
 
     def model_of(self, evaluator: str) -> str | None:
         """Return the model version of an evaluator; None for checks and people."""

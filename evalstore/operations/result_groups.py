@@ -6,17 +6,18 @@ Of the sums, which know each case and each answer, those of one grouping are in 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evalstore.files.temporary_list import TemporaryList
-from evalstore.operations.part_sums import By, Key, keys_with
 from evalstore.reports.group_totals import GroupTotals, ResultGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from evalstore.reports.group_totals import MeasuredResult
 
+Key = tuple[str | None, ...]
+By = tuple[str, ...]
 _Place = tuple[str, str | None, tuple[str, ...], str]
 """All that results are grouped by: a candidate, a system prompt, tags and a file."""
 _Sums = dict[Key, GroupTotals]
@@ -33,24 +34,13 @@ class ResultGroups:
         """The number of the place of each result, the digest of its row, and its facts."""
         self._known: dict[tuple[int, ...], ResultGroup] = {}
         """What was added up: the group of the results of these places."""
-        self._sums: dict[By, _Sums] = {}
-        """The sums of all groupings once there are sums of parts."""
 
     def add(self, measured: MeasuredResult, tags: tuple[str, ...]) -> None:
-        """Add a result of a case with these tags; after sums none may be added."""
+        """Add a result of a case with these tags."""
         result = measured.result
         place = result.model, result.prompt, tags, result.file
         number = self._places.setdefault(place, len(self._places))
         self._results.append((number, hash(result.row), *measured[1:]))
-
-    def add_sums(self, file: str, by: By, groups: Mapping[Key, Sequence[Any]]) -> None:
-        """Add the sums of results of a file by a grouping."""
-        self._sums = self._sums or self._add_up(self.groupings)
-        totals = self._sums[by]
-        for key, sums in groups.items():
-            parts = zip(by, key, strict=True)
-            place = tuple(file if name == "file" else part for name, part in parts)
-            totals.setdefault(place, GroupTotals()).add_sums(file, sums)
 
     def total(self, name: str) -> ResultGroup:
         """Return the group of all results, with this name."""
@@ -59,8 +49,6 @@ class ResultGroups:
 
     def find(self, by: By) -> dict[Key, ResultGroup]:
         """Return the groups of a grouping, which have no names yet."""
-        if self._sums:
-            return {key: totals.group(key, "") for key, totals in self._sums[by].items()}
         places: dict[Key, list[int]] = {}
         for place, number in self._places.items():
             for key in keys_with(by, *place):
@@ -87,3 +75,23 @@ class ResultGroups:
             for totals in of_place[number]:
                 totals.add_result(case, *facts)
         return sums
+
+
+def keys_with(
+    by: By, model: str, prompt: str | None, tags: tuple[str, ...], file: str
+) -> Sequence[Key]:
+    """Return the groups of a result with a candidate, a prompt and the tags of a case."""
+    keys: list[Key] = [()]
+    for name in by:
+        parts: Sequence[str | None]
+        match name:
+            case "model":
+                parts = (model,)
+            case "prompt":
+                parts = (prompt,)
+            case "tag":
+                parts = tags or (None,)
+            case _:
+                parts = (file,)
+        keys = [(*key, part) for key in keys for part in parts]
+    return keys

@@ -45,7 +45,7 @@ from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.planner import require_sound, resolve_scope
-from evalstore.planning.settled_parts import SettledParts, find_settled, long_files
+from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.settled_recorder import SettledRecorder, measure_extent
 from evalstore.store.results import find_decisive, read_lines
 from evalstore.store.run_sources import ensure_sources
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from evalstore.operations.progress import ProgressListener
-    from evalstore.operations.run_sums import SumsRecorder
     from evalstore.operations.status_report import Status
     from evalstore.operations.work_reasons import KindReasons
     from evalstore.planning.cells import Cell
@@ -188,8 +187,7 @@ def run(
             sources=_store_sources(project),
         )
         plans = Plans(project, scope)
-        sums = _make_sums_recorder(project, scope)
-        totals = RunTotals(project, started, plans.shared, scope.settled, recorder, sums)
+        totals = RunTotals(project, started, plans.shared, scope.settled, recorder)
         survey = plans.survey(totals.add)
         if options.agreed:
             keep_to(options.agreed, survey, plans.todo(), plans.price)
@@ -220,8 +218,6 @@ def run(
         recorded = record(project, finished, shared, listener.note)
         if recorder and extent:
             save_settled(recorder, extent, outcome)
-        if sums and not shared:
-            sums.save()
         # Of a shared run it is not known here which entries the other runners were given.
         given = {} if shared else outcome.script_entries
         note_scripts(project, selection, {id: given.get(id) for id, _ in outcome.spending})
@@ -231,15 +227,6 @@ def run(
         _compare(project, report, recorded, options, baseline)
         decide(project, report, options, find_gates(project.store, project.settings, recorded))
         return report
-
-
-def _make_sums_recorder(project: Project, scope: Scope) -> SumsRecorder | None:
-    """Return what adds up the parts of long files for `stats`; None without such files."""
-    if not long_files(project):
-        return None
-    from evalstore.operations.run_sums import SumsRecorder  # few runs need it
-
-    return SumsRecorder(project, scope.settled)
 
 
 def _compare(

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from evalstore.operations.growing_results import CellKey
-    from evalstore.operations.run_sums import SumsRecorder
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
@@ -67,17 +66,15 @@ class RunTotals:
         shared: IdSet,
         settled: SettledParts | None = None,
         recorder: SettledRecorder | None = None,
-        sums: SumsRecorder | None = None,
     ) -> None:
         """`started` is when the run started.
 
         `shared` are the ids of questions that several batches may ask, and `settled` the parts
-        that no batch has. `recorder` records those that are settled now, and `sums` the sums of
-        all others.
+        that no batch has. `recorder` records those that are settled now.
         """
         self._shared = shared
         self._settled, self._recorder = settled or SettledParts(), recorder
-        recorders = [each for each in (recorder, sums) if each]
+        recorders = [recorder] if recorder else []
         self._parts = ResultParts(long_files(project) if recorders else {}, recorders)
         self._project, self._started = project, started
         self._rule = project.settings.verdict

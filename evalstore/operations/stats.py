@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
@@ -46,8 +46,6 @@ DIMENSIONS = ("model", "prompt", "tag", "file")
 _GAP = "  "
 """The separator between the parts of a group's name."""
 _DAY = 86_400_000_000
-_MANY = 20_000
-"""With fewer results, all are read."""
 
 By = tuple[str, ...]
 _Key = tuple[str | None, ...]
@@ -150,9 +148,7 @@ def collect_stats(
     """Return the statistics of a run of an open project for several groupings."""
     run, batches = find_results(project, revision)
     collector = StatsCollector(project, run, groupings, query=query, currency=currency)
-    if revision == WORK or not collector.collect_parts() or collector.has_unknown_prices():
-        collector = StatsCollector(project, run, groupings, query=query, currency=currency)
-        collector.collect(batches)
+    collector.collect(batches)
     return collector.finish(rerolls=revision != WORK)
 
 
@@ -195,33 +191,6 @@ class StatsCollector:
     def _add(self, batch: Sequence[tuple[Result, Case]], calls: Calls) -> None:
         for measured, case in self.meter.measure(batch, calls):
             self._groups.add(measured, case.tags)
-
-    def collect_parts(self) -> bool:
-        """Add all results, those of parts of long files in sums; False if that cannot be done."""
-        if not self.is_plain or sum(self.run.verdicts.values()) < _MANY:
-            return False
-        from evalstore.operations.stats_parts import collect_parts  # few runs need it
-
-        return collect_parts(self)
-
-    @property
-    def is_plain(self) -> bool:
-        """Return whether all results count, and their costs are not converted."""
-        is_converted = self._code != "USD" or "USD" in self.project.reading.currencies
-        return self._query is None and not is_converted
-
-    @property
-    def needed(self) -> set[By]:
-        """Return the groupings of the sums that `add_sums` takes."""
-        return {*self._groups.groupings}
-
-    def add_sums(self, file: str, by: By, groups: Mapping[_Key, Sequence[Any]]) -> None:
-        """Add the sums of results of a file by a grouping."""
-        self._groups.add_sums(file, by, groups)
-
-    def has_unknown_prices(self) -> bool:
-        """Return whether the price of a call was not known, which may be known today."""
-        return bool(self._groups.total("all").unpriced)
 
     def finish(self, *, rerolls: bool) -> list[Stats]:
         """Return the statistics, with `rerolls` also those of questions that were asked again.

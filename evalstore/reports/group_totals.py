@@ -6,16 +6,14 @@ An answer that several cases of a group share, and a judgement of it, count once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.reports.statistics import (
     Counts,
     Rate,
     add_verdict,
-    count_rows,
     rate_of_files,
 )
 from evalstore.values import Json, Verdict
@@ -190,8 +188,6 @@ class GroupTotals:
         self._files: set[str] = set()
         self._cases: dict[str, dict[Hashable, Counts]] = {}
         """The counts of each row, by file."""
-        self._more_cases: dict[str, Counter[Counts]] = {}
-        """How many cases of a file whose results are added in sums have which counts."""
         self._answers = _Facts()
         self._judgements = _Facts()
 
@@ -221,37 +217,12 @@ class GroupTotals:
             self._flaky += len(set(attempts)) > 1
             self._flips += flip_probability(attempts.count("pass"), len(attempts))
 
-    def sums(self) -> list[Any]:
-        """Return the sums of the results of one file as JSON, for `add_sums`."""
-        counts = Counter(chain.from_iterable(rows.values() for rows in self._cases.values()))
-        return [
-            *(self._results, self._attempted, self._flaky, self._flips),
-            [[*each, times] for each, times in counts.items()],
-            *(facts.sums() for facts in (self._answers, self._judgements)),
-        ]
-
-    def add_sums(self, file: str, sums: Sequence[Any]) -> None:
-        """Add results of a file in sums; other results of this group share no answer with them."""
-        results, attempted, flaky, flips, clusters, answers, judgements = sums
-        self._results += results
-        self._attempted += attempted
-        self._flaky += flaky
-        self._flips += flips
-        self._files.add(file)
-        cases = self._more_cases.setdefault(file, Counter())
-        for *counts, times in clusters:
-            cases[Counts(*counts)] += times
-        self._answers.add_sums(*answers)
-        self._judgements.add_sums(*judgements)
-
     def group(
         self, key: tuple[str | None, ...], name: str, names: tuple[str, ...] = ()
     ) -> ResultGroup:
         """Return the sums of the group."""
         answers, judgements = self._answers, self._judgements
         by_file = {file: Counter(rows.values()) for file, rows in self._cases.items()}
-        for file, counts in self._more_cases.items():
-            by_file.setdefault(file, Counter()).update(counts)
         return ResultGroup(
             key=key,
             name=name,
@@ -273,43 +244,11 @@ class GroupTotals:
         )
 
 
-def sum_results(
-    rows: Sequence[str],
-    verdicts: Sequence[Verdict | None],
-    attempts: Iterable[Sequence[Verdict]],
-    answers: Iterable[Spending],
-    judgements: Iterable[Spending],
-) -> list[Any]:
-    """Return what `GroupTotals.sums` returns of results of one file, whose calls come once each.
-
-    Each verdict is on the row at its place.
-    """
-    several = [each for each in attempts if len(each) > 1]
-    return [
-        len(rows),
-        len(several),
-        sum(len({*each}) > 1 for each in several),
-        sum((flip_probability(each.count("pass"), len(each)) for each in several), 0.0),
-        [[*counts, times] for counts, times in count_rows(rows, verdicts).items()],
-        _sum_spending([*answers]),
-        _sum_spending([*judgements]),
-    ]
-
-
-def _sum_spending(calls: Sequence[Spending]) -> list[Any]:
-    """Return what `_Facts.sums` returns of calls."""
-    costs = [cost for cost, _ in calls if cost is not None]
-    times = [seconds for _, seconds in calls if seconds is not None]
-    count = len(calls)
-    return [count, count - len(costs), len(times), sum(times, 0.0), sum(costs, 0.0)]
-
-
 class _Facts:
     """Sums answers or judgements, each once."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
-        self._more = 0
         self.unpriced = self.timed = 0
         self.seconds = 0.0
         self._cost = 0.0
@@ -328,20 +267,10 @@ class _Facts:
                 self.seconds += seconds
                 self.timed += 1
 
-    def sums(self) -> list[Any]:
-        return [self.count, self.unpriced, self.timed, self.seconds, self._cost]
-
-    def add_sums(self, count: int, unpriced: int, timed: int, seconds: float, cost: float) -> None:
-        self._more += count
-        self.unpriced += unpriced
-        self.timed += timed
-        self.seconds += seconds
-        self._cost += cost
-
     @property
     def count(self) -> int:
         """Return how many there are."""
-        return len(self._seen) + self._more
+        return len(self._seen)
 
     @property
     def total(self) -> float | None:

@@ -17,7 +17,6 @@ from evalstore.operations import (
     plan_status,
     run_plans,
     same_answers,
-    stats,
     stored_outcomes,
 )
 from evalstore.planning import cell_batches, planner
@@ -60,7 +59,6 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (plan_status, "BATCH", 30),
         (plan_status, "LONGEST", 30),
         (stored_outcomes, "FEW", 20),
-        (stats, "_MANY", 0),
     ):
         monkeypatch.setattr(module, name, number)
 

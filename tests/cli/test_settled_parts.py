@@ -93,7 +93,7 @@ def write_rows(root: Path, rows: list[Json]) -> None:
 
 
 def forget(root: Path) -> None:
-    for name in ("settled", "sums", "quiet.json"):
+    for name in ("settled", "quiet.json"):
         (root / ".evalstore" / name).unlink(missing_ok=True)
 
 
@@ -137,7 +137,7 @@ def compare(evalstore: Evalstore, root: Path) -> None:
         first = evalstore(*command)
         again = evalstore(*command)
         (root / ".evalstore/quiet.json").unlink(missing_ok=True)
-        hidden = [root / ".evalstore" / name for name in ("settled", "sums")]
+        hidden = [root / ".evalstore/settled"]
         for path in hidden:
             if path.exists():
                 path.rename(path.with_suffix(".hidden"))
@@ -319,10 +319,9 @@ def test_a_damaged_cache_is_not_read(
 ) -> None:
     evalstore("run", "--yes", "--fail-on", "none")
     evalstore("stats", "@")
-    for name in ("settled", "sums"):
-        cache = place / ".evalstore" / name
-        data = cache.read_bytes()
-        cache.write_bytes(data[:-9] + b"\x00" + data[-8:] if damage is None else damage)
+    cache = place / ".evalstore/settled"
+    data = cache.read_bytes()
+    cache.write_bytes(data[:-9] + b"\x00" + data[-8:] if damage is None else damage)
     assert evalstore("stats", "@").exit_code == 0
     assert run_both(evalstore, place, monkeypatch)[0]["reused"] == 201
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.files import temporary_list
-from evalstore.operations.part_sums import keys_with
-from evalstore.operations.result_groups import ResultGroups
+from evalstore.operations.result_groups import ResultGroups, keys_with
 from evalstore.reports.group_totals import CallFacts, GroupTotals, MeasuredResult, ResultGroup
 from evalstore.results import Result
 from evalstore.values import VERDICTS, Verdict
@@ -53,27 +52,20 @@ def shown(groups: dict[tuple[str | None, ...], ResultGroup]) -> list[object]:
     return [(key, group.document(), group.interval) for key, group in groups.items()]
 
 
-@given(st.lists(measured(), max_size=20), st.booleans())
+@given(st.lists(measured(), max_size=20))
 def test_the_groups_are_those_of_results_that_are_added_once(
-    results: list[tuple[MeasuredResult, tuple[str, ...]]], has_sums: bool
+    results: list[tuple[MeasuredResult, tuple[str, ...]]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(temporary_list, "_AT_ONCE", 3)
         groups = ResultGroups(GROUPINGS)
         for each in results:
             groups.add(*each)
-        more = GroupTotals()
-        more.add_result(("long", 1), "fail", [CallFacts(9, 0.4, 2.0)], [], [])
-        for by in groups.groupings if has_sums else ():
-            groups.add_sums("long", by, {("m",) * len(by): more.sums()})
         for by in GROUPINGS:
             totals = expected(results, by)
-            if has_sums:
-                key = tuple("long" if name == "file" else "m" for name in by)
-                totals.setdefault(key, GroupTotals()).add_sums("long", more.sums())
             found = {key: group.group(key, "") for key, group in totals.items()}
             assert shown(groups.find(by)) == shown(found)
         everything = shown(groups.find(()))
         total = groups.total("all")
-        assert (total.name, total.results) == ("all", len(results) + has_sums)
+        assert (total.name, total.results) == ("all", len(results))
         assert len(everything) == bool(total.results)
