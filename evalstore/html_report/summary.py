@@ -188,7 +188,7 @@ def _rate_text(rate: Rate | None) -> str:
 
 
 def _partial_text(run: Run, counts: Mapping[str, int]) -> str:
-    """Return what a run of some cases has found, which is no statement about all."""
+    """Return what a run of some cases has found: counts, as it says nothing about the others."""
     words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
     cases = run.cases
     of = f"{cases.selected:,} of {plural(cases.total, 'case')}: " if cases else ""
