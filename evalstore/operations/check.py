@@ -82,7 +82,8 @@ def _check(
     reading = read_workspace(workspace, buffer.find_case_files, buffer.take)
     buffer.finish(workspace, reading)
     problems = list(reading.problems)
-    tags = tags_of(reading.files.values())
+    thresholds = workspace.settings.thresholds
+    tags = tags_of(reading.files.values()) if thresholds else ()
     problems += [
         Problem(
             workspace.config.name,
@@ -91,7 +92,7 @@ def _check(
             severity="warning",
             hint=suggest(tag, tags, "tags"),
         )
-        for threshold in workspace.settings.thresholds
+        for threshold in thresholds
         for tag in threshold.where
         if tag not in tags
     ]
