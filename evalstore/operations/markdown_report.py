@@ -78,7 +78,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         feedback = _read_feedback(store, [*listed, *failing.results[:_MOST_PAIRS]])
     return _join(
         [
-            *_headline(run, compared, regressions, len(failing.results)),
+            *_headline(run, compared, regressions, _count_words(failing.results)),
             *_rates(run, totals),
             *(_broken(compared, attempts) if compared else ()),
             *(_regressions(compared, regressions, feedback) if compared else ()),
@@ -102,7 +102,7 @@ def _find_new_failures(project: Project, run: Run, compared: Diff | None) -> _Ne
     """Return what fails and is new; of a first run, whatever fails."""
     if compared:
         new = [pair.now for pair in compared.new if pair.now]
-        return _NewFailures("What is new and fails", _failures(new), compared.prompts)
+        return _NewFailures("What is new and does not pass", _failures(new), compared.prompts)
     failures: list[Result] = []
     prompts: dict[str, set[str | None]] = {}
     for batch in iterate_results(project.store, run):
@@ -112,12 +112,19 @@ def _find_new_failures(project: Project, run: Run, compared: Diff | None) -> _Ne
     ids = {id for ids in prompts.values() if len(ids) > 1 for id in ids}
     names = label_prompts(project, dict.fromkeys(ids)) if ids else {}
     several = {file: names for file, ids in prompts.items() if len(ids) > 1}
-    return _NewFailures("What fails", failures, several)
+    return _NewFailures("What does not pass", failures, several)
 
 
 def _failures(results: Iterable[Result]) -> list[Result]:
     failing = [result for result in results if result.verdict not in (None, "pass")]
     return sorted(failing, key=cell_of)
+
+
+def _count_words(results: Sequence[Result]) -> str:
+    """Return how many of the results that do not pass fail, and how many are undecided."""
+    undecided = sum(result.verdict == "undecided" for result in results)
+    counts = ((len(results) - undecided, "failing"), (undecided, "undecided"))
+    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
 
 
 def _count_attempts(store: Store, run: Run, results: Sequence[Result]) -> dict[CellKey, str]:
@@ -158,15 +165,15 @@ def _read_feedback(store: Store, results: Sequence[Result]) -> dict[Result, str]
 
 
 def _headline(
-    run: Run, compared: Diff | None, regressions: Sequence[Regression], failing: int
+    run: Run, compared: Diff | None, regressions: Sequence[Regression], failing: str
 ) -> Iterator[str]:
     if compared is None:
-        title = f"first run, {failing:,} failing" if failing else "first run"
+        title = f"first run, {failing}" if failing else "first run"
     else:
         counts = (
             (len(compared.broke), "broke"),
             (len(compared.fixed), "fixed"),
-            (len(compared.new), f"new ({failing:,} failing)" if failing else "new"),
+            (len(compared.new), f"new ({failing})" if failing else "new"),
             (len(compared.gone), "gone"),
         )
         parts = [f"{count:,} {word}" for count, word in counts if count]

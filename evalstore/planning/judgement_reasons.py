@@ -240,9 +240,9 @@ def _with_carried(reason: Reason, judgement: PlannedJudgement, votes: Sequence[V
     *first, last = names
     listed = f"{', '.join(first)} and {last}" if first else last
     if first or len(votes) > 1:
-        remark = f"the judgements by {listed} are used again: their instructions are unchanged"
+        remark = f"the judgements by {listed} are used again: only checks were edited"
     else:
-        remark = f"the judgement by {listed} is used again: its instructions are unchanged"
+        remark = f"the judgement by {listed} is used again: only checks were edited"
     return reason.followed_by(remark)
 
 

@@ -6,6 +6,7 @@ A pair is made when it is read: of very many pairs only the numbers of their res
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,7 @@ from evalstore.reports.placed_results import PLACES
 
 if TYPE_CHECKING:
     from evalstore.reports.placed_results import PlacedResults
+    from evalstore.values import Verdict
 
 _NONE = -1
 """The number of a result that a side does not have."""
@@ -131,9 +133,9 @@ class PairGroup(FiledSequence[Pair]):
             1 for old, new in self.numbers() if _NONE not in (old, new) and was[old] and now[new]
         )
 
-    def count_new_failures(self) -> int:
-        """Return of how many pairs only the newer side has a result, which does not pass."""
-        return sum(map(self._is_new_failure, self.numbers()))
+    def count_new(self) -> Counter[Verdict | None]:
+        """Return how many pairs of which only the newer side has a result have which verdict."""
+        return Counter(self.sides.now.verdict(new) for old, new in self.numbers() if old == _NONE)
 
     def new_failures_first(self) -> PairGroup:
         """Return the pairs, first those of which only the newer side has a result, which fails."""

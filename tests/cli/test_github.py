@@ -325,7 +325,7 @@ def test_the_first_run_is_compared_with_nothing_and_lists_its_failures(
     evalstore("run")
     text = evalstore("report", "--markdown").stdout
     assert text.startswith("### evalstore: first run, 1 failing\n")
-    assert OSLO in text.partition("#### What fails\n\n")[2]
+    assert OSLO in text.partition("#### What does not pass\n\n")[2]
     assert "noise" not in text
 
 
@@ -338,7 +338,7 @@ def test_new_cases_that_fail_are_listed_with_their_feedback(
     assert evalstore("run", "--fail-on", "regression").exit_code == 0
     text = evalstore("report", "--markdown").stdout
     assert text.startswith("### evalstore: 4 new (2 failing)\n")
-    listed = text.partition("#### What is new and fails\n\n")[2].partition("####")[0]
+    listed = text.partition("#### What is new and does not pass\n\n")[2].partition("####")[0]
     files = ("other", "third")
     assert listed.split() == "".join(OSLO.replace("weather", name) for name in files).split()
     assert "weather" not in listed

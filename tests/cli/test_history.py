@@ -593,8 +593,7 @@ def test_a_test_file_is_shown_with_its_results(
         "row city=Oslo\n"
     )
     assert shown.stderr == (
-        '(use "evalstore show <short>:tests/weather.md::city=Oslo -m scripted/one" '
-        "to see why the first one failed)\n"
+        '(use "evalstore show <short>:tests/weather.md::city=Oslo -m scripted/one" to see why)\n'
     )
     assert evalstore("show", f"{run}:tests/weather.md") == shown
     assert (

@@ -22,7 +22,7 @@ scripted/judge (judging)  2 calls  402 tokens in  20 out       $0
 run <short> complete: 2 new answers, 2 new judgements, $0.0600 simulated
 gate failed
 """
-HINT = '(use "evalstore show {}" to see why the first one failed)\n'
+HINT = '(use "evalstore show {}" to see why)\n'
 OSLO = HINT.format("tests/weather.md::city=Oslo")
 SIMULATED = "(simulated: scripted models call nobody, so nothing is paid)\n"
 SECOND = """\

@@ -63,7 +63,7 @@ EDITS = (
 AGAIN = re.compile(
     r"(.*) is again that of run (\w{8}), whose answers are judged by the present (.*)"
 )
-USED_AGAIN = "; the judgement by scripted/judge is used again: its instructions are unchanged"
+USED_AGAIN = "; the judgement by scripted/judge is used again: only checks were edited"
 """How the reason of checks ends when the judge is not asked."""
 
 

@@ -223,7 +223,7 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         prompt = prompts.get(first.file, {}).get(first.prompt, "")
         several = len(report.totals.models) > 1
         command = show_command(first, prompt, names_model=several)
-        output.talk(f'(use "{output.safe(command)}" to see why the first one failed)')
+        output.talk(f'(use "{output.safe(command)}" to see why)')
 
 
 _BAR = 20

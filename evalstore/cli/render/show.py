@@ -98,7 +98,7 @@ def _suggest_failure(item: ShownItem) -> None:
     words = ["evalstore", "show", place, "-m", first["model"]]
     if name := item.prompts.get(first["prompt"]):
         words += ["--prompt", name]
-    output.talk(f'(use "{output.safe(shlex.join(words))}" to see why the first one failed)')
+    output.talk(f'(use "{output.safe(shlex.join(words))}" to see why)')
 
 
 def _print_judgement(item: ShownItem) -> None:

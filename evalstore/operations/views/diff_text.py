@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -125,8 +126,9 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
 
 def _remarks(diff: Diff, change: str) -> str:
     """Return how many new results failed and why there are some: ` (1 failed; new file a.md)`."""
-    failed = diff.comparison.new.count_new_failures() if change == "new" else 0
-    parts = [f"{failed:,} failed"] if failed else []
+    words = diff.comparison.new.count_new() if change == "new" else Counter()
+    counts = ((words["fail"] + words["error"], "failed"), (words["undecided"], "undecided"))
+    parts = [f"{count:,} {word}" for count, word in counts if count]
     if causes := ", ".join(diff.causes_of(change)):
         parts.append(safe(causes))
     return f" ({'; '.join(parts)})" if parts else ""
