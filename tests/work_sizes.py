@@ -123,6 +123,7 @@ store.search_tables: _BATCH _COMPARED
 store.session_results: _MOST_KEPT
 store.sqlite.connection: _KEPT
 store.tree_nodes: _AT_ONCE
+store.tree_sizes: _AT_ONCE
 workspace.digest_set: _BUCKET_BITS _FEW _PARTS _SORT_BITS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
 workspace.testfiles.expansion: _MOST_AT_ONCE _TOLD_EVERY

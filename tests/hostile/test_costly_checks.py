@@ -274,12 +274,18 @@ def test_a_costly_path_to_a_judges_score_is_given_up(monkeypatch: pytest.MonkeyP
     form = form_of(
         [
             read_check(
-                {"judge": {"prompt": "p", "parser": {"json": path, "min": 0, "max": 1}, "pass": 1}}
+                {
+                    "judge": {
+                        "prompt": "say `a`",
+                        "parser": {"json": path, "min": 0, "max": 1},
+                        "pass": 1,
+                    }
+                }
             )
         ]
     )
     with pytest.raises(Unreadable, match="was stopped: it"):
-        form.read(Reply("[1]"))
+        form.read(Reply('{"reasoning": [1]}'))
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from tests.laws.desk_model import (
 _JUDGING = re.compile(
     r"(Judge by rule \d\.) <<(.*)>> \[begin of the response ([0-9a-f]+): .*?\]\n"
     r"(.*?)(?:\n\n\[\3: .*)?\n\[end of the response \3\]"
-    r'(?:\n\nPut "code": "(\w+)".*)?',
+    r'(?:\n\n[^"]*Put "code": "(\w+)".*)?',
     re.DOTALL,
 )
 PLAIN = SelectionOptions()

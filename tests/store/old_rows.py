@@ -48,7 +48,7 @@ COMMANDS = (
     ("diff", "@~1", "@", "-m", "first"),
     ("diff",),
     ("diff", "@", "--model", "first", "--vs", "second"),
-    ("stats",),
+    ("stats", "@"),
     ("stats", "@~1"),
     ("status",),
     ("grep", "Riga"),

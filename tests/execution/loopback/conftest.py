@@ -95,6 +95,8 @@ def place(
 ) -> Iterator[Place]:
     """A workspace with one candidate and one judge; what it leaves behind must be sound."""
     with endpoint.running() as server:
-        server.reply = lambda request: json.dumps({"pass": True, "said": endpoint.echo(request)})
+        server.reply = lambda request: json.dumps(
+            {"pass": True, "feedback": endpoint.echo(request)}
+        )
         yield Place(folder, server, capsys, store_url)
     assert fsck(Location(folder, store=store_url)).problems == []

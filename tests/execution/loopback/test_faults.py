@@ -207,7 +207,7 @@ def test_all_faults_together_end_with_every_answer_once(place: Place) -> None:
         assert len(runs) <= 12
     assert runs[-1].verdicts == {"pass": 100}
     assert sum(run.counts[0] for run in runs) == 100
-    assert Counter(json.loads(answer)["said"] for answer in place.answers()) == Counter(
+    assert Counter(json.loads(answer)["feedback"] for answer in place.answers()) == Counter(
         [*questions]
     )
     assert len(place.stored("evaluations")) == 100

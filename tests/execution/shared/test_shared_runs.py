@@ -59,7 +59,7 @@ class Team:
 
     def _reply(self, request: dict[str, Any]) -> str:
         assert self.let_go.wait(60)
-        return json.dumps({"pass": True, "said": endpoint.echo(request)})
+        return json.dumps({"pass": True, "feedback": endpoint.echo(request)})
 
     @property
     def asked(self) -> Counter[str]:

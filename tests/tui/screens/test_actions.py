@@ -32,10 +32,8 @@ from tests.tui.driving import drive, press, screen, settled, until
 
 
 @pytest.fixture(autouse=True)
-def _somebody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
-    monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.name")
-    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "Ada")
+def _somebody() -> None:
+    (Path.home() / ".gitconfig").write_text("[user]\n\tname = Ada\n", encoding="utf-8")
 
 
 def words(pilot: Pilot[None]) -> list[str]:
