@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from evalstore.execution.content_cache import ContentCache
     from evalstore.execution.model_calls import Endpoint, ModelCaller, RunEnvironment
     from evalstore.execution.python_checks import CodeChecks
+    from evalstore.judging.reply_formats import ReplyForm
     from evalstore.planning.cells import Judge
 
 
@@ -78,11 +79,7 @@ class EvaluatorCaller:
         started = max(self._environment.now(), newest + 1)
         endpoint = self._endpoints[judge.evaluator]
         told = told_to_judges(self._contents.content("evaluation", evaluation))
-        form = form_of(
-            told.get("checks", ()),
-            (part for turn in self._contents.prompt(judge.prompt).messages for part in turn.parts),
-            deserialize.restore_parts(told.get("instructions", ())),
-        )
+        form = self._form_of(judge, told)
         last = sessions[-1].cost
         prompt = JudgePrompt(
             self._contents,
@@ -120,6 +117,13 @@ class EvaluatorCaller:
             cost=cost,
             latency=sum(reply.latency for reply in replies),
         )
+
+    def _form_of(self, judge: Judge, told: Mapping[str, Json]) -> ReplyForm:
+        """Return the form of the replies of a judge that is told this."""
+        prompt = self._contents.prompt(judge.prompt)
+        shown = [part for turn in prompt.messages for part in turn.parts]
+        instructions = deserialize.restore_parts(told.get("instructions", ()))
+        return form_of(told.get("checks", ()), shown, instructions)
 
     async def prepare_checks(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str

@@ -31,10 +31,12 @@ def without_thoughts(text: str) -> str:
 
     A mark that is quoted inside of an answer stays.
     """
+    answer = text
     text = _WITHOUT_MARKS.sub("", text, count=1) if _WITHOUT_MARKS.match(text) else text
     for _ in range(_MOST_BLOCKS):
-        text = text.lstrip()
-        opened = _OPEN.match(text)
+        shown = text.lstrip()
+        opened = _OPEN.match(shown)
+        text = shown if opened or text is not answer else text
         closed = _find(_CLOSE, text, opened.end() if opened else 0)
         if opened and closed is None:
             return ""
@@ -42,7 +44,9 @@ def without_thoughts(text: str) -> str:
             break
         text = text[closed.end() :]
     final = _FINAL.fullmatch(text)
-    return final[1] if final else text
+    if final:
+        return final[1]
+    return text if text is answer else text.lstrip()  # the blanks of an answer are its own
 
 
 def _find(mark: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:

@@ -88,15 +88,17 @@ class GateRuns:
     attempt has found.
     """
 
-    def __init__(self, root: Path, git: RunCommit | State | None, store: Store | None) -> None:
-        """`git` is the present state; None: outside of git.
+    def __init__(
+        self, root: Path, git: RunCommit | State | None, store: Store | None, present: str = ""
+    ) -> None:
+        """`git` is the present state; None: outside of git. `present` is the id of the present run.
 
         Without a `store` only runs of commits are taken, as others may be copied there later.
         """
         self._git = git
         self._commits = Ancestors(root, git.commit) if git else None
         runs = store.find_recent_runs(limit=store.count_runs()) if store and git else ()
-        if store and not any(map(self.is_complete, runs)):
+        if store and not any(run.id != present and self.is_complete(run) for run in runs):
             self._commits = None
 
     def counts(self, run: Run) -> bool:

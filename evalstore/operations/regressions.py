@@ -110,7 +110,7 @@ def find_regressions(
     store, folder = project.store, project.settings.paths["tests"]
     if baseline:
         return keep_regressions(_find_broken(store, folder, run, baseline))
-    counting = GateRuns(project.workspace.root, run.git, store)
+    counting = GateRuns(project.workspace.root, run.git, store, run.id)
     history = PathHistory(store, folder, run.snapshot, {})
     runs = EarlierRuns(store, history, kind=counting.kind)
     waiting = _Waiting(_find_failures(store, run))

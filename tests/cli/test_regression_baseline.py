@@ -43,6 +43,18 @@ def test_a_pass_of_another_branch_leaves_main_green(main: Evalstore) -> None:
     assert main(*GATE, "--refresh").exit_code == 0
 
 
+def test_the_first_run_of_a_commit_is_compared_with_a_run_before_it(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    git(Path(), "init", "-q", "-b", "main")
+    git(Path(), "commit", "-q", "--allow-empty", "-m", "first")
+    write()
+    assert evalstore("run", "-q").exit_code == 0  # of files that are not committed
+    write("20 euros")
+    commit("breaks")
+    assert evalstore(*GATE).exit_code == 1
+
+
 def test_a_commit_on_main_is_compared_with_main(main: Evalstore) -> None:
     pass_on_a_branch(main)
     git(Path(), "checkout", "-q", "main")

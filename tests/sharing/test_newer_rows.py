@@ -240,7 +240,7 @@ def test_every_reader_of_a_run_says_so(
     insert(store, node)
     run |= {"results": node.id, "snapshot": node.id}
     insert(store, record_of("runs", run), started=run["started"])
-    arguments: dict[str, list[str]] = {"show": ["@"], "log": ["tests/dot.md"]}
+    arguments: dict[str, list[str]] = {"show": ["@"], "stats": ["@"], "log": ["tests/dot.md"]}
     assert main(["-C", str(folder), command, *arguments.get(command, [])]) == STORE_UNUSABLE
     error = capsys.readouterr().err
     assert "error: the store was written by a newer evalstore: row" in error

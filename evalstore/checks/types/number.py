@@ -95,14 +95,17 @@ def find_last_number(text: str, *, commas: bool = False) -> tuple[Decimal, int] 
     return None
 
 
-def _value(token: re.Match[str], *, commas: bool) -> Decimal | None:
-    """Return the number that a token is; None when it cannot be read."""
+def _value(token: re.Match[str], *, commas: bool, lists: bool = True) -> Decimal | None:
+    """Return the number that a token is, of `lists` the last one; None when it cannot be read."""
     digits, power = token["number"] or "", token["power"] or ""
     if not digits or token["other"] or token["spaced"]:
         return None
     grouped = _THOUSANDS.match(digits)
-    if digits.count(",") > 1 and not grouped and not token["parted"]:
-        digits = digits.rpartition(",")[2]  # a list
+    is_list = digits.count(",") > 1 and not grouped and not token["parted"]
+    if is_list:
+        *before, digits = digits.split(",")
+        if not lists or any(len(each) > 2 for each in before[1:]):  # perhaps thousands
+            return None
     if grouped or token["parted"]:
         if not commas:
             return None
@@ -110,7 +113,7 @@ def _value(token: re.Match[str], *, commas: bool) -> Decimal | None:
         digits = re.sub(r"\D", "", digits.removesuffix(decimals)) + decimals.replace(",", ".")
     elif not _PLAIN.match(digits):
         return None
-    sign = "-" if (token["sign"] or token["inner"] or "+") in _MINUS else ""
+    sign = "-" if not is_list and (token["sign"] or token["inner"] or "+") in _MINUS else ""
     number = Decimal(sign + digits + re.sub(f"[{_MINUS}]", "-", power), _EXACT)
     return None if number.is_nan() else number
 
@@ -149,7 +152,7 @@ def as_number(value: Json, *, commas: bool = False) -> int | float | str | None:
     if isinstance(value, str):
         token = (_WITH_COMMAS if commas else _NUMBER).fullmatch(value.strip())
         is_number = token and not token["currency"] and (token["number"] or token["fraction"])
-        number = _value(token, commas=commas) if token and is_number else None
+        number = _value(token, commas=commas, lists=False) if token and is_number else None
     elif isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
         return None
     else:

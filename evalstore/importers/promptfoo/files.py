@@ -87,7 +87,7 @@ def find_files(name: str, folder: Path) -> list[Path]:
         if any(sign in bare for sign in "*?[{") and not Path(bare).is_absolute():
             for pattern in _patterns(bare):
                 require_pattern(folder, pattern)
-                matches.update(found for found in folder.glob(pattern) if found.is_file())
+                matches.update(found for found in folder.glob(pattern) if not found.is_dir())
     except FileProblem as problem:
         raise ExpressionNotTakenError(f"'{shown}' {reason_of(problem)}") from problem
     except (OSError, ValueError) as error:

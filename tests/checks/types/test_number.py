@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.checks import read_check
-from evalstore.checks.types.number import last_number
+from evalstore.checks.types.number import as_number, last_number
 from evalstore.errors import FileProblem
 from evalstore.values import Json
 from tests.checks.checking import judged, verdict
@@ -153,3 +153,17 @@ def test_the_same_number_is_the_same_check(written: Json) -> None:
         "revision": 2,
         "expected": 5,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("-1,2,3", 3), ("10,20,30", 30), ("1,234,56", None), ("1,234,567,89", None)],
+)
+def test_of_a_list_the_last_number_is_read_unless_it_may_be_thousands(
+    text: str, number: int | None
+) -> None:
+    assert last_number(text, commas=True) == number
+
+
+def test_an_expected_number_is_no_list() -> None:
+    assert as_number("1,2,3", commas=True) is None

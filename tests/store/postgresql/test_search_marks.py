@@ -348,11 +348,12 @@ def test_rows_of_a_dump_that_is_loaded_are_taken_in(
     words = [add(pg_store) for _ in range(2)]
     rows = dump(postgresql_server, "--data-only", f"--table={address.schema}.sessions")
     admin(f"DELETE FROM {address.schema}.sessions")
-    kept = add(pg_store)
-    search(pg_store)
-    load(postgresql_server, rows)
-    assert search(pg_store) == 2
-    assert all(found(pg_store, word) for word in (*words, kept))
+    with closing(Store.open(address)) as store:  # which has stored none of what is gone
+        kept = add(store)
+        search(store)
+        load(postgresql_server, rows)
+        assert search(store) == 2
+        assert all(found(store, word) for word in (*words, kept))
 
 
 def test_rows_that_are_deleted_and_stored_again_are_in_the_index_once(
@@ -361,8 +362,9 @@ def test_rows_that_are_deleted_and_stored_again_are_in_the_index_once(
     word = next_word()
     id, session, content = an_answer(word)
     for _ in range(2):
-        pg_store.record({id: (session, content)})
-        search(pg_store)
+        with closing(Store.open(address)) as store:
+            store.record({id: (session, content)})
+            search(store)
         admin(f"DELETE FROM {address.schema}.sessions")
     pg_store.record({id: (session, content)})
     assert search(pg_store) == 0
