@@ -218,7 +218,7 @@ def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
         "schemas/place.yaml": SCHEMA,
         "prompts/strict.md": PROMPT,
         "models/one.yaml": SCRIPT.format("one", '{"land": "Norway"}'),
-        "models/judge.yaml": SCRIPT.format("judge", "yes"),
+        "models/judge.yaml": SCRIPT.format("judge", '{"reasoning": "", "choice": "yes"}'),
     }
     tree(workspace, {**files, FILE: f"{head}{body}---\n\n{CHECK}"})
     assert evalstore("run").exit_code == 0
@@ -259,7 +259,7 @@ def test_what_a_check_uses_is_told_once_also_without_digests(
     body = TEST.partition("# 👤")[2].partition("---")[0]
     head = "---\ndataset: data/cities.csv\nstructuredResponseSchema: place\n---\n\n# 👤"
     tree(workspace, {"schemas/place.yaml": SCHEMA, "prompts/strict.md": PROMPT})
-    answers = {"one": '{"land": "Norway"}', "judge": "yes"}
+    answers = {"one": '{"land": "Norway"}', "judge": '{"reasoning": "", "choice": "yes"}'}
     tree(workspace, {f"models/{id}.yaml": SCRIPT.format(id, answers[id]) for id in answers})
     tree(workspace, {FILE: f"{head}{body}---\n\n{CHECK}"})
     assert evalstore("run").exit_code == 0

@@ -87,7 +87,7 @@ def test_a_comparison_needs_little_memory_for_a_row(
     monkeypatch.setattr(KeptResults.__init__, "__defaults__", (20,))
     most = {
         ("diff", "@~1", "@"): 1_100,
-        ("report", "--markdown"): 1_000,
+        ("report", "--markdown"): 1_400,
         ("report", "@", "-o", "page.html"): 2_300,
         ("diff", "@", "@~1", "--"): 1_550,
     }

@@ -181,7 +181,8 @@ def judging(workspace: Path, answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "verdict"), [("It is right.\nA", "pass"), ("B", "fail"), ("Hm?", "fail")]
+    ("reply", "verdict"),
+    [('{"reasoning": "It is right.", "choice": "A"}', "pass"), ("B", "fail"), ("Hm?", "fail")],
 )
 def test_a_model_grades_as_in_openai_evals(
     workspace: Path, documents: Any, reply: str, verdict: str
@@ -205,7 +206,12 @@ def test_a_model_grades_as_in_openai_evals(
 
 
 @pytest.mark.parametrize(
-    ("reply", "verdict"), [("SCORE: 4", "pass"), ("SCORE: 2", "fail"), ("4", "undecided")]
+    ("reply", "verdict"),
+    [
+        ('{"reasoning": "", "score": "SCORE: 4"}', "pass"),
+        ('{"reasoning": "", "score": "SCORE: 2"}', "fail"),
+        ("SCORE: 4", "undecided"),
+    ],
 )
 def test_a_model_grades_as_in_nemo(
     workspace: Path, documents: Any, reply: str, verdict: str

@@ -182,8 +182,7 @@ def test_a_clone_has_settled_parts_of_its_own_alone(
     act(place.parent, ("clone", remote, "cloned", "-q"))
     folder = place.parent / "cloned"
     settings = (folder / "evalstore.yaml").read_text("utf-8")
-    named = settings.replace("candidates: []", "candidates: [one]")
-    assert named != settings
+    named = f"candidates: [one]\n{settings}"
     tree(folder, {**FILES, "evalstore.yaml": named})
     write_rows(folder, ROWS)
     (place / ".evalstore/settled").rename(folder / ".evalstore/settled")  # brought from elsewhere

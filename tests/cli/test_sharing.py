@@ -596,7 +596,9 @@ def test_a_run_is_named_among_those_of_a_remote(
     evalstore("-C", str(clone), "--allow-outside", "pull")
     evalstore("-C", str(clone), "run", "--fail-on", "none", "-q")
     evalstore("-C", str(clone), "push")
-    assert evalstore("stats", "origin/@", "--json").stdout == evalstore("stats", "--json").stdout
+    assert (
+        evalstore("stats", "origin/@", "--json").stdout == evalstore("stats", "@", "--json").stdout
+    )
     evalstore("fetch")
     missing = evalstore("diff", "origin/@", "@")
     assert (missing.exit_code, missing.stderr) == (
@@ -653,20 +655,20 @@ def test_status_says_which_answers_a_remote_has(
     assert [text.splitlines().count(unread) for text in ran] == [1, 0]  # then nothing is asked
     saved = (
         f"origin has 2 of the 3 answers: 'evalstore -C {clone} pull origin --for-plan' saves "
-        "at least $0.8400"
+        "at least $0.0600"
     )
     edit(clone / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Riga]")
     assert evalstore(*here, "--remote", "origin").stdout.splitlines()[-1] == saved
     shutil.move(shared / "shared", shared / "away")
     assert evalstore(*here).stdout.splitlines()[-1] == saved  # nothing is connected to
     remotes = json.loads(evalstore(*here, "--json").stdout)["remotes"]
-    assert remotes == [{"remote": "origin", "answers": 2, "cost": 0.84, "judgements": 2}]
+    assert remotes == [{"remote": "origin", "answers": 2, "cost": 0.06, "judgements": 2}]
     lines = dashboard_lines(read_dashboard(Location(clone)), (), 100, 4)
     assert [line.text for line in lines][1].endswith("; origin has 2 of the 3 answers")
     free = (clone / "models/one.yaml").read_text().partition("costs:")[0]
     (clone / "models/one.yaml").write_text(free)
     without = evalstore(*here).stdout.splitlines()[-1]
-    assert without == saved.replace("saves at least $0.8400", "copies them")
+    assert without == saved.replace("saves at least $0.0600", "copies them")
     refreshed = json.loads(evalstore(*here[:-1], "run", "-n", "--refresh", "--json").stdout)
     assert "remotes" not in refreshed  # what is asked again is asked
     shutil.move(shared / "away", shared / "shared")

@@ -38,7 +38,7 @@ def test_an_estimate_a_log_and_a_report_are_marked(workspace: Path, evalstore: E
     assert "2 new judgements, $0.0600 simulated\n" in evalstore("log").stdout
     report = evalstore("report", "--markdown").stdout
     assert "The run cost $0.0600 simulated." in report
-    assert "the costs are simulated" in evalstore("stats").stderr
+    assert "the costs are simulated" in evalstore("stats", "@").stderr
 
 
 def test_the_document_of_a_run_marks_each_scripted_model(

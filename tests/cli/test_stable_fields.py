@@ -91,7 +91,7 @@ STABLE = {
         "run started ended message status asked judged reused verdicts cost gitCommit gitDirty"
     ),
     "show": "kind id",
-    "fsck": "checked problems",
+    "fsck": "checked problems removed",
     "fsck.problems[]": "kind id message",
 }
 """Fields that programs rely on: none of them is ever missing."""
@@ -325,6 +325,9 @@ def _ask_without_a_price(workspace: Path, show: Callable[..., Any], evalstore: E
     tree(workspace, {"providers/desk.yaml": desk, "models/near.yaml": near})
     server = Echo(lambda _text: '{"pass": true, "feedback": ""}')
     with mock.patch("evalstore.execution.endpoints.open_provider", return_value=server):
+        for command in ("run", "judge"):
+            show(command, "--yes", "-m", "near", "-J", "near", "--refresh", "tests/new.md")
+        server.failing = ""
         for command in ("run", "judge"):
             show(command, "--yes", "-m", "near", "-J", "near", "--refresh", "tests/new.md")
 

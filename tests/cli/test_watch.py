@@ -605,7 +605,7 @@ def test_what_was_typed_before_a_question_is_not_an_answer_nor_is_ctrl_c(
     started.wait_for("watching for changes")
     started.press("y", "Enter")
     warmly()
-    started.wait_for("$0.0600; do it? [y/N]:")
+    started.wait_for("$0.0600; do it? [y/N]:", after="watching for changes")
     started.press("C-c")
     screen = started.wait_for("ended with")
     assert "ended after 1 run, $0.0600" in screen

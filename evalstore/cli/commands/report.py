@@ -64,7 +64,7 @@ def report(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Write the workspace as it is now, or a run, as one HTML file, or a run as Markdown.
+    """Write results as one HTML file, or a run as Markdown.
 
     The HTML file needs no network and opens in any browser. A file that ends with .md is Markdown,
     also without --markdown. A file that exists is replaced only if it is a report. In Markdown the

@@ -56,7 +56,7 @@ def stats(
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
-    """Show pass rates, costs and latencies of the workspace as it is now, or of a run.
+    """Show pass rates, costs and latencies.
 
     Costs are those of the answers and judgements that count, whichever run has paid for them.
     Intervals count the results of one test file as related, so few files make a wide interval.
