@@ -189,11 +189,8 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
     for number, assertion in enumerate(case_group.cases[0].assertions):
         values = [case.assertions[number].value for case in case_group.cases]
         if assertion.kind.removeprefix("not-") in LISTS and isinstance(values[0], str):
-            texts = (
-                _render(value, case, imported)
-                for value, case in zip(values, case_group.cases, strict=True)
-            )
-            values = [literal_value(split_list(text, assertion.kind)) for text in texts]
+            pairs = zip(case_group.cases, values, strict=True)
+            values = [_split(text, case, assertion, imported) for case, text in pairs]
         is_same = all(case_value == values[0] for case_value in values)
         value: Json = values[0]
         columns = _columns(case_group.rows)
@@ -220,16 +217,23 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
             case_group.instructions.append(converted.instruction)
         else:
             check = _with_label(converted.check, assertion)
-            pairs = zip(values, case_group.cases, strict=True)
-            if isinstance(check, dict) and any(
-                _is_empty(case_value, case) for case_value, case in pairs
-            ):
+            if isinstance(check, dict) and any(map(_is_empty, values, case_group.cases)):
                 check = {**check, "allowEmpty": True}
             case_group.checks.append(check)
     descriptions = [case.description for case in case_group.cases]
     if any(descriptions) and "description" not in taken:
         for row, text in zip(case_group.rows, descriptions, strict=True):
             row["description"] = text
+
+
+def _split(text: str, case: PromptfooCase, assertion: Assertion, imported: Imported) -> Json:
+    """Return the expected texts of a case that are in one text, after its templates are filled."""
+    filled = _render(text, case, imported)
+    try:
+        return literal_value(split_list(filled, assertion.kind))
+    except ExpressionNotTakenError as problem:
+        imported.left.append(problem.at(case.file, "an assertion", case.line))
+        return literal_value([filled])
 
 
 def _is_empty(value: Json, case: PromptfooCase) -> bool:

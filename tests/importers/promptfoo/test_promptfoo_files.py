@@ -252,6 +252,18 @@ def test_texts_are_split_row_by_row(tmp_path: Path) -> None:
     assert [made.verdict(PATH, answer, row) for answer, row in answers] == ["pass", "fail", "pass"]
 
 
+def test_quotes_that_a_variable_leaves_open_are_reported(tmp_path: Path) -> None:
+    made = asserting(tmp_path, "{type: contains-all, value: '{{q}}'}", variable='"a, b')
+    assert "the quotes in the value of 'contains-all'" in made.left[0][2]
+    assert [made.verdict(PATH, answer) for answer in ("a b", '"a, b')] == ["fail", "pass"]
+
+
+def test_a_rule_in_a_rubric_is_text(tmp_path: Path) -> None:
+    rule = '"Be kind\\n---\\n  ---\\nand short"'
+    made = asserting(tmp_path, f"{{type: llm-rubric, value: {rule}}}")
+    assert made.instructions(PATH) == ["Be kind\n---\n  ---\nand short"]
+
+
 @pytest.mark.parametrize(
     ("assertion", "reason"),
     [
