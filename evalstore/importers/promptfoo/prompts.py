@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from evalstore.importers.base import SkippedItem
 
 _SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_BEFORE_YAML = re.compile(r"\A(?:[ \t]*(?:#.*|---[ \t]*)?\n)+")
+"""Matches the lines before the content of a YAML document."""
+_IS_YAML_CHAT = re.compile(r"-\s+role\s*:")
 _ADDRESS = re.compile(r"https?://|\{\{")
 _SO_FAR = re.compile(r"\b_conversation\b")
 _FIELDS = {"raw", "id", "path", "label", "display", "function", "config"}
@@ -88,8 +91,10 @@ def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
         return
     for path in files.find_files(entry, folder):
         name = label or path.stem
-        if path.suffix in (".json", ".yaml", ".yml"):
+        if path.suffix == ".json":
             yield name, files.read_source_text(path)
+        elif path.suffix in (".yaml", ".yml"):
+            yield name, _yaml_text(path)
         elif path.suffix == ".csv":
             for _, row in files.read_data_rows(path):
                 yield row.get("label", "").strip() or name, row.get("prompt", "").strip()
@@ -100,6 +105,15 @@ def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
             texts = [part for part in texts if part]
             for number, text in enumerate(texts, 1):
                 yield (name if len(texts) == 1 else f"{name}-{number}"), text
+
+
+def _yaml_text(path: Path) -> str:
+    """Return the messages of a YAML file as they are, any other list or mapping as JSON."""
+    text = _BEFORE_YAML.sub("", files.read_source_text(path))
+    if _IS_YAML_CHAT.match(text):
+        return text
+    value = files.read_value(path)
+    return files.to_json(value) if isinstance(value, list | dict) else text
 
 
 def _prompt(label: str, text: str) -> PromptfooPrompt:
@@ -163,7 +177,7 @@ def _messages(text: str) -> list[Any] | None:
     start = text.lstrip()
     if start.startswith("["):
         return messages_in(text)
-    if re.match(r"-\s+role\s*:", start):
+    if _IS_YAML_CHAT.match(start):
         from evalstore.errors import FileProblem
         from evalstore.files.yaml12 import read_yaml
 

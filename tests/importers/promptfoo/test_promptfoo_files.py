@@ -135,6 +135,22 @@ def test_only_text_files_hold_several_prompts(tmp_path: Path) -> None:
     assert asked(config(tmp_path, text, {"p.md": "one\n\n---\n\ntwo"})) == ["one\n\n---\n\ntwo"]
 
 
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ("# A note.\n\n---\n- role: user\n  content: 'Hi {{ q | default(\"x\") }}'\n", "Hi a"),
+        ("- content: Hi {{q}}\n  role: user\n", "Hi a"),
+        ("task: Say {{q}}\n", '{"task":"Say a"}'),
+        ("Say {{q}}\n", "Say a"),
+    ],
+)
+def test_prompts_in_yaml_are_messages_or_their_json(
+    tmp_path: Path, content: str, shown: str
+) -> None:
+    text = "prompts: [file://p.yaml]\ntests: [{vars: {q: a}}]\n"
+    assert config(tmp_path, text, {"p.yaml": content}).messages(PATH) == [[("user", shown)]]
+
+
 # --- variables ----------------------------------------------------------------------------
 
 
