@@ -182,7 +182,11 @@ def judging(workspace: Path, answer: str) -> None:
 
 @pytest.mark.parametrize(
     ("reply", "verdict"),
-    [('{"reasoning": "It is right.", "choice": "A"}', "pass"), ("B", "fail"), ("Hm?", "fail")],
+    [
+        ('{"reasoning": "It is right.", "choice": "A"}', "pass"),
+        ('{"reasoning": "", "choice": "B"}', "fail"),
+        ("Hm?", "fail"),
+    ],
 )
 def test_a_model_grades_as_in_openai_evals(
     workspace: Path, documents: Any, reply: str, verdict: str
@@ -210,6 +214,7 @@ def test_a_model_grades_as_in_openai_evals(
     [
         ('{"reasoning": "", "score": "SCORE: 4"}', "pass"),
         ('{"reasoning": "", "score": "SCORE: 2"}', "fail"),
+        ('{"reasoning": "", "score": "4 of 5"}', "undecided"),
         ("SCORE: 4", "undecided"),
     ],
 )
