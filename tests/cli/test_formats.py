@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LISTS: list[tuple[str, ...]] = [
     ("ls", kind) for kind in ("tests", "cases", "models", "tags", "runs", "checks")
 ]
-LISTS += [("log",), ("stats",), ("grep", "warm"), ("diff",), ("remote",), ("status",)]
+LISTS += [("log",), ("stats", "@"), ("grep", "warm"), ("diff",), ("remote",), ("status",)]
 LISTS += [("check",), ("doctor", "--no-ping"), ("show",), ("show", "@work"), ("remote", "show")]
 
 

@@ -32,8 +32,8 @@ _READS = (
     *(("log", "--oneline"), ("log", "tests/a.md"), ("log", "tests/a.md", "--json")),
     *(("show", "@"), ("show", "@", "--json"), ("show", "@", "-v"), ("show", "tests/a.md")),
     *(("show", "tests/a.md", "--json"), ("show", _ROW), ("show", _ROW, "--json")),
-    *(("stats",), ("stats", "--json"), ("stats", "--by", "prompt"), ("stats", "@work")),
-    *(("stats", "--by", "tag", "--by", "file", "--json"), ("report", "--markdown")),
+    *(("stats",), ("stats", "@", "--json"), ("stats", "--by", "prompt"), ("stats", "@work")),
+    *(("stats", "@", "--by", "tag", "--by", "file", "--json"), ("report", "--markdown")),
     *(("export", "--format", "jsonl"), ("export", "--format", "csv"), ("export", "@~1")),
     *(("export", "--format", "junit"), ("report", "@~1", "--markdown")),
     *(("grep", "Oslo"), ("grep", "Oslo", "--json"), ("grep", "city"), ("grep", "Be", "--json")),
@@ -125,7 +125,7 @@ def _compare(
         with work_sizes.changed(drawn):
             for line in _SHARING:
                 yield line, 0, call(*line.split())[0]
-        for words in (("log", "--json"), ("show", "@", "--json"), ("stats", "--json")):
+        for words in (("log", "--json"), ("show", "@", "--json"), ("stats", "@", "--json")):
             for store in ("x.db", "y.db", "z.db"):
                 yield " ".join(words), call(*words)[:2], call("--store", store, *words)[:2]
 
