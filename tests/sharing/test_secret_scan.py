@@ -71,7 +71,7 @@ def test_a_variable_is_a_secret_by_a_part_of_its_name(name: str) -> None:
     ("name", "value"),
     [
         *(("MONKEY", "keyboard"), ("KEYBOARD", "Qwertzlayout"), ("COMPASS", "SOUTHWEST")),
-        *(("MAX_NEWTOKENS", "100000000"), ("PWD", "/work/place"), ("OLDPWD", "/work/place")),
+        *(("MAX_NEWTOKENS", "100000000"), ("PWD", "/srv/place"), ("OLDPWD", "/srv/place")),
         *(("EDITOR", "/usr/bin/vim"), ("DATABASE_URL", "postgresql://user@host/db")),
     ],
 )
