@@ -12,7 +12,7 @@ from evalstore.operations.rendering import text_of
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
-from evalstore.workspace.index import read_prompt_versions
+from evalstore.workspace.index import read_used_prompts
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
@@ -193,8 +193,8 @@ def _used_last(project: Project) -> dict[str, str]:
     """Return the prompts that were edited since the last run: by their ids then, their ids now."""
     names = project.reading.names["prompts"]
     workspace = project.workspace
-    used = read_prompt_versions(workspace.private, workspace.boundary)
-    pairs = ((was, names[name]) for name, was in used if name in names)
+    used = read_used_prompts(workspace.private, workspace.boundary)
+    pairs = ((was, names[name]) for name, was in used.items() if name in names)
     return {id: new for was, now in pairs for id, new in zip(was, now, strict=False)}
 
 

@@ -39,7 +39,7 @@ class ShownCases:
         for batch in batches:
             cases = [*restore_cases(batch)]
             related = cases_related(load, cases)
-            self._cases.extend(batch)
+            self._cases.extend([batch])
             self._tests.extend([related["tests"]])
             self._evaluations.extend([related["evaluations"]])
             references.update(dict.fromkeys(references_of(related["evaluations"].values())))
@@ -47,15 +47,14 @@ class ShownCases:
         """The kinds and ids of the versions that the checks name."""
 
     def __iter__(self) -> Iterator[CaseBatch]:
-        for number, tests, evaluations in zip(
-            range(self._cases.batches), self._tests, self._evaluations, strict=True
+        for cases, tests, evaluations in zip(
+            self._cases, self._tests, self._evaluations, strict=True
         ):
-            cases = restore_cases([*self._cases.read([number])])
-            yield CaseBatch([*cases], tests, evaluations)
+            yield CaseBatch([*restore_cases(cases)], tests, evaluations)
 
     def cases(self) -> Iterator[Json]:
         """Return the cases as they are stored."""
-        return iter(self._cases)
+        return chain.from_iterable(self._cases)
 
     def related(self) -> dict[str, Json]:
         """Return the contents of the tests and evaluations by id, each once."""

@@ -77,4 +77,4 @@ class VersionBuffer:
         ):
             with suppress(StoreError):
                 self._store.ensure_versions(reading.contents, reading.blobs)
-                reading.save_index(workspace)
+                reading.save_index(workspace, is_run=False)

@@ -39,7 +39,7 @@ SUFFIXES = {
 """The suffixes of the files of each kind."""
 GRAIN = 1_000_000_000
 """Nanoseconds; a file that was younger when it was read may have changed since unnoticed."""
-_FORMAT = [3, __version__]
+_FORMAT = [4, __version__]
 """Raise the number when the way of reading files changes."""
 
 Stamp = tuple[int, int, int, int]
@@ -78,7 +78,20 @@ class Index:
     files: dict[str, IndexEntry] = field(default_factory=dict)
     schemas: set[str] = field(default_factory=set)
     """Ids of JSON Schemas that were found to be valid."""
+    used: dict[str, list[str]] = field(default_factory=dict)
+    """Prompt -> the versions of it that the last run used."""
     changed: bool = False
+
+    def note_used(self) -> None:
+        """Note that a run uses the prompts that tests have now."""
+        used = {
+            name.removeprefix("prompt:"): ids
+            for entry in self.files.values()
+            for name, ids in entry.depends.items()
+            if name.startswith("prompt:")
+        }
+        self.changed = self.changed or used != self.used
+        self.used = used
 
     def put(self, path: str, entry: IndexEntry) -> None:
         """Add or replace an entry."""
@@ -104,7 +117,7 @@ class Index:
                 name: IndexEntry((a, b, c, d), settled, digest, node, depends[number])
                 for name, (a, b, c, d, settled, digest, node, number) in content["files"].items()
             }
-            index = cls(files, set(content["schemas"]))
+            index = cls(files, set(content["schemas"]), content["used"])
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             return cls()
         return index if index.is_sound(depends) else cls()
@@ -135,6 +148,7 @@ class Index:
             "files": files,
             "depends": depends,
             "schemas": sorted(self.schemas),
+            "used": self.used,
         }
         data = json.dumps(content, separators=(",", ":")).encode()
         with suppress(OSError):
@@ -153,18 +167,13 @@ def read_dependencies(private: Path, boundary: Boundary, file: str) -> dict[str,
     return depends if isinstance(depends, dict) else {}
 
 
-def read_prompt_versions(private: Path, boundary: Boundary) -> list[tuple[str, list[str]]]:
-    """Return the prompts that tests used when they were last read, each with its versions then."""
+def read_used_prompts(private: Path, boundary: Boundary) -> dict[str, list[str]]:
+    """Return the prompts that the last run used, each with its versions then."""
     try:
-        depends = read_cache(private / INDEX, boundary)["depends"]
-        return [
-            (key.removeprefix("prompt:"), ids)
-            for each in depends
-            for key, ids in each.items()
-            if key.startswith("prompt:") and isinstance(ids, list)
-        ]
+        used = read_cache(private / INDEX, boundary)["used"]
+        return {name: ids for name, ids in used.items() if isinstance(ids, list)}
     except (ValueError, KeyError, TypeError, AttributeError):
-        return []
+        return {}
 
 
 def read_cache(path: Path, boundary: Boundary) -> Any:

@@ -76,8 +76,10 @@ class Reading:
         """Return the problems that prevent a run."""
         return [problem for problem in self.problems if problem.severity == "error"]
 
-    def save_index(self, workspace: WorkspaceFolder) -> None:
+    def save_index(self, workspace: WorkspaceFolder, *, is_run: bool = True) -> None:
         """Write the index; call it only when everything that was read is in the store."""
+        if self.index and is_run:
+            self.index.note_used()
         if self.index and self.index.changed:
             self.index.write(workspace.private / INDEX)
 

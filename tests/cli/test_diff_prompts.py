@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests import work_sizes
 from tests.builders import tree
 from tests.cli.conftest import ONE, WEATHER, Evalstore, Ran
 from tests.cli.test_documents import schema_of
@@ -120,3 +121,15 @@ def test_prompts_that_no_case_has_both_are_an_error(prompted: Path, evalstore: E
         "hint: list both under 'systemPrompts' in its frontmatter\n",
     )
     assert "no prompt: " in evalstore("diff", "@", "--prompt", "long", "--vs", "no prompt").stdout
+
+
+def test_a_rewritten_prompt_keeps_its_name_when_much_was_read_since(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    (prompted / "prompts/kind.md").write_text("Answer in one word, and do not explain it.\n")
+    usual = evalstore("stats", "@", "--by", "prompt").stdout
+    assert "kind" in usual
+    for size in (1, 16_000):  # as many contents are stored together
+        with work_sizes.changed({"workspace.testfiles.context.KEPT_AT_ONCE": size}):
+            assert evalstore("status").exit_code == 0
+            assert evalstore("stats", "@", "--by", "prompt").stdout == usual
