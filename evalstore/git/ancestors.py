@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.git.files import GitError, find_repository
 from evalstore.git.objects import Objects
@@ -12,34 +12,68 @@ from evalstore.git.objects import Objects
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MOST_COMMITS = 5_000
+
+class _Commit(NamedTuple):
+    age: int
+    """The negative time."""
+    id: str
+    parents: list[str]
 
 
 class Ancestors:
-    """A commit and those that it builds on, the nearest first, read as far as they are asked for.
+    """A commit and those that it builds on, read as far as they are asked for.
 
-    Commits that cannot be read, as those of a shallow clone, and those that are thousands of
-    commits away are not among them.
+    Commits that a shallow clone lacks are not among them, but for the parents of those it has.
     """
 
     def __init__(self, folder: Path, commit: str) -> None:
         """`folder` is in the checkout."""
         self._objects: Objects | None = None
-        self._known, self._next = {commit}, deque([commit])
+        self._is_shallow = False
         with suppress(GitError, OSError, ValueError):
             if repository := find_repository(folder.resolve()):
                 self._objects = Objects(repository.common)
+                self._is_shallow = (repository.common / "shallow").exists()
+        self._known, self._others = {commit}, set[str]()
+        start = self._read(commit)
+        self._queue = [start] if start else []
+        """Known commits whose parents are not read yet, the newest first."""
 
     def __contains__(self, commit: str) -> bool:
-        while commit not in self._known and self._next and len(self._known) < _MOST_COMMITS:
-            self._read(self._next.popleft())
+        if commit not in self._known and commit not in self._others and not self._follow(commit):
+            self._others.add(commit)
         return commit in self._known
 
-    def _read(self, commit: str) -> None:
-        if self._objects is None:
-            return
+    def _follow(self, commit: str) -> bool:
+        """Follow both commits back until this one is met, or all that is left is behind it."""
+        start = self._read(commit)
+        if start is None and not self._is_shallow:
+            return False
+        behind, queue, shared = {commit}, [start] if start else [], list[_Commit]()
+        while self._queue and commit not in self._known:
+            if queue and queue[0] < self._queue[0]:
+                self._step(queue, behind)
+            elif self._queue[0].id in behind:
+                shared.append(heappop(self._queue))
+            else:
+                self._step(self._queue, self._known)
+        self._queue += shared
+        heapify(self._queue)
+        return commit in self._known
+
+    def _step(self, queue: list[_Commit], known: set[str]) -> None:
+        """Replace the newest commit of a queue by its parents that are not known yet."""
+        for id in heappop(queue).parents:
+            if id not in known:
+                known.add(id)
+                parent = self._read(id)
+                if parent and parent.parents:
+                    heappush(queue, parent)
+
+    def _read(self, id: str) -> _Commit | None:
+        """Return a commit; None for one that cannot be read."""
         with suppress(GitError, OSError, ValueError):
-            for parent in self._objects.parents_of(commit):
-                if parent not in self._known:
-                    self._known.add(parent)
-                    self._next.append(parent)
+            if self._objects:
+                time, parents = self._objects.read_commit(id)
+                return _Commit(-time, id, parents)
+        return None

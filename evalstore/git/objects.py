@@ -34,6 +34,9 @@ class Objects:
 
     def __init__(self, common: Path) -> None:
         self._folders = _object_folders(common / "objects")
+        self._packs = [
+            index for each in self._folders for index in sorted(each.glob("pack/pack-*.idx"))
+        ]
         self._deltas_left = _LARGEST_DELTAS
 
     def tree_of(self, commit: str) -> str:
@@ -44,11 +47,12 @@ class Objects:
             raise GitError("a commit without a tree")
         return match[1].decode()
 
-    def parents_of(self, commit: str) -> list[str]:
-        """Return the ids of the parents of a commit; raises `GitError`."""
+    def read_commit(self, commit: str) -> tuple[int, list[str]]:
+        """Return the time of a commit and the ids of its parents; raises `GitError`."""
         head = self._read(commit, "commit").partition(b"\n\n")[0]
+        time = re.search(rb"^committer .* ([0-9]{1,18}) [-+][0-9]+$", head, re.MULTILINE)
         found = re.findall(rb"^parent ([0-9a-f]{40,64})$", head, re.MULTILINE)
-        return [id.decode() for id in found]
+        return int(time[1]) if time else 0, [id.decode() for id in found]
 
     def find_in_tree(self, tree: str, name: bytes) -> tuple[int, str] | None:
         """Find the mode and the id of an entry of a tree; None when it has none of that name."""
@@ -77,12 +81,11 @@ class Objects:
             loose = folder / digits[:2] / digits[2:]
             if loose.is_file():
                 return _read_loose(loose)
-        for folder in self._folders:
-            for index in sorted(folder.glob("pack/pack-*.idx")):
-                offset = _find_offset(index, id)
-                if offset is not None:
-                    with _mapped(index.with_suffix(".pack")) as pack:
-                        return self._read_packed(pack, offset, len(id), depth)
+        for index in self._packs:
+            offset = _find_offset(index, id)
+            if offset is not None:
+                with _mapped(index.with_suffix(".pack")) as pack:
+                    return self._read_packed(pack, offset, len(id), depth)
         raise GitError(f"there is no object {digits}")
 
     def _read_packed(self, pack: mmap, offset: int, size: int, depth: int) -> tuple[str, bytes]:

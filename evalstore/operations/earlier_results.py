@@ -84,7 +84,8 @@ class EarlierRuns:
         """
         self._kind = kind
         self._store, self._history, self._counts, self._recent = store, history, counts, recent
-        self._seen: set[tuple[str, str, object]] = set()
+        self._seen: dict[str, set[tuple[str, object]]] = {}
+        """The leaves that newer runs had, with the kind of the run, by path."""
         self._searched: set[tuple[str, str, int, object]] = set()
 
     def before(
@@ -106,14 +107,17 @@ class EarlierRuns:
             place = earlier.results, earlier.snapshot, self._history.renames, kind
             entries = {} if place in self._searched else self._find(earlier.results, paths)
             self._searched.add(place)
-            seen = {path: (path, leaf, kind) for path, leaf in entries.items()}
-            fresh = {path: entries[path] for path in seen if seen[path] not in self._seen}
-            self._seen.update(seen.values())
+            fresh = dict[str, str]()
+            for path, leaf in entries.items():
+                seen = self._seen.setdefault(path, set())
+                if (leaf, kind) not in seen:
+                    seen.add((leaf, kind))
+                    fresh[path] = leaf
             yield EarlierEntries(earlier, fresh)
 
-    def forget(self) -> None:
-        """Yield leaves again that newer runs had: other rows of them are looked for from now on."""
-        self._seen.clear()
+    def forget(self, path: str) -> None:
+        """Yield leaves of a file again that newer runs had: other rows of it are looked for now."""
+        self._seen.pop(path, None)
         self._searched.clear()
 
     def _find(self, root: str, paths: Set[str]) -> dict[str, str]:

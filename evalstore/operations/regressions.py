@@ -23,6 +23,7 @@ from evalstore.reports.comparison import CellIndex, sort_pairs
 from evalstore.reports.placed_results import unpack_result
 from evalstore.store.results import iterate_cases
 from evalstore.store.row_results import RowResults
+from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -295,7 +296,7 @@ def _search(
                             then = _Place._make(was[0][: len(_Place._fields)])
                             kept.append(known._replace(then=then, prompts=was[1].prompts))
                             if (known, then) != (failure, failure.then):
-                                runs.forget()
+                                runs.forget(path)
                     later = _judged_later(store, past, kept)
                     yield from later
                     kept = [each for each in kept if each not in later]
@@ -308,45 +309,75 @@ def _search(
 
 def _judge_past(runs: GateRuns, failure: _Failure, was: Result, past: Run) -> _Failure | None:
     """Return what an earlier result of the case tells of a failure; None if it did not regress."""
-    failed_so = was.verdict != "pass" and is_same_result(was, failure.result)
+    now = failure.result
+    failed_so = was.verdict != "pass" and is_same_result(was, now)
+    accepts = runs.is_accepted(past) and (was.verdict != "undecided" or now.verdict == "undecided")
     if failure.passed_in:
         return None if failed_so else failure
     if runs.is_complete(past):
         if was.verdict == "pass":
             return failure._replace(passed_in=past.id)
-        return None if runs.is_accepted(past) else failure
+        return None if accepts else failure
     if failure.partly:
         return failure._replace(partly="") if failed_so else failure
     if failure.partly is None and runs.counts(past):
         if was.verdict == "pass":
             return failure._replace(partly=past.id)
-        if runs.is_accepted(past):
+        if accepts:
             return failure._replace(partly="")
     return failure
 
 
-def _judged_later(store: Store, past: Run, failures: Sequence[_Failure]) -> list[_Failure]:
+def _judged_later(store: Store, past: Run, failures: Sequence[_Failure]) -> dict[_Failure, None]:
     """Return those that passed in this run and were judged after it: no older run has them."""
     passed = [each for each in failures if each.passed_in == past.id]
     ids = {id for each in passed for id in each.result.evaluations}
     times = store.find_judgement_times(ids) if ids else {}
-    return [
-        each
+    return {
+        each: None
         for each in passed
         if any(times.get(id, 0) > past.ended for id in each.result.evaluations)
-    ]
+    }
 
 
 def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Iterator[Regression]:
-    """Yield the results that broke since the baseline, as `diff` pairs the two runs."""
+    """Yield the results that broke since the baseline, as `diff` pairs the two runs.
+
+    What the baseline has left undecided is compared with the last decision before it.
+    """
     now = run_side(store, run)
     was = follow_renames(store, folder, run_side(store, baseline.run), now)
     filled, pairing = compare_sides(store, folder, was, now, Selection(), counts=baseline.counts)
     pairs = sort_pairs(pairing)
+    undecided, is_any = DigestSet(), False
     for pair in chain(pairs.broke, pairs.changed):  # what is undecided now has not broken
-        has_passed = pair.was is not None and pair.was.verdict == "pass"
-        if pair.was and pair.now and has_passed and pair.now.verdict not in (None, "pass"):
+        if pair.was is None or pair.now is None or pair.now.verdict in (None, "pass"):
+            continue
+        if pair.was.verdict == "pass":
             yield Regression(pair.now, filled.earlier.get(pair.was, baseline.run.id))
+        elif pair.was.verdict == "undecided" != pair.now.verdict:
+            is_any = undecided.add(digest_of_value(pair.now)) or is_any
+    if not is_any:
+        return
+    failures = _find_failures(store, run)
+    waiting = _Waiting(each for each in failures if digest_of_value(each.result) in undecided)
+    counts = partial(_is_before, baseline)
+    runs = EarlierRuns(store, PathHistory(store, folder, run.snapshot, {}), counts)
+    for each in chain(_search(store, runs, run, waiting, _last_decision), waiting):
+        if each.passed_in:
+            yield Regression(each.result, each.passed_in)
+
+
+def _is_before(baseline: Baseline, run: Run) -> bool:
+    newest = baseline.run
+    return (run.started, run.id) < (newest.started, newest.id) and baseline.counts(run)
+
+
+def _last_decision(failure: _Failure, was: Result, past: Run) -> _Failure | None:
+    """Return a failure with the run of its last decision; None if that was no pass."""
+    if failure.passed_in or was.verdict == "undecided":
+        return failure
+    return failure._replace(passed_in=past.id) if was.verdict == "pass" else None
 
 
 def _find_failures(store: Store, run: Run) -> Iterator[_Failure]:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
+from tests.git.test_status import git
 
 MODEL = "id: one\nprovider: scripted\nresponses: [{answer: Yes.}]\n"
 TEST = "# 👤\n\nIs it so?\n\n---\n\nIt must {}.\n"
@@ -18,6 +19,7 @@ provider: scripted
 responses:
   - {when: be odd, answer: Perhaps.}
   - {when: be strange, answer: Perhaps.}
+  - {when: be wrong|be bad, answer: {pass: false, feedback: Bad.}}
   - {answer: {pass: true, feedback: Fine.}}
 """
 
@@ -75,3 +77,43 @@ def test_an_undecided_result_that_has_passed_keeps_the_gate_closed(
     for options in ((), ("--baseline", "@~3")):
         assert evalstore("run", "-q", "--fail-on", "regression", *options).exit_code == 1
         evalstore("run", "-q")
+
+
+def commit(name: str) -> None:
+    git(Path(), "add", "-A", "--", "tests", "evalstore.yaml")
+    git(Path(), "commit", "-q", "--allow-empty", "-m", name)
+
+
+def test_an_undecided_result_between_a_pass_and_a_failure_accepts_nothing(
+    place: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    git(Path(), "init", "-q", "-b", "main")
+    for must in ("be right", "be odd", "be strange", "be wrong"):
+        tree(Path(), {"tests/t.md": TEST.format(must)})
+        commit(must)
+        gate = evalstore("run", "-q", "--fail-on", "regression")
+        if must == "be strange":
+            assert gate.exit_code == 0  # it was undecided in the run of the commit before
+    assert gate.exit_code == 1
+    assert evalstore("run", "-q", "--fail-on", "regression").exit_code == 1
+    against = ("run", "--fail-on", "regression", "--baseline")
+    assert evalstore(*against, "@~2").exit_code == 1
+    assert documents(*against, "@~4")["regressions"][0]["passedIn"] == run_id(documents, -1)
+    commit("accepted")
+    assert evalstore("run", "-q", "--fail-on", "regression").exit_code == 0
+
+
+def test_an_undecided_result_after_a_failure_makes_no_regression_of_the_next(
+    place: Path, evalstore: Evalstore
+) -> None:
+    judge(evalstore, "be right")
+    judge(evalstore, "be wrong")
+    judge(evalstore, "be odd")
+    judge(evalstore, "be bad")
+    assert evalstore("run", "--fail-on", "regression", "--baseline", "@~1").exit_code == 0
+
+
+def run_id(documents: Any, place: int) -> str:
+    """The id of a run, newest first."""
+    runs = documents("log")["runs"]
+    return str(runs[place]["run"])
