@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from evalstore.values import Json, Question, Reply, ToolCall, Usage, Verdict, Word
@@ -124,16 +124,6 @@ class Vote(NamedTuple):
     """Whether the vote is a person's."""
     is_carried: bool = False
     """Whether it is carried over from another evaluation version, and its row is not stored yet."""
-
-
-@dataclass(slots=True)
-class KnownCosts:
-    """What sessions and evaluations have cost, and how long sessions took, as far as is known."""
-
-    usd: dict[str, float] = field(default_factory=dict)
-    """By id."""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """By id of a session."""
 
 
 class Result(NamedTuple):

@@ -285,5 +285,10 @@ class CheckArguments:
     def finish(self, kind: str) -> None:
         """Raise if an unknown setting is left."""
         for name in self._settings:
-            hint = suggest(name, self._known, "settings")
-            raise self.problem(f"the check '{kind}' has no setting '{name}'", hint)
+            raise unknown_setting(kind, name, self._known, self.line)
+
+
+def unknown_setting(kind: str, name: str, known: Iterable[str], line: int | None) -> FileProblem:
+    """Return the problem of a setting that a type of checks does not have."""
+    hint = suggest(name, set(known), "settings")
+    return FileProblem(f"the check '{kind}' has no setting '{name}'", line, hint=hint)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
-from evalstore.checks.base import CheckArguments, CheckType, NestedChecks
+from evalstore.checks.base import CheckArguments, CheckType, NestedChecks, unknown_setting
 from evalstore.checks.bounds import canonical_bound
 from evalstore.checks.normalization import STEPS
 from evalstore.checks.placeholders import DataMapping, Place
-from evalstore.checks.registry import find_kind
+from evalstore.checks.registry import find_kind, known_kinds
 from evalstore.checks.suggestions import suggest_check
 from evalstore.errors import FileProblem
-from evalstore.files.fields import is_finite, suggest
+from evalstore.files.fields import is_finite, nearest, suggest
 from evalstore.values import Json
 
 COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
@@ -66,8 +67,9 @@ def _take_apart(definition: Json, line: int | None) -> _Parts:
     kind = find_kind(name)
     assert kind is not None
     arguments = CheckArguments(settings, line, _example(kind, name), _NESTED)
-    common = {} if kind.by_models else _read_common(arguments, kind, name)
-    arguments.allow_empty = arguments.flag("allowEmpty")
+    with _unknown_settings_first(name, kind, settings, line):
+        common = {} if kind.by_models else _read_common(arguments, kind, name)
+        arguments.allow_empty = arguments.flag("allowEmpty")
     return _Parts(name, kind, common, arguments)
 
 
@@ -79,9 +81,33 @@ def _put_together(parts: _Parts, arguments: CheckArguments) -> dict[str, Json]:
             f"the check '{name}' has an empty '{kind.main}'",
             "write 'allowEmpty: true' if this is intended",
         )
-    own = kind.read(arguments)
-    arguments.finish(name)
+    with _unknown_settings_first(name, kind, arguments.names(), arguments.line):
+        own = kind.read(arguments)
+        arguments.finish(name)
     return {"type": name, "revision": kind.revision, **own, **common}
+
+
+@contextmanager
+def _unknown_settings_first(
+    name: str, kind: CheckType, given: Iterable[str], line: int | None
+) -> Iterator[None]:
+    """Where the settings of a check have a problem, raise that of an unknown name if there is one.
+
+    A misspelt setting is usually the cause: the one it was meant to be is missing.
+    """
+    try:
+        yield
+    except FileProblem:
+        from evalstore.checks.descriptions import common_settings, describe_check, is_described
+
+        own = [each.name for each in describe_check(name, kind).settings]
+        known = {*own, *(each.name for each in common_settings(kind))}
+        unknown = [each for each in given if each not in known and find_kind(each) is None]
+        if unknown and is_described(name, kind):
+            if name == PATH and nearest(unknown[0], known_kinds()):
+                known = set(known_kinds())
+            raise unknown_setting(name, unknown[0], known, line) from None
+        raise
 
 
 _NESTED = NestedChecks(lambda name: find_kind(name) is not None, read_check)

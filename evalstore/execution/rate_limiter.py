@@ -173,11 +173,6 @@ class RateLimiter:
         if self._tokens:
             self._tokens.correct(reserved, used)
 
-    @property
-    def paused_until(self) -> float:
-        """Return the time at which the account's pause ends."""
-        return self._paused_until
-
 
 class _Window:
     """An even rate of calls or tokens a minute, by virtual scheduling (GCRA).

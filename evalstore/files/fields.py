@@ -80,7 +80,9 @@ class Fields:
                 continue
             if reserved and collector and not nearest(name, reserved, cutoff=_SLIP):
                 words = f"the field '{name}' has no effect here; it is ignored"
-                collector.warnings.append(FileProblem(words, self.line(name), severity="warning"))
+                hint = nearest(name, known)
+                warning = FileProblem(words, self.line(name), severity="warning", hint=hint)
+                collector.warnings.append(warning)
             else:
                 hint = _hint_elsewhere(name, known, elsewhere or {})
                 hint = hint or suggest(name, known, "fields")
@@ -258,8 +260,9 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
 
     `cutoff` is how alike they must be, 0..1.
     """
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)
-    return f"did you mean '{near[0]}'?" if near else None
+    names = {each.lower(): each for each in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=cutoff)
+    return f"did you mean '{names[near[0]]}'?" if near else None
 
 
 def _hint_elsewhere(name: str, known: Iterable[str], elsewhere: Mapping[str, str]) -> str | None:

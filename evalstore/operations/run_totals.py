@@ -25,7 +25,6 @@ from evalstore.reports.statistics import (
     clustered_rate,
     count_rows,
 )
-from evalstore.results import KnownCosts
 from evalstore.store.path_trees import build_tree
 from evalstore.store.results import find_decisive, iterate_entries
 from evalstore.values import RESULT_WORDS
@@ -114,8 +113,8 @@ class RunTotals:
         outcome = outcome or ExecutionCounts()
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
         costs = self._find_costs(plan, outcome)
-        self._count_votes(cells, costs.usd)
-        cells, added = self.carried.store(cells, costs.usd)
+        self._count_votes(cells, costs)
+        cells, added = self.carried.store(cells, costs)
         words = [result.word for result in cells]
         notable = [
             result for result, word in zip(cells, words, strict=True) if word not in ("pass", None)
@@ -133,7 +132,7 @@ class RunTotals:
         self._leaves.store(self._project.store)
         self._note(notable)
         self.prompts |= prompt_labels(self._project, cells)
-        self._count_answers(plan, outcome, costs.usd)
+        self._count_answers(plan, outcome, costs)
 
     def _count_words(self, cells: Sequence[CellResult], words: Sequence[str | None]) -> None:
         """Count the verdicts by file and by candidate."""
@@ -148,8 +147,8 @@ class RunTotals:
                 self.models[model] = Counter()
             self.models[model][word] += count
 
-    def _find_costs(self, plan: Plan, outcome: ExecutionCounts) -> KnownCosts:
-        """Return the costs of the sessions and of the votes of a batch.
+    def _find_costs(self, plan: Plan, outcome: ExecutionCounts) -> dict[str, float]:
+        """Return the costs of the sessions and of the votes of a batch, in USD by id.
 
         Those of the run itself are only needed where parts are recorded.
         """
@@ -166,17 +165,11 @@ class RunTotals:
         store = self._project.store
         spent = store.find_spent(sample.id for sample in samples)
         judged = store.find_judging_costs(vote.id for vote in votes)
-        return KnownCosts(
-            {
-                **plan.costs.usd,
-                **{id: each.usd for id, each in spent.items() if each.usd is not None},
-                **{id: each.usd for id, each in judged.items() if each.usd is not None},
-            },
-            {
-                **plan.costs.seconds,
-                **{id: each.seconds for id, each in spent.items() if each.seconds is not None},
-            },
-        )
+        return {
+            **plan.costs,
+            **{id: each.usd for id, each in spent.items() if each.usd is not None},
+            **{id: each.usd for id, each in judged.items() if each.usd is not None},
+        }
 
     def _count_votes(self, cells: list[CellResult], costs: Mapping[str, float]) -> None:
         """Add the cost of the votes of earlier runs, each once."""

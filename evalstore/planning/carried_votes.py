@@ -129,7 +129,7 @@ def _take(
         if (vote.evaluation, vote.evaluator) == (evaluation, evaluator)
     }
     taken: list[Vote] = []
-    by_time = sorted(votes, key=lambda vote: (vote.started, -plan.costs.usd.get(vote.id, 0.0)))
+    by_time = sorted(votes, key=lambda vote: (vote.started, -plan.costs.get(vote.id, 0.0)))
     for vote in decided_first(by_time):
         if len(taken) < judgement.count and vote.started not in times:
             times.add(vote.started)

@@ -17,7 +17,7 @@ from evalstore.planning.age_limit import EVER, AgeLimit
 from evalstore.planning.cells import Cell, Judge, SkippedPair, Subject, ask_of, limit_of
 from evalstore.planning.earlier_batches import EarlierWork
 from evalstore.planning.settled_parts import SettledParts
-from evalstore.results import KnownCosts, Sample, Vote
+from evalstore.results import Sample, Vote
 from evalstore.values import Evaluator, Question, Verdict
 
 CHECKS = hashing.evaluator_id(Evaluator(checks=True))
@@ -96,8 +96,8 @@ class Plan:
     """Id of a subject -> its stored votes that may count in this command."""
     passed_over: set[str] = field(default_factory=set)
     """Ids of the stored votes that do not count in this command."""
-    costs: KnownCosts = field(default_factory=KnownCosts)
-    """The costs of the stored sessions and votes, if the plan was to have them."""
+    costs: dict[str, float] = field(default_factory=dict)
+    """The costs of the stored sessions and votes in USD, by id, if the plan was to have them."""
     oldest: int | None = None
     """When the oldest of the sessions that count started."""
     left_asks: int = 0

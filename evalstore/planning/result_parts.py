@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from evalstore.results import KnownCosts
 from evalstore.store.case_files import StoredCases
 
 if TYPE_CHECKING:
@@ -23,18 +22,14 @@ class PartResults(NamedTuple):
     cases: str
     """The node of its cases."""
     results: list[CellResult]
-    costs: list[KnownCosts]
-    """Those of the sessions and votes of the results, together."""
+    costs: list[dict[str, float]]
+    """Those of the sessions and votes of the results, in USD by id."""
 
-    def joined_costs(self) -> KnownCosts:
+    def joined_costs(self) -> dict[str, float]:
         """Return the costs as one."""
         if len(self.costs) == 1:
             return self.costs[0]
-        joined = KnownCosts()
-        for each in self.costs:
-            joined.usd.update(each.usd)
-            joined.seconds.update(each.seconds)
-        return joined
+        return {id: usd for each in self.costs for id, usd in each.items()}
 
 
 class PartRecorder(Protocol):
@@ -64,7 +59,7 @@ class ResultParts:
         """Return whether there are files with parts."""
         return bool(self._left)
 
-    def add(self, results: Sequence[CellResult], costs: KnownCosts) -> None:
+    def add(self, results: Sequence[CellResult], costs: dict[str, float]) -> None:
         """Add results; `costs` are those of their sessions and votes."""
         start, count = 0, len(results)
         while start < count and self._left:

@@ -99,7 +99,7 @@ def _sum_up(part: PartResults, context: str, results: str) -> SettledPart:
         (cell.candidate.id, each.verdict) for cell, each in zip(cells, listed, strict=True)
     )
     sessions = {id for result in listed for id in result.sessions}
-    usd = part.joined_costs().usd
+    usd = part.joined_costs()
     return SettledPart(
         context,
         part.cases,

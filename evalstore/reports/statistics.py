@@ -199,11 +199,6 @@ def clustered_rate(files: Clusters, questions: Clusters) -> Rate:
     return Rate(passed, judged, share, low, high, size, unresolved, best_share, best_high)
 
 
-def rate_of(questions: Questions) -> Rate:
-    """Return the pass rate of the verdicts on these questions."""
-    return rate_of_files(count_by_file(questions).values())
-
-
 def count_by_file(questions: Questions) -> dict[str, Counter[Counts]]:
     """Return how many questions of each file have which counts."""
     by_file: dict[str, Counter[Counts]] = {}

@@ -197,18 +197,6 @@ class CostQueries(Database):
             rest = f"GROUP BY {maker}"
             return list(select_each(connection, statement, wanted, rest, as_value=str))
 
-    def find_costs(self, kind: str, ids: Iterable[str]) -> dict[str, float]:
-        """Return what those of these sessions, or judgements, have cost that were not free.
-
-        The costs are in USD; those that are not known are left out.
-        """
-        table = EVENTS[kind].name
-        with self._reading() as connection:
-            statement = f"SELECT id, {connection.dialect.usd} FROM {table} WHERE id IN"
-            rows = select_each(connection, statement, ids)
-            costs = ((id, require_number(usd, table)) for id, usd in rows if usd)
-            return {as_digits(id): usd for id, usd in costs if usd}
-
 
 def select_people(connection: Connection, columns: str = "id") -> str:
     """Return the query for the evaluators who are people."""

@@ -10,7 +10,6 @@ from evalstore.results import (
     ComparedSession,
     Evaluation,
     Failure,
-    KnownCosts,
     Sample,
     Session,
     ShownTurn,
@@ -114,26 +113,23 @@ class SessionQueries(NodeQueries):
         self.write(write, wait=wait)
 
     def find_samples(
-        self, questions: Iterable[str], costs: KnownCosts | None = None
+        self, questions: Iterable[str], costs: dict[str, float] | None = None
     ) -> dict[str, list[Sample]]:
-        """Return the sessions of these questions, oldest first; adds what is known to `costs`."""
+        """Return the sessions of these questions, oldest first; adds those in USD to `costs`."""
         by_question: dict[str, list[Sample]] = {}
         with self._reading() as connection:
-            sql = connection.dialect
-            known = "NULL, NULL" if costs is None else f"{sql.usd}, {sql.seconds}"
-            columns = f"question, started, id, token_limit, {known}"
+            cost = "NULL" if costs is None else connection.dialect.usd
+            columns = f"question, started, id, token_limit, {cost}"
             statement = f"SELECT {columns} FROM sessions WHERE question IN"
             for row in select_each(connection, statement, questions):
-                question, started, id, limit, usd, seconds = row
+                question, started, id, limit, usd = row
                 session = as_digits(id)
                 if limit is not None:
                     limit = as_count(limit, "sessions", session)
                 sample = Sample(as_time(started, "sessions", session), session, limit)
                 by_question.setdefault(as_digits(question), []).append(sample)
                 if usd is not None and costs is not None:
-                    _note(costs.usd, session, usd, "sessions")
-                if seconds is not None and costs is not None:
-                    _note(costs.seconds, session, seconds, "sessions")
+                    _note(costs, session, usd, "sessions")
         for samples in by_question.values():
             if len(samples) > 1:
                 samples.sort(key=lambda sample: sample[:2])
@@ -154,7 +150,7 @@ class SessionQueries(NodeQueries):
         return {id: as_time(started, table, id) for id, started in rows}
 
     def find_votes(
-        self, subjects: Iterable[str], costs: KnownCosts | None = None
+        self, subjects: Iterable[str], costs: dict[str, float] | None = None
     ) -> dict[str, list[Vote]]:
         """Return the evaluations of these subjects, oldest first; adds what is known to `costs`."""
         by_subject: dict[str, list[Vote]] = {}
@@ -185,7 +181,7 @@ class SessionQueries(NodeQueries):
                 )
                 by_subject.setdefault(as_digits(subject), []).append(vote)
                 if usd is not None and costs is not None:
-                    _note(costs.usd, digits, usd, "evaluations")
+                    _note(costs, digits, usd, "evaluations")
         for votes in by_subject.values():
             if len(votes) > 1:
                 votes.sort(key=lambda vote: vote[:2])

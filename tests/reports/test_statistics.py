@@ -19,8 +19,9 @@ from evalstore.reports.statistics import (
     Questions,
     Rate,
     add_verdict,
+    count_by_file,
     mcnemar,
-    rate_of,
+    rate_of_files,
     wilson,
 )
 from evalstore.values import Verdict
@@ -134,6 +135,10 @@ def test_mcnemar_of_huge_counts_is_a_number() -> None:
 def test_no_p_value_is_above_1_by_a_rounding_error(broke: int) -> None:
     assert mcnemar(broke, broke + 1) == pytest.approx(1.0)
     assert mcnemar(broke, broke + 1) <= 1
+
+
+def rate_of(questions: Questions) -> Rate:
+    return rate_of_files(count_by_file(questions).values())
 
 
 def questions(*files: Sequence[int]) -> Questions:

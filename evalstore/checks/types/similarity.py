@@ -62,15 +62,11 @@ def _has_word(word: str, text: str) -> bool:
     )
 
 
-def token_f1(expected: str, actual: str) -> float:
+def token_f1(expected: list[str], actual: list[str]) -> float:
     """Return the harmonic mean of precision and recall of words, as SQuAD computes it.
 
     Words count as often as they occur in both. Two texts without words are equal: 1.
     """
-    return _f1(squad(expected).split(), squad(actual).split())
-
-
-def _f1(expected: list[str], actual: list[str]) -> float:
     if not expected or not actual:
         return float(expected == actual)
     common = (Counter(expected) & Counter(actual)).total()
@@ -101,7 +97,7 @@ def _graded(score: float, expected: str, subject: CheckInput) -> CheckFinding:
 
 def _share_words(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     pairs = _squad_pairs(check, subject)
-    return _best((_f1(one.split(), other.split()) for one, other in pairs), check, subject)
+    return _best((token_f1(one.split(), other.split()) for one, other in pairs), check, subject)
 
 
 def _is_similar(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:

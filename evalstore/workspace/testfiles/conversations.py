@@ -15,6 +15,7 @@ from evalstore.errors import FileProblem
 from evalstore.files.fields import MOST_SAMPLES, Fields
 from evalstore.files.markdown import SPACE, Section, SourceLine, is_rule, section
 from evalstore.values import Role
+from evalstore.workspace.testfiles.headings import correct
 
 if TYPE_CHECKING:
     from evalstore.files.yaml12 import Document
@@ -97,6 +98,18 @@ def read_runs(
             raise FileProblem(f"two conversations are called '{name}'", line)
         runs.append(_conversation([*shared, *lines[start + 1 : end]], line, name, count))
     return tuple(runs)
+
+
+def misspelt_headings(lines: list[SourceLine], first: int) -> list[FileProblem]:
+    """Return problems of headings, if conversations can be read when their spelling is right."""
+    for any_level in (False, True):
+        try:
+            corrected, problems = correct(lines, any_level=any_level)
+            read_runs(corrected, first, None)
+        except FileProblem:
+            continue
+        return problems
+    return []
 
 
 def _read_name(rest: str, line: int) -> tuple[str, int]:

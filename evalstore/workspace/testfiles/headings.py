@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from evalstore.errors import FileProblem
@@ -36,8 +38,17 @@ _NO_ROLE = re.compile(
     re.IGNORECASE,
 )
 """A heading that looks like the beginning of a message; some begin one, see `_match`."""
+_NEAR_ROLE = re.compile(
+    r" {0,3}(?P<marks>#{1,6})[ \t]*(?P<word>[^\W\d_]{2,12})"
+    r"(?P<rest>[ \t]+@\S+|[ \t]+\S.*?[ \t][×x][ \t]*[0-9]+)?[ \t]*:?[ \t]*"
+)
+"""A heading whose word may be a misspelt role."""
+_LIKE = 0.7
+"""How alike the word must be to a role, 0..1, where the test cannot be read otherwise."""
+_VERY_LIKE = 0.8
+"""The same where it can be read: the line may be text."""
 _ALL_EMOJI = "'# 👤', '# 🤖', '# ⚙️'"
-_EMOJI = {"user": "👤", "assistant": "🤖", "system": "⚙️"}
+_EMOJI = {"user": "👤", "assistant": "🤖", "system": "⚙️", "run": "▶"}
 
 
 def may_have_words(body: str) -> bool:
@@ -64,28 +75,81 @@ def text_headings(lines: Sequence[SourceLine]) -> list[FileProblem]:
 def unknown_roles(lines: Sequence[SourceLine]) -> list[FileProblem]:
     """Return a warning about each heading of a test that looks like a role, and is text.
 
-    Such are emoji and words of other formats: `# 🛠`, `# Function`, `# Developer`, `# User:`.
+    Such are emoji and words of other formats (`# 🛠`, `# Function`, `# Developer`, `# User:`) and
+    misspelt words (`# Assistent`).
     """
     found: dict[str, FileProblem] = {}
     in_words = not _has_user(lines)
     for line in lines:
-        match = None if line.fenced or "# " not in line.text[:5] else _NO_ROLE.fullmatch(line.text)
-        if match is None:
+        role, rest = ("", "") if line.fenced or "# " not in line.text[:5] else _role_of(line)
+        if not role:
             continue
         if _match(line) and (in_words or not _is_tool(line)):
             continue  # it is a heading, or `text_headings` warns of it
-        hint = _hint_of_role(str(match.lastgroup), in_words=in_words)
+        hint = _hint_of_role(role, rest, in_words=in_words)
         found.setdefault(line.text.strip(), _warning(line, hint))
     return list(found.values())
 
 
-def _hint_of_role(role: str, *, in_words: bool) -> str:
+def _role_of(line: SourceLine) -> tuple[str, str]:
+    """Return the role that a heading looks like, and what follows the word; empty: like none.
+
+    Plurals, such as `# Systems`, are text.
+    """
+    if match := _NO_ROLE.fullmatch(line.text):
+        return str(match.lastgroup), ""
+    near = _NEAR_ROLE.fullmatch(line.text)
+    if near is None or near["marks"] != "#":
+        return "", ""
+    word, rest = near["word"].lower(), near["rest"] or ""
+    if rest.strip()[:1] not in ("", "@"):
+        return _nearest(word, ("run",), _LIKE), rest
+    role = "" if word.endswith("s") else _nearest(word, ("assistant", "system"), _VERY_LIKE)
+    return role, rest
+
+
+@lru_cache(maxsize=256)
+def _nearest(word: str, roles: tuple[str, ...], like: float) -> str:
+    return next(iter(get_close_matches(word, roles, 1, like)), "")
+
+
+def correct(
+    lines: Sequence[SourceLine], *, any_level: bool
+) -> tuple[list[SourceLine], list[FileProblem]]:
+    """Return lines in which misspelt headings are right, and a problem for each of those.
+
+    For a test that cannot be read as it is: `# Assistent`, and with `any_level` also `#User` and
+    `## User`, are headings. Raises `FileProblem` for `# Tool`.
+    """
+    in_words = not _has_user(lines)
+    corrected: list[SourceLine] = []
+    problems: list[FileProblem] = []
+    for line in with_emoji(list(lines)):
+        near = None if line.fenced else _NEAR_ROLE.fullmatch(line.text)
+        other = None if line.fenced else _NO_ROLE.fullmatch(line.text)
+        role = str(other.lastgroup) if other and other.lastgroup != "tool" else ""
+        rest = ""
+        if near and (any_level or line.text.lstrip().startswith("# ")):
+            role = role or _nearest(near["word"].lower(), tuple(_EMOJI), _LIKE)
+            rest = near["rest"] or ""
+        if not role or (role == "run") != (rest.strip()[:1] not in ("", "@")):
+            corrected.append(line)
+            continue
+        corrected.append(line._replace(text=f"# {_EMOJI[role]}{rest}"))
+        meant = f"# {role.capitalize() if in_words else _EMOJI[role]}{rest}"
+        message = f"'{line.text.strip()}' does not begin a message"
+        problems.append(FileProblem(message, line.number, hint=f"did you mean '{meant}'?"))
+    return corrected, problems
+
+
+def _hint_of_role(role: str, rest: str, *, in_words: bool) -> str:
     """Return what to write in the place of a heading that is none."""
     text = "write '##' if the line is part of the text"
     if role == "tool":
         return f"tools are not executed, so there are no messages of tools; {text}"
     heading = role.capitalize() if in_words else _EMOJI[role]
-    return f"to begin a message, write '# {heading}'; {text}"
+    begun = "conversation" if role == "run" else "message"
+    return f"to begin a {begun}, write '# {heading}{rest}'; {text}"
 
 
 def headings_of_prompt(lines: Sequence[SourceLine], *, evaluator: bool) -> list[FileProblem]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.errors import FileProblem
+from evalstore.errors import FileProblem, raise_all
 from evalstore.files.datasets import read_spec
 from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.files.markdown import (
@@ -30,6 +30,7 @@ from evalstore.workspace.testfiles.conversations import (
     RepeatedConversation,
     Turn,
     check_order,
+    misspelt_headings,
     only_system,
     read_messages_field,
     read_runs,
@@ -172,11 +173,11 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     nothing: tuple[RepeatedConversation, ...] = ()
     has_words = may_have_words(body)
     runs = collector.attempt(
-        lambda: _conversations(fields, with_emoji(above) if has_words else above, first), nothing
+        lambda: _conversations(fields, above, first, has_words=has_words), nothing
     )
-    if has_words:
-        collector.warnings += text_headings(above)
-    collector.warnings += unknown_roles(above)
+    wrong = {each.line for problem in collector.problems for each in (problem, *problem.others)}
+    doubtful = [*(text_headings(above) if has_words else ()), *unknown_roles(above)]
+    collector.warnings += [warning for warning in doubtful if warning.line not in wrong]
     collector.warnings += misspelt_blocks(above, "candidate") + misspelt_blocks(below, "evaluator")
     block = collector.attempt(lambda: take_block(below), None)
     prose, checks = block or ([], None)
@@ -271,13 +272,17 @@ _RULES = (
 
 
 def _conversations(
-    fields: Fields, above: list[SourceLine], first: int
+    fields: Fields, above: list[SourceLine], first: int, *, has_words: bool
 ) -> tuple[RepeatedConversation, ...]:
     """Read the conversations of the body, or of the field `messages`."""
     repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
     if fields.value("messages") is not None:
         return _from_field(fields.document, above, repetitions)
-    return read_runs(above, first, repetitions)
+    try:
+        return read_runs(with_emoji(above) if has_words else above, first, repetitions)
+    except FileProblem:
+        raise_all(misspelt_headings(above, first))
+        raise
 
 
 def _dataset(fields: Fields) -> DatasetSpec | None:

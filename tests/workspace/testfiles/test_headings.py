@@ -136,6 +136,10 @@ AS_TEXT = "write '##' if the line is part of the text"
         ("# User:", "to begin a message, write '# {user}'"),
         ("  # 🧑", "to begin a message, write '# {user}'"),
         ("# AI", "to begin a message, write '# {assistant}'"),
+        ("# Assistent", "to begin a message, write '# {assistant}'"),
+        ("# Asistant @name", "to begin a message, write '# {assistant} @name'"),
+        ("# Sytem", "to begin a message, write '# {system}'"),
+        ("# Runs again ×3", "to begin a conversation, write '# {run} again ×3'"),
     ],
 )
 @pytest.mark.parametrize("in_words", [False, True])
@@ -146,8 +150,8 @@ def test_a_heading_that_looks_like_a_role_is_text_with_a_warning(
     text = f"# {user}\n\nHi\n\n{line}\n\nHo\n\n{line}\n{END}"
     test, collector = read_test("t.md", text)
     assert [turn.section.text for turn in test.runs[0].turns] == [f"Hi\n\n{line}\n\nHo\n\n{line}"]
-    words = {"system": "System", "user": "User", "assistant": "Assistant"}
-    emoji = {"system": "⚙️", "user": "👤", "assistant": "🤖"}
+    words = {"system": "System", "user": "User", "assistant": "Assistant", "run": "Run"}
+    emoji = {"system": "⚙️", "user": "👤", "assistant": "🤖", "run": "▶"}
     expected = hint.format(**(words if in_words else emoji))
     assert [(warning.message, warning.line, warning.hint) for warning in collector.warnings] == [
         (
@@ -171,6 +175,7 @@ def test_a_tool_message_in_a_test_with_emoji_is_text_with_the_reason() -> None:
     [
         *("# Tools", "# Functions", "# 🛠 Repairs", "# 🤗", "# Model", "# Human rights", "## 🛠"),
         *("    # 🛠", "#🛠", "~~~\n# 🛠\n~~~", "# Users", "# Developer guide", "# Air"),
+        *("# Systems", "# Assistants", "# Use", "# Assets", "# Run time", "# Ruins of Rome"),
     ],
 )
 @pytest.mark.parametrize("user", ["User", "👤"])
@@ -218,6 +223,46 @@ def test_problems_have_the_line_of_the_heading(body: str, message: str, line: in
     with pytest.raises(FileProblem) as raised:
         parse_test("t.md", body + END)
     assert (raised.value.message, raised.value.line) == (message, line)
+
+
+@pytest.mark.parametrize(
+    ("body", "headings"),
+    [
+        ("# User\n\nHi\n\n# Assistent\n\nHo\n\n# User\n\nBye", {5: "# Assistant"}),
+        ("# Usr\n\nHi", {1: "# User"}),
+        ("# Human\n\nHi", {1: "# User"}),
+        ("#User\n\nHi", {1: "# User"}),
+        ("## User\n\nHi\n\n### Detail", {1: "# User"}),
+        ("User\n\n# Usr\n\nHi\n\n## System\n\nHo", {3: "# User"}),
+        (
+            "# Usr\n\nHi\n\n# Assitant @name\n\n# Uesr\n\nBye",
+            {1: "# User", 5: "# Assistant @name", 7: "# User"},
+        ),
+        ("# Runs first x2\n\n# Usr\n\nHi", {1: "# Run first x2", 3: "# User"}),
+        ("# 👤\n\nHi\n\n# Assistent\n\nHo\n\n# 👤\n\nBye", {5: "# 🤖"}),
+        ("# 👤\n\nHi\n\n# Assistant\n\nHo\n\n# 👤\n\nBye", {5: "# 🤖"}),
+        ("# 🧑\n\nHi", {1: "# User"}),
+    ],
+)
+def test_a_misspelt_heading_is_named_where_the_test_cannot_be_read_without_it(
+    body: str, headings: dict[int, str]
+) -> None:
+    _, collector = read_test("t.md", f"{body}\n{END}")
+    (first,) = collector.problems
+    assert {problem.line: problem.hint for problem in (first, *first.others)} == {
+        line: f"did you mean '{heading}'?" for line, heading in headings.items()
+    }
+    line = body.split("\n")[min(headings) - 1]
+    assert first.message == f"'{line}' does not begin a message"
+    assert not {warning.line for warning in collector.warnings} & set(headings)
+
+
+def test_a_heading_whose_spelling_repairs_nothing_does_not_hide_the_problem() -> None:
+    body = "# User\n\nHi\n\n# Users\n\nHo\n\n# User\n\nBye"
+    _, collector = read_test("t.md", f"{body}\n{END}")
+    assert [(problem.message, problem.line) for problem in collector.problems] == [
+        ("two user messages follow one another", 9)
+    ]
 
 
 @pytest.mark.parametrize("heading", ["# System", "# User", "# assistant"])
