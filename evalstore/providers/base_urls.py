@@ -31,6 +31,11 @@ def is_secret_option(name: str) -> bool:
     return _SECRET_OPTION.search(name) is not None
 
 
+def is_secret_parameter(name: str) -> bool:
+    """Return whether a parameter of this name in a URL holds a key or a password."""
+    return _SECRET_PARAMETER.search(name) is not None
+
+
 def find_secret(url: str) -> str | None:
     """Describe a secret in a base URL without repeating it; None if there is none."""
     if "@" in url:
@@ -38,7 +43,7 @@ def find_secret(url: str) -> str | None:
     _, _, rest = url.partition("?")
     query, _, fragment = rest.partition("#")
     pairs = parse_qsl(f"{query}&{fragment or url.partition('#')[2]}", keep_blank_values=True)
-    name = next((name for name, _ in pairs if _SECRET_PARAMETER.search(name)), None)
+    name = next((name for name, _ in pairs if is_secret_parameter(name)), None)
     return f"a secret in its parameter '{name}'" if name else None
 
 

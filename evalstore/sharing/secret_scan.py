@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from evalstore.canonical_json import canonical_json
+from evalstore.providers.base_urls import is_secret_parameter
 
 if TYPE_CHECKING:
     from evalstore.store.records import StoredRecord
@@ -37,13 +38,19 @@ _PATTERNS = tuple(
     (name, text, re.compile(pattern.replace(r"\b", _START, 1))) for name, text, pattern in _SHAPES
 )
 _NAME = re.compile(
-    r"(?:\A|_)(?:KEY|TOKEN|PASS)S?(?:\Z|_)|SECRET|PASSW|PASSPHRASE|PWD|JWT|CREDENTIAL"
+    r"(?:\A|_)(?:KEY|TOKEN|PASS)S?(?:\Z|_)|SECRET|PASSW|PASSPHRASE|PWD|JWT|CREDENTIAL|WEBHOOK"
 )
 _LIKE_A_NAME = re.compile("KEY|TOKEN|PASS")
 """Parts of names such as `OPENAI_APIKEY`, but also `MONKEY`; `_ORDINARY` values do not count."""
 _ORDINARY = re.compile(r"[A-Za-z][a-z]*|[A-Z]+|[0-9.,]+")
-_ADDRESS = re.compile(r"https?://[^\s@?]*")
-"""The address of a provider, which its rows contain."""
+_BETWEEN = re.compile(r"[/:.,_@+~-]+")
+_PLAIN = re.compile(
+    r"[A-Z]?[a-z]{0,14}(?:[A-Z][a-z]{2,14}){0,2}\d{0,2}|[A-Z]{1,14}\d{0,2}|\d{1,10}"
+    r"|[a-zA-Z]?\d{1,3}[a-zA-Z]{0,2}|v\d+(?:alpha|beta|rc|p)\d*|\d+x\d+b"
+)
+"""A word, a number or a version, as in the names of models, hosts and files."""
+_URL = re.compile(r"[A-Za-z][\w+.-]*://(?:(?![,;][\w+.-]+://)\S)+")
+_PAIR = re.compile(r"([\w.-]+)=(\"[^\"]*\"|[^\s;&#,\"]+)")
 _FOLDERS = ("PWD", "OLDPWD")
 _SHORTEST = 8
 """Characters of a value that is looked for; shorter ones may be words."""
@@ -62,16 +69,15 @@ class SecretScan:
     """Looks for keys by their shape, and for the values of this machine's variables."""
 
     def __init__(self, environment: Mapping[str, str], own: Iterable[tuple[str, str]] = ()) -> None:
-        """`own` are the names and values in `.env` of the workspace, which all count."""
-        own = list(own)
+        """`own` are the names and values in `.env` of the workspace."""
         secrets = [(name, each) for name, value in environment.items() for each in _of(name, value)]
-        secrets += [item for item in own if not _ADDRESS.fullmatch(item[1])]
-        secrets += [(name, each) for name, value in own for each in _in_url(value)]
+        secrets += [(name, each) for name, value in own for each in _of(name, value, is_own=True)]
         self._values = tuple(
             (name, form)
             for name, value in dict.fromkeys(secrets)
-            for form in dict.fromkeys((value, canonical_json(value)[1:-1]))
-            if len(value) >= _SHORTEST
+            for text in dict.fromkeys((value, unquote(value)))
+            for form in dict.fromkeys((text, canonical_json(text)[1:-1]))
+            if len(text) >= _SHORTEST
         )
 
     def find(self, record: StoredRecord) -> FoundSecret | None:
@@ -88,20 +94,34 @@ class SecretScan:
         return None
 
 
-def _of(name: str, value: str) -> list[str]:
-    """Return the secrets in a variable of the environment: by its name, or in a URL."""
+def _of(name: str, value: str, *, is_own: bool = False) -> Iterator[str]:
+    """Yield the secrets in a variable: by its name, in URLs, and in pairs such as `api_key=...`.
+
+    In `.env` of the workspace, which `is_own`, so is what does not look like words and numbers.
+    """
+    urls = _URL.findall(value)
+    is_plain = not is_own or _is_plain(value) or urls == [value]
+    if _names_secret(name, value) or not is_plain:
+        yield value
+    for url in urls:
+        try:
+            parts = urlsplit(url)
+            users = [parts.password, None if _is_plain(parts.username or "") else parts.username]
+        except ValueError:
+            continue
+        steps = [step for step in parts.path.split("/") if is_own and not _is_plain(step)]
+        secrets = [secret for secret in (*users, *steps) if secret]
+        yield from [url, *secrets] if secrets else []
+    for member, text in _PAIR.findall(value):
+        if is_secret_parameter(member) or _names_secret(member.replace("-", "_"), text):
+            yield text.strip('"')
+
+
+def _names_secret(name: str, value: str) -> bool:
     name = name.upper()
-    if name not in _FOLDERS and (
-        _NAME.search(name) or (_LIKE_A_NAME.search(name) and not _ORDINARY.fullmatch(value))
-    ):
-        return [value, *_in_url(value)]
-    return _in_url(value)
+    like_a_name = _LIKE_A_NAME.search(name) and not _ORDINARY.fullmatch(value)
+    return name not in _FOLDERS and bool(_NAME.search(name) or like_a_name)
 
 
-def _in_url(value: str) -> list[str]:
-    """Return a URL and its password, if it has one."""
-    try:
-        password = urlsplit(value).password
-    except ValueError:
-        return []
-    return [value, password, unquote(password)] if password and "://" in value else []
+def _is_plain(text: str) -> bool:
+    return all(_PLAIN.fullmatch(piece) for piece in _BETWEEN.split(text))

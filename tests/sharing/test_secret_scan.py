@@ -90,11 +90,55 @@ def test_a_url_with_a_password_is_a_secret_and_so_is_its_password(shown: str) ->
     assert _found("it is h/d.", DATABASE_URL=url, BAD="http://[:x@") is None
 
 
-def test_all_that_the_workspace_keeps_in_its_env_file_is_secret_but_plain_addresses() -> None:
-    own = [("GREETING", "keyboard"), ("GREETING", "second one"), ("BASE", "http://here:8000/v1")]
-    scan = SecretScan({"GREETING": "of the environment"}, own)
-    found = [
-        scan.find(StoredRecord("sessions", "0" * 32, canonical_json({"text": text}), None))
-        for text in ("keyboard", "second one", "http://here:8000/v1", "of the environment")
-    ]
-    assert [each and each.name for each in found] == ["the value of GREETING"] * 2 + [None] * 2
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ("https://f3a9c7e1b2d4@sentry.example/12", "f3a9c7e1b2d4"),
+        ("https://f3a9c7e1b2d4:x-oauth-basic@git.example/r", "f3a9c7e1b2d4"),
+        ("https://a.example/v1?n=1&api_key=keyboard", "keyboard"),
+        ("https://a.example/v1?sig=k%2Bey%2Fboard", "k+ey/board"),
+        ("https://b.example https://u:keyboard@a.example/simple", "keyboard"),
+        ("https://b.example,https://:keyboard@a.example", "keyboard"),
+        ("host=h user=joe password=keyboard", "keyboard"),
+        ("Endpoint=sb://h/;SharedAccessKey=a1B2c3D4/e5=;Name=x", "a1B2c3D4/e5="),
+        ('--name x --api-key="key board"', "key board"),
+    ],
+)
+def test_a_secret_inside_of_a_value_is_found_under_any_name(value: str, secret: str) -> None:
+    assert _found(f"it is {secret}.", PLACE=value) == "the value of PLACE"
+
+
+def _found_of_workspace(text: str, **variables: str) -> bool:
+    row = StoredRecord("sessions", "0" * 32, canonical_json({"text": text}), None)
+    return SecretScan({}, variables.items()).find(row) is not None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("s3cret-8", "second one", "Tr0ub4dor", "f47ac10b-58cc-4372-a567-0e02b2c3d479"),
+        *("deadbeefcafebabe", "https://hooks.example/services/T00000000/a8f3Kd93kf"),
+    ],
+)
+def test_what_does_not_look_like_words_in_the_env_file_is_secret(value: str) -> None:
+    assert _found_of_workspace(f"it is {value}.", DESK=value)
+    assert _found_of_workspace(f"it is {value.rpartition('/')[2]}.", DESK=value)
+    assert _found(f"it is {value}.", DESK=value) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("gpt-5.4-mini-2026", "claude-sonnet-4-5-20250929", "qwen3-coder:30b-a3b-q4_K_M"),
+        *("meta-llama/Llama-3.3-70B-Instruct", "mixtral-8x7b-instruct-v0.1", "us-east-1"),
+        *(
+            "http://here-1a2b3c4d5e.example:8000/v1beta2",
+            "/srv/data/files",
+            "keyboard",
+            "2026-11-28",
+        ),
+    ],
+)
+def test_names_of_models_and_places_in_the_env_file_are_no_secrets(value: str) -> None:
+    assert not _found_of_workspace(f"it is {value}.", DESK=value)
+    assert _found_of_workspace(f"it is {value}.", DESK_KEY=value)
