@@ -7,7 +7,7 @@ here by its name: the first refusal of each is what tells.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -35,6 +35,13 @@ _SYSTEM = re.compile(
     r"|developer (instruction|message|role)|roles must alternate",
     re.IGNORECASE | re.DOTALL,
 )
+_NOT_TAKEN = re.compile(
+    r"not (be )?(supported|support|allowed|accepted|accept|enabled|permitted|one of|implemented)"
+    r"|n't (support|allow|accept)|unsupported|must alternate|only (support|accept|allow)",
+    re.IGNORECASE,
+)
+_WRONG = re.compile(r"invalid|unexpected|unknown|unrecogni[sz]ed|must be", re.IGNORECASE)
+"""Words of a refusal which a server that has failed says of itself as well."""
 _ONLY_NATIVE = frozenset(
     {
         *("keep_alive", "min_p", "mirostat", "mirostat_eta", "mirostat_tau", "num_batch"),
@@ -51,8 +58,8 @@ class Adaptations:
     def __init__(self, warn: Callable[[str], None]) -> None:
         """`warn` is told once what is sent in another way."""
         self._warn = warn
-        self._active: set[tuple[ModelKey, Change]] = set()
-        self._tried: set[tuple[ModelKey, Change]] = set()
+        self._helped: set[tuple[ModelKey, Change]] = set()
+        """What a model has answered after a refusal."""
         self._ignored: set[str] = set()
 
     async def ask(self, model: ModelKey, provider: str, request: Request, ask: Ask) -> Reply:
@@ -66,48 +73,50 @@ class Adaptations:
             if words not in self._ignored:
                 self._ignored.add(words)
                 self._warn(words)
-        first: ProviderError | None = None
+        refusals: dict[Change, ProviderError] = {}
         while True:
-            sent = self._adapt(model, provider, request)
+            sent = self._adapt(model, provider, request, refusals)
             try:
-                return await ask(sent)
+                reply = await ask(sent)
             except ProviderError as error:
-                if first is not None and _names_limit(first) and _names_limit(error):
-                    self._active.discard((model, "limit"))  # refused by both names
-                    raise first from None
-                if not self._learn(model, sent, error):
+                if _names_limit(error) and "limit" in refusals:
+                    raise refusals["limit"] from None  # refused by both names
+                if (change := _refused(sent, error)) is None:
                     raise
-                first = error
+                refusals[change] = error
+            else:
+                self._learn(model, refusals)
+                return reply
 
-    def _adapt(self, model: ModelKey, provider: str, request: Request) -> Request:
+    def _adapt(
+        self, model: ModelKey, provider: str, request: Request, changes: Container[Change]
+    ) -> Request:
         limit = request.max_output_tokens
-        if (model, "limit") in self._active and limit is not None:
+        if limit is not None and ("limit" in changes or (model, "limit") in self._helped):
             is_new = provider == "openai"  # its client has sent the new name
             name = "max_tokens" if is_new else "max_completion_tokens"
             options = {name: limit, **request.provider_options}
             request = replace(request, max_output_tokens=None, provider_options=options)
-        if (model, "system") in self._active:
+        if "system" in changes or (model, "system") in self._helped:
             request = replace(request, messages=without_system(request.messages))
         return request
 
-    def _learn(self, model: ModelKey, sent: Request, error: ProviderError) -> bool:
-        """Return whether to send the request again, in another way, after this error."""
-        change: Change
-        if sent.max_output_tokens is not None and _names_limit(error):
-            change = "limit"
-        elif _refuses_system(error) and without_system(sent.messages) != sent.messages:
-            change = "system"
-        else:
-            return False
-        learnt = model, change
-        if learnt in self._tried:
-            return learnt in self._active  # another call has learnt it in the meantime
-        self._tried.add(learnt)
-        self._active.add(learnt)
-        if change == "system":
-            words = "its system prompt is sent at the beginning of the user's message"
-            self._warn(f"model '{model[0]}' refuses the role of the system: {words}")
-        return True
+    def _learn(self, model: ModelKey, changes: Iterable[Change]) -> None:
+        """Send all further requests in the way that was answered."""
+        for change in changes:
+            if change == "system" and (model, change) not in self._helped:
+                words = "its system prompt is sent at the beginning of the user's message"
+                self._warn(f"model '{model[0]}' does not accept a system message: {words}")
+            self._helped.add((model, change))
+
+
+def _refused(sent: Request, error: ProviderError) -> Change | None:
+    """Return what to send in another way after an error; None if nothing would help."""
+    if sent.max_output_tokens is not None and _names_limit(error):
+        return "limit"
+    if _refuses_system(error) and without_system(sent.messages) != sent.messages:
+        return "system"
+    return None
 
 
 def _is_refusal(error: ProviderError, statuses: Container[int | None]) -> bool:
@@ -121,8 +130,11 @@ def _names_limit(error: ProviderError) -> bool:
 
 
 def _refuses_system(error: ProviderError) -> bool:
-    refused = _is_refusal(error, (400, 422, 500, 501))  # some fail to fill their template
-    return refused and _SYSTEM.search(error.message) is not None
+    if not _SYSTEM.search(error.message):
+        return False
+    if _NOT_TAKEN.search(error.message):
+        return _is_refusal(error, (400, 422, 500, 501))  # some fail to fill their template
+    return _WRONG.search(error.message) is not None and _is_refusal(error, (400, 422))
 
 
 def without_system(messages: tuple[OutgoingMessage, ...]) -> tuple[OutgoingMessage, ...]:

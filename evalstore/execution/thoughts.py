@@ -7,13 +7,22 @@ chat templates begin them, so that the text has only their end.
 from __future__ import annotations
 
 import re
+from bisect import bisect
+from collections.abc import Iterator
 
-_NAMES = r"(?:think(?:ing)?|thoughts?|seed:think)"
 _OPEN = re.compile(
-    rf"<{_NAMES}>|\[THINK\]|◁think▷|<\|START_THINKING\|>"
+    r"<(think|thinking|thoughts?|seed:think)>|\[THINK\]|◁think▷|<\|START_THINKING\|>"
     r"|(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>"
 )
-_CLOSE = re.compile(rf"</{_NAMES}>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|end\|>")
+_OTHER_ENDS = {
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+}
+_CHANNEL_END = re.compile(r"<\|end\|>|(?=(?:<\|start\|>assistant)?<\|channel\|>final<)")
+_CLOSE = re.compile(
+    "|".join([r"</(?:think|thinking|thoughts?|seed:think)>", *map(re.escape, _OTHER_ENDS.values())])
+)
 _FINAL = re.compile(
     r"\s*(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>(.*?)(?:<\|(?:return|end)\|>)?\s*",
     re.DOTALL,
@@ -23,25 +32,37 @@ _WITHOUT_MARKS = re.compile(r"\s*analysis\S.*?assistantfinal", re.DOTALL)
 """The thoughts in that format when a server drops its marks."""
 _MOST_BLOCKS = 100
 _QUOTES = frozenset("`'\"“”‘’„«»()*")
-_SENTENCE_ENDS = (".", "!", "?", ":", "…", ")", "]", "}", '"', "'")
+_CODE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_LINE_END = re.compile(r"[ \t]*\r?\n\s*\S")
+_LOOKED_AT = 200
+"""Characters before a mark that say whether it is in the middle of a sentence."""
+_SENTENCE_ENDS = (".", "!", "?", "…", ")", "]", "}", '"', "'")
 
 
 def without_thoughts(text: str) -> str:
     """Return an answer without the thoughts it begins with; empty if they are all there is.
 
-    A mark that is quoted inside of an answer stays.
+    A mark that is quoted, in code or in the middle of a sentence stays.
     """
     answer = text
     text = _WITHOUT_MARKS.sub("", text, count=1) if _WITHOUT_MARKS.match(text) else text
+    unopened = 1  # the template may have written the first mark, and thoughts may be nested
     for _ in range(_MOST_BLOCKS):
         shown = text.lstrip()
         opened = _OPEN.match(shown)
         text = shown if opened or text is not answer else text
-        closed = _find(_CLOSE, text, opened.end() if opened else 0)
-        if opened and closed is None:
-            return ""
-        if closed is None or not (opened or _ends_thoughts(text, closed)):
-            break
+        if opened:
+            closed = _find_end(_end_of(opened), text, opened.end()) or next(
+                _find(_end_of(opened), text, opened.end()), None
+            )
+            if closed is None:
+                return ""
+            unopened = sum(1 for _ in _find(_OPEN, text[opened.end() : closed.start()]))
+        else:
+            closed = _find_end(_CLOSE, text) if unopened else None
+            if closed is None or any(_find(_OPEN, text[: closed.start()])):
+                break
+            unopened -= 1
         text = text[closed.end() :]
     final = _FINAL.fullmatch(text)
     if final:
@@ -49,21 +70,30 @@ def without_thoughts(text: str) -> str:
     return text if text is answer else text.lstrip()  # the blanks of an answer are its own
 
 
-def _find(mark: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
-    """Return the first mark that is not quoted."""
-    return next((each for each in mark.finditer(text, start) if not _is_quoted(text, each)), None)
+def _end_of(opened: re.Match[str]) -> re.Pattern[str]:
+    """Return the mark that ends the thoughts which this one begins."""
+    end = f"</{opened[1]}>" if opened[1] else _OTHER_ENDS.get(opened[0])
+    return re.compile(re.escape(end)) if end else _CHANNEL_END
 
 
-def _is_quoted(text: str, mark: re.Match[str]) -> bool:
-    around = text[max(mark.start() - 1, 0) : mark.start()], text[mark.end() : mark.end() + 1]
-    return all(char in _QUOTES and char for char in around)
+def _find(mark: re.Pattern[str], text: str, start: int = 0) -> Iterator[re.Match[str]]:
+    """Yield the marks that are neither quoted nor in a block of code."""
+    fences = [fence.start() for fence in _CODE.finditer(text, start)]
+    for each in mark.finditer(text, start):
+        around = text[max(each.start() - 1, 0) : each.start()], text[each.end() : each.end() + 1]
+        is_quoted = all(char in _QUOTES and char for char in around)
+        before = bisect(fences, each.start())
+        if not is_quoted and (before % 2 == 0 or before == len(fences)):
+            yield each
 
 
-def _ends_thoughts(text: str, closed: re.Match[str]) -> bool:
-    """Return whether a closing mark without an opening one is the end of thoughts."""
-    before = text[: closed.start()]
-    if closed[0] == "<|end|>" or _find(_OPEN, before) is not None:
-        return False
-    line = before.rpartition("\n")[2]
-    is_word = line != line.rstrip() and not line.rstrip().endswith(_SENTENCE_ENDS) and line.strip()
-    return not is_word or bool(re.match(r"[ \t]*\r?\n\s*\S", text[closed.end() :]))
+def _find_end(mark: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
+    """Return the first mark that is not in the middle of a sentence."""
+    for each in _find(mark, text, start):
+        before = text[max(start, each.start() - _LOOKED_AT) : each.start()]
+        line = before.rpartition("\n")[2]
+        words = line.rstrip()
+        is_word = words and words != line and not words.endswith(_SENTENCE_ENDS)
+        if not is_word or _LINE_END.match(text, each.end()):
+            return each
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evalstore.providers.errors import STREAMED
+from evalstore.providers.errors import NOTHING_LISTENS, STREAMED
 from evalstore.providers.script import JUDGED, NO_MATCH
 
 _HINTS = {
@@ -28,12 +28,21 @@ _CLASS_HINTS = {
     "unsupported": "nothing was sent: change the test, or leave this model out with its tags",
 }
 
+_PLACES = {
+    rf"\A{NOTHING_LISTENS} ": "start the server, or correct 'baseURL' of its provider",
+    r"answered 404 at https?://[^/\s]+/chat/completions\b": "add '/v1' to 'baseURL' of the "
+    "provider: most servers answer below it",
+    r"answered 404 at \S+/chat/completions/chat/completions\b": "take '/chat/completions' off "
+    "'baseURL' of the provider: it is added to each call",
+}
+"""From what a message says of an address to what to write."""
+
 _NULL = (
     "take '{0}' out of the 'options' of the test, or write 'providerOptions: {{{1}: null}}' into "
     "the model file"
 )
 _PARAMETERS = {
-    r"temperature": "send none: take it out of evalstore.yaml and the test, or write "
+    r"temperature": "send no temperature: take it out of evalstore.yaml and the test, or write "
     "'candidateOverrides: {temperature: null}' into the model file ('evaluatorOverrides' for a "
     "judge)",
     r"max_?(completion_?|output_?)?tokens": "lower or remove 'maxTestOutputTokens' or "
@@ -48,7 +57,16 @@ _PARAMETERS = {
     "{tools: false}}' into the model file: tests with tools leave it out",
 }
 """From the names of a parameter that a model refuses to what to write."""
-_NAMED = re.compile(r"(?:parameters?|arguments?|fields?|inputs?)\W{1,4}([a-z]\w+)")
+_NAMED = re.compile(
+    r"(?:parameter|argument|field|input|propert|unknown name)[a-z]*(?: supplied)?:? \[?"
+    r"((?:['\"`][a-z]\w+['\"`](?:, | and )?)+)"
+    r"|(?:parameter|argument|field)s?(?: supplied| not allowed)?: "
+    r"((?:[a-z]\w+(?:, | and )?)+)(?=\.|\Z)"
+    r"|\"body\", \"([a-z]\w+)\"|([a-z]\w+): extra (?:inputs|fields)",
+    re.IGNORECASE,
+)
+_TAKEN = re.compile(r"(?<!not )\b(?:supported|allowed|valid|accepted)[\w ]{0,20}:.*", re.DOTALL)
+"""What follows are the names of other parameters, which the server takes."""
 
 _SCRIPT_HINT = (
     "add a line such as \"- {{when: 'words of the message', answer: {answer}}}\" to 'responses' "
@@ -72,14 +90,20 @@ def hint_for(
         judged = message.startswith(f"{NO_MATCH} {JUDGED}")
         answer = "{pass: true, feedback: ''}" if judged else "'the answer'"
         return _SCRIPT_HINT.format(answer=answer, file=model_file or "the model's file")
+    for words, hint in _PLACES.items():
+        if re.search(words, message):
+            return hint
     if message.startswith(STREAMED):
         return "switch streaming off at the server, or name one in 'baseURL' that does not stream"
     if (kind in ("unsupported", "format") or status in (400, 422)) and kind != "context":
-        for names, hint in _PARAMETERS.items():
-            if re.search(names, message, re.IGNORECASE):
-                return hint
-        if named := _NAMED.search(message):
-            return f"take '{named[1]}' out of 'providerOptions' of the model file, or of the test"
+        named = _TAKEN.sub("", message)
+        hints = [hint for names, hint in _PARAMETERS.items() if re.search(names, named, re.I)]
+        found = " ".join(name for match in _NAMED.finditer(named) for name in match.groups(""))
+        if not hints and (others := set(re.findall(r"\w+", found)) - {"and", "messages", "model"}):
+            listed = ", ".join(f"'{name}'" for name in sorted(others))
+            return f"take {listed} out of 'providerOptions' of the model file, or of the test"
+        if hints:
+            return "; ".join(hints)
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():

@@ -49,7 +49,7 @@ class ProviderError(Exception):
     (nothing was sent), `filtered` (the provider's filter refuses the conversation, which
     counts as an answer), `bug` (the provider's code raised something else). `retry` says
     whether another try may help; `stops_model` that no further call to this model can
-    succeed.
+    succeed; `lasts` that it fails again until the user changes something.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class ProviderError(Exception):
         retry: bool = False,
         retry_after: float | None = None,
         stops_model: bool = False,
+        lasts: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -69,12 +70,8 @@ class ProviderError(Exception):
         self.retry = retry
         self.retry_after = retry_after
         self.stops_model = stops_model
-
-    @property
-    def is_permanent(self) -> bool:
-        """Return whether the call fails again until the user changes something."""
-        lasts = self.kind in PERMANENT_KINDS or self.kind == "status"
-        return self.stops_model or (lasts and not self.retry)
+        is_final = not retry and (kind in PERMANENT_KINDS or kind == "status")
+        self.is_permanent = lasts or stops_model or is_final
 
 
 class Provider(Protocol):

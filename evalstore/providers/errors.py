@@ -10,12 +10,9 @@ No message holds a key, a control character, or more than 500 characters.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from evalstore.providers.base import (
     FAILED_FINISH,
@@ -24,7 +21,7 @@ from evalstore.providers.base import (
     STOP_STATUS,
     ProviderError,
 )
-from evalstore.providers.rate_limits import find_told_wait, find_wait
+from evalstore.providers.rate_limits import find_retry_after, find_told_wait, find_wait
 from evalstore.values import Json
 
 _SHORTEST_SECRET = 8
@@ -72,10 +69,8 @@ _MORE = ("innererror", "metadata")
 """Members of an error that hold more of it."""
 _MOST_LEVELS = 4
 
+NOTHING_LISTENS = "nothing listens at"
 STREAMED = "the server answered with a stream, which was not asked for"
-
-LONGEST_WAIT = 366 * 86_400.0
-"""Seconds. A longer `Retry-After` counts as this."""
 
 FORMAT_STATUS = frozenset({200, 400, 422, 500, 501})
 FORMAT_WORDS = re.compile(
@@ -107,8 +102,8 @@ def status_error(
     message, codes = describe_error(body)
     parts = list(_parts(body))
     wait = find_retry_after(headers or {})
-    if wait is None and (told := find_told_wait(message, parts)) is not None:
-        wait = _bounded(told)
+    if wait is None:
+        wait = find_told_wait(message, parts)
     if status < 400:
         # Who says when to call again has not refused the request as such.
         status = _real_status(parts) or (429 if wait is not None else status)
@@ -147,6 +142,12 @@ def require_finished(reason: str | None) -> None:
     if reason is not None and reason.casefold() in FAILED_FINISH:
         words = f"the provider broke off its answer: finish reason '{reason}'"
         raise ProviderError("malformed", words, retry=True)
+
+
+def unreachable(url: str | None, secrets: Iterable[str]) -> ProviderError:
+    """Return the error for a refused connection; the server may be starting again."""
+    words = clean(f"{NOTHING_LISTENS} {url or 'its address'}: connection refused", secrets)
+    return ProviderError("connection", words, retry=True, lasts=True)
 
 
 def refuses_form(message: str) -> bool:
@@ -245,36 +246,6 @@ def _as_text(body: Json) -> str:
         return json.dumps(body)
     except (ValueError, RecursionError):
         return "an error that is nested too deeply to be shown"
-
-
-def find_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `Retry-After`; None without them.
-
-    The latter is a number of seconds or a date (RFC 9110, 10.2.3). Names are in lower case.
-    """
-    if (wait := _seconds(headers.get("retry-after-ms"))) is not None:
-        return wait / 1000
-    value = headers.get("retry-after")
-    if value is None or (wait := _seconds(value)) is not None:
-        return wait
-    try:
-        date = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
-        return None
-    date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return _bounded((date - datetime.now(UTC)).total_seconds())
-
-
-def _seconds(value: str | None) -> float | None:
-    try:
-        number = float(value) if value is not None else math.nan
-    except ValueError:
-        return None
-    return _bounded(number) if math.isfinite(number) else None
-
-
-def _bounded(seconds: float) -> float:
-    return min(max(0.0, seconds), LONGEST_WAIT)
 
 
 def find_secrets(api_key: str | None, *more: str) -> tuple[str, ...]:

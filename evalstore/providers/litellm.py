@@ -40,6 +40,7 @@ from evalstore.providers.errors import (
     parse_body,
     refuses_form,
     status_error,
+    unreachable,
     unreadable,
 )
 from evalstore.providers.rate_limits import find_wait
@@ -245,7 +246,7 @@ class LitellmProvider:
                 max_retries=0,
             )
         except Exception as problem:  # noqa: BLE001 - its adapters raise what their libraries raise
-            if (own := _find_own(problem)) is not None:
+            if (own := _find(problem, ProviderError)) is not None:
                 raise own from None
             answer = answers[-1] if answers else None
             document = None if answer is None else parse_body(answer.content)
@@ -283,6 +284,8 @@ class LitellmProvider:
         if answer is not None and not is_error:
             return malformed(words)
         if not is_error and known in (None, 500):
+            if _find(problem, ConnectionRefusedError) is not None:
+                return unreachable(self._base_url, self._secrets)
             # litellm reports a status of 500 for any error that occurs before an answer.
             return ProviderError("connection", f"litellm got no answer: {words}", retry=True)
         return status_error(
@@ -302,10 +305,10 @@ _ADVICE = re.compile(r"To drop (?:these|unsupported params)|If you want to use t
 """Begins litellm's advice, which is about settings that evalstore does not let it have."""
 
 
-def _find_own(problem: BaseException | None) -> ProviderError | None:
-    """Return the `ProviderError` that litellm has wrapped; None if there is none."""
+def _find(problem: BaseException | None, kind: type[BaseException]) -> BaseException | None:
+    """Return the exception of a kind that litellm has wrapped; None if there is none."""
     for _ in range(20):
-        if problem is None or isinstance(problem, ProviderError):
+        if problem is None or isinstance(problem, kind):
             return problem
         problem = problem.__cause__ or problem.__context__
     return None

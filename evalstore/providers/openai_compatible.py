@@ -31,6 +31,7 @@ from evalstore.providers.errors import (
     find_secrets,
     parse_body,
     status_error,
+    unreachable,
     unreadable,
 )
 from evalstore.providers.rate_limits import find_wait
@@ -64,7 +65,9 @@ class OpenAICompatibleProvider:
             self._headers["authorization"] = f"Bearer {api_key}"
         self._api_key = api_key
         self._secrets = find_secrets(api_key)
-        self._reports_usd = kind == "openrouter" or host_of(base_url) == "openrouter.ai"
+        self._reports_usd = kind == "openrouter" or f".{host_of(base_url)}".endswith(
+            ".openrouter.ai"
+        )
         self._supports_structured_outputs = supports_structured_outputs
         # OpenAI's reasoning models refuse the old name, which all other models need.
         self._limit_name = "max_completion_tokens" if kind == "openai" else "max_tokens"
@@ -128,6 +131,8 @@ class OpenAICompatibleProvider:
             words = clean(words, self._secrets)
             raise ProviderError("certificate", words, stops_model=True) from problem
         except aiohttp.ClientConnectorError as problem:
+            if isinstance(problem.os_error, ConnectionRefusedError) and not self._proxy:
+                raise unreachable(self._url, self._secrets) from problem
             through = " through the proxy" if self._proxy else ""
             reason = problem.os_error.strerror or str(problem.os_error)
             words = clean(f"no connection to {self._url}{through}: {reason}", self._secrets)

@@ -8,9 +8,11 @@ same without the last word, in seconds or as seconds since 1970.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 from evalstore.values import Json
 
@@ -25,13 +27,17 @@ _NAMES = (
     ("x-ratelimit-remaining", "x-ratelimit-reset"),
     ("ratelimit-remaining", "ratelimit-reset"),
 )
+_LONGEST_TOLD = 366 * 86_400.0
+"""Seconds. What a refused call is told to wait counts as this where it is longer."""
 _PART = (
-    r"(\d+(?:\.\d+)?) ?(h|hours?|m|min|minutes?|s|sec|seconds?|ms|milliseconds?)(?![a-z])(?:,? ?)"
+    r"(\d+(?:\.\d+)?) ?(d|days?|h|hours?|hrs?|m|min|minutes?|mins?|s|sec|seconds?|secs?|ms"
+    r"|milliseconds?)(?![a-z])(?:,? ?(?:and )?)"
 )
-_LENGTH = re.compile(rf"(?:{_PART})+")
-_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+_LENGTH = re.compile(rf"(?:{_PART})+", re.IGNORECASE)
+_SECONDS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _TOLD = re.compile(
-    rf"\b(?:(?:re)?try again|retry(?: your request)?|wait)(?: in| after| for)?:? ((?:{_PART})+)",
+    r"\b(?:(?:re)?try again|retry(?: your request)?|wait)(?: in| after| for)?"
+    rf"(?: about| approximately| another| at least)?:? ((?:{_PART})+)",
     re.IGNORECASE,
 )
 """How a server says in words when to call again."""
@@ -50,7 +56,18 @@ def find_wait(headers: Mapping[str, str], *, refused: bool = False) -> float:
     used_up = [reset for remaining, reset in _NAMES if _is_used_up(headers.get(remaining))]
     if refused and not used_up:
         used_up = [reset for _, reset in _NAMES]
-    return max((_seconds(headers.get(reset, "")) for reset in used_up), default=0.0)
+    waits = (_seconds(headers.get(reset, "")) or 0.0 for reset in used_up)
+    return min(max(waits, default=0.0), LONGEST)
+
+
+def find_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After`; None without them.
+
+    The latter is a number of seconds or a date (RFC 9110, 10.2.3). Names are in lower case.
+    """
+    if (wait := _seconds(headers.get("retry-after-ms", ""))) is not None:
+        return wait / 1000
+    return _seconds(headers.get("retry-after", ""))
 
 
 def find_told_wait(message: str, parts: Iterable[Mapping[str, Json]]) -> float | None:
@@ -62,10 +79,10 @@ def find_told_wait(message: str, parts: Iterable[Mapping[str, Json]]) -> float |
         details = part.get("details")
         for detail in details if isinstance(details, list) else ():
             delay = detail.get("retryDelay") if isinstance(detail, dict) else None
-            if isinstance(delay, str) and _LENGTH.fullmatch(delay):
-                return _length(delay)
+            if isinstance(delay, str) and (wait := _seconds(delay)) is not None:
+                return wait
     told = _TOLD.search(message[:_LOOKED_AT])
-    return _length(told[1]) if told else None
+    return _seconds(told[1]) if told else None
 
 
 def _is_used_up(remaining: str | None) -> bool:
@@ -75,19 +92,17 @@ def _is_used_up(remaining: str | None) -> bool:
         return False
 
 
-def _seconds(reset: str) -> float:
-    """Return the seconds in a duration, a number or a future time; 0 when it cannot be read."""
+def _seconds(text: str) -> float | None:
+    """Return the seconds in a number, a duration or until a time; None when it cannot be read."""
     now = datetime.now(UTC).timestamp()
     try:
-        number = float(reset)
+        number = float(text)
     except ValueError:
-        number = _length(reset) if _LENGTH.fullmatch(reset) else _date(reset) - now
+        number = _length(text) if _LENGTH.fullmatch(text) else _date(text) - now
     else:
-        if number > 1e12:
-            number /= 1000
-        if number > 1e9:
-            number -= now
-    return min(max(number, 0.0), LONGEST) if number == number else 0.0  # not for NaN
+        number /= 1000 if 1e12 < number < 1e13 else 1  # milliseconds since 1970
+        number -= now if 1e9 < number < 1e10 else 0
+    return min(max(number, 0.0), _LONGEST_TOLD) if math.isfinite(number) else None
 
 
 def _length(text: str) -> float:
@@ -98,7 +113,11 @@ def _length(text: str) -> float:
 
 
 def _date(text: str) -> float:
-    try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
+    """Return the time of a date as in HTTP or as in RFC 3339; NaN for any other text."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            date = read(text)
+            return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            continue
+    return math.nan

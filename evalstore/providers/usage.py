@@ -51,8 +51,10 @@ def read_cost(document: Json) -> float | None:
     With a key of one's own for the provider behind it, what that provider takes is added.
     """
     match document:
-        case {"usage": {"is_byok": True, "cost": cost, "cost_details": {**details}}}:
-            parts = [cost, details.get("upstream_inference_cost")]
+        case {"usage": {"is_byok": True, "cost": cost, **usage}}:
+            details = usage.get("cost_details")
+            more = details.get("upstream_inference_cost") if isinstance(details, dict) else None
+            parts = [cost, more]
         case {"usage": {"cost": cost}}:
             parts = [cost]
         case _:

@@ -197,8 +197,8 @@ def test_a_refused_connection(project: Path, evalstore: Evalstore, documents: An
         ran = evalstore("doctor")
         [item] = documents("doctor")["models"]
     assert ran.exit_code == 3
-    assert "fail  model one  no connection to " in "\n".join(lines(ran.stdout))
-    assert "hint: check that the server runs" in ran.stdout
+    assert "fail  model one  nothing listens at http://127.0.0.1:" in "\n".join(lines(ran.stdout))
+    assert "hint: start the server, or correct 'baseURL' of its provider" in ran.stdout
     assert (item["reachable"], item["known"], item["class"]) == (False, None, "connection")
 
 

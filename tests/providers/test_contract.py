@@ -449,6 +449,8 @@ def test_a_server_that_is_not_there_may_come(door: Door) -> None:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
         problem = failure(door(url), "Hi")
     assert (problem.kind, problem.status, problem.retry) == ("connection", None, True)
+    assert problem.message.startswith("nothing listens at http://127.0.0.1:")
+    assert problem.is_permanent
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 500])

@@ -9,7 +9,8 @@ from email.utils import format_datetime
 import pytest
 
 from evalstore.providers.deadline import deadline
-from evalstore.providers.errors import clean, find_retry_after, status_error
+from evalstore.providers.errors import clean, status_error
+from evalstore.providers.rate_limits import find_retry_after
 from evalstore.values import Json
 
 
@@ -25,6 +26,9 @@ from evalstore.values import Json
         ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00"}, 0.0),
+        ({"retry-after": "Wednesday, 21-Oct-15 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "Wed Oct 21 07:28:00 2015"}, 0.0),
+        ({"retry-after": "1m30s"}, 90.0),
     ],
 )
 def test_the_wait_is_in_seconds(headers: dict[str, str], seconds: float | None) -> None:

@@ -244,3 +244,52 @@ def test_a_certificate_is_trusted_when_the_environment_names_it(
         [sys.executable, "-c", code], env=environment, capture_output=True, check=False
     )
     assert ran.stdout == b"Hi\n"
+
+
+@pytest.mark.parametrize(
+    ("base", "hint"),
+    [
+        ("", "add '/v1' to 'baseURL' of the provider"),
+        ("/v1/chat/completions", "take '/chat/completions' off 'baseURL' of the provider"),
+        ("/v1", "check the name: 'providerModelCode'"),
+    ],
+)
+def test_a_404_says_what_its_address_may_lack(
+    server: endpoint.Endpoint, base: str, hint: str
+) -> None:
+    server.reply = lambda _body: endpoint.Answer(404, b"404 page not found")
+    server.ends = ("",)
+    problem = failure(server.url.removesuffix("/v1") + base)
+    assert (hint_for("status", 404, problem.message) or "").startswith(hint)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *("Extra inputs are not permitted", "Invalid parameter: the value is too large"),
+        *("The parameter is not supported", "inputs tokens + n must be at most 4096"),
+        "Unknown name. Supported parameters are: temperature, top_p, seed",
+    ],
+)
+def test_a_word_that_names_no_parameter_is_none(message: str) -> None:
+    assert hint_for("status", 400, message) is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *("Unknown parameter: 'mood'.", "parameter 'mood' is not supported", "mood: Extra inputs"),
+        *("Unrecognized request argument supplied: mood", '{"loc": ["body", "mood"]}'),
+        *("Unsupported parameters: ['mood'], for model=m", 'Unknown name "mood" at config'),
+    ],
+)
+def test_a_parameter_is_named_in_many_ways(message: str) -> None:
+    assert hint_for("status", 400, message) == (
+        "take 'mood' out of 'providerOptions' of the model file, or of the test"
+    )
+
+
+def test_all_refused_parameters_are_named() -> None:
+    hint = hint_for("status", 400, "Unsupported parameters: 'temperature', 'top_p'") or ""
+    assert "send no temperature" in hint
+    assert "take 'topP' out" in hint

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from evalstore.providers.rate_limits import LONGEST, find_wait
+from evalstore.providers.rate_limits import LONGEST, find_told_wait, find_wait
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,17 @@ def test_seconds_since_1970_are_a_time_to_come() -> None:
     soon = datetime.now(UTC).timestamp() + 5
     assert 4 < find_wait({"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{soon}"}) <= 5
     assert 4 < find_wait({"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{soon * 1000}"}) <= 5
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        *(("try again in 1d2h.", 93_600), ("Try again in 1 day and 2 hours", 93_600)),
+        *(("try again in 1.5s", 1.5), ("try again in 500ms", 0.5), ("retry after 7 seconds", 7)),
+        *(("Try again in 3 MINUTES", 180), ("wait about 1 min", 60), ("try again in 6m0s.", 360)),
+        *(("try again in 8 storms", None), ("wait for 5 more", None)),
+        ("try again in 900 days", 366 * 86_400),
+    ],
+)
+def test_a_refusal_says_in_words_how_long_to_wait(words: str, seconds: float | None) -> None:
+    assert find_told_wait(words, []) == seconds

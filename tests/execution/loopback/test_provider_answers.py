@@ -175,7 +175,12 @@ THOUGHTS = {
     "several": ("<think>a</think>\n<think>b</think>\nParis", "Paris"),
     "one in another": ("<think>a <think>b</think> c</think>Paris", "Paris"),
     "with the mark quoted": ("<think>They ask for `</think>`.</think>Paris", "Paris"),
+    "with the mark in prose": ("<think>The tag </think> ends it.\n</think>\n\nParis", "Paris"),
+    "with the mark in code": ("<think>\n```\n</think>\n```\n</think>\nParis", "Paris"),
+    "with another end": ("<think>a</thinking>b</think>Paris", "Paris"),
+    "before a mark in the answer": ("<think>a</think>Like\n</think>\nthis", "Like\n</think>\nthis"),
     "unfinished": ("<think>\nParis, perhaps", ""),
+    "unfinished with another end": ("<think>\nIs it </thinking>Paris, perhaps", ""),
     "only thoughts": ("Paris, perhaps\n</think>", ""),
     "thinking": ("<thinking>a</thinking>Paris", "Paris"),
     "thought": ("<thought>a</thought>Paris", "Paris"),
@@ -194,6 +199,7 @@ NO_THOUGHTS = [
     "The </think> tag closes it, strip all up to </think>.",
     "Write <think> first, then </think>.\nThat is all.",
     "```\n<think>\na\n</think>\n```",
+    "The template ends so:\n```\n</think>\n```\nand goes on.",
     "No <think>why</think>",
     "analysis of the poem: fine",
 ]
@@ -338,6 +344,7 @@ REPORTED: dict[str, tuple[dict[str, Any], float]] = {
         {"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.02}},
         0.021,
     ),
+    "an own key without its part": ({"cost": 0.001, "is_byok": True}, 0.0),
     "no number": ({"cost": "0.5"}, 0.0),
     "nothing": ({}, 0.0),
 }

@@ -109,12 +109,52 @@ def test_a_refused_system_prompt_begins_the_message_of_the_user(place: Place) ->
     place.write(files)
     ran = place.run()
     assert ran.counts == (1, 1, 0)
-    assert "model 'one' refuses the role of the system" in ran.stderr
+    assert "model 'one' does not accept a system message" in ran.stderr
     bodies = asked(place)
     assert [len(body["messages"]) for body in bodies] == [2, 1, 2, 1]
     assert bodies[1]["messages"] == [{"role": "user", "content": "Be brief.\n\nHi"}]
     assert "A greeting." in bodies[3]["messages"][0]["content"]
     assert place.run().counts == (0, 0, 0)
+
+
+SYSTEM = "# 🖥️\n\nBe brief.\n\n" + TEST
+
+
+def has_system(body: dict[str, Any]) -> bool:
+    return any(message["role"] == "system" for message in body["messages"])
+
+
+def test_what_did_not_help_is_not_kept(place: Place) -> None:
+    """The request without a system message is refused as well, for its question alone."""
+
+    def reply(body: dict[str, Any]) -> Any:
+        if "How" in str(body):
+            return endpoint.failure(400, "System role not supported: nothing is", "bad")
+        return "3"
+
+    place.server.reply = reply
+    other = SYSTEM.replace("What", "How much")
+    place.write({"tests/one.md": other, "tests/two.md": SYSTEM})
+    ran = place.run()
+    assert ran.verdicts == {"pass": 1, "pending": 1}
+    assert [has_system(body) for body in asked(place)] == [True, False, True]
+    assert "does not accept" not in ran.stderr
+
+
+def test_a_limit_is_refused_by_both_names_after_the_system_role_was_refused(place: Place) -> None:
+    def reply(body: dict[str, Any]) -> Any:
+        if name := next((name for name in body if name.startswith("max_")), None):
+            order = "System role not supported" if has_system(body) else f"Unsupported: '{name}'"
+            return endpoint.failure(400, order, "bad")
+        return "3"
+
+    place.server.reply = reply
+    limited = f"---\noptions: {{maxOutputTokens: 50}}\n---\n{SYSTEM}"
+    place.write({"tests/one.md": limited})
+    assert place.run().exit_code == 3
+    (failure,) = place.stored("failures")
+    assert "'max_tokens'" in failure["message"]
+    assert len(asked(place)) == 3
 
 
 # --- the form of the answer ---------------------------------------------------------------
@@ -174,6 +214,7 @@ def test_a_refused_schema_is_asked_for_as_json_and_then_not_at_all(place: Place)
             "candidateOverrides: {temperature: null}",
         ),
         ("", "Unknown field: top_p", "providerOptions: {top_p: null}"),
+        ("", "Unknown fields: mood, tone", "take 'mood', 'tone' out of 'providerOptions'"),
         ("", "Unsupported parameter: 'seed'", "take 'seed' out of the 'options' of the test"),
         ("", "Unrecognized argument: mood", "take 'mood' out of 'providerOptions'"),
     ],

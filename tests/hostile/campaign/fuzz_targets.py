@@ -29,7 +29,8 @@ from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.verdict_reply import read_verdict
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply
-from evalstore.providers.errors import find_retry_after, status_error
+from evalstore.providers.errors import status_error
+from evalstore.providers.rate_limits import find_retry_after
 from evalstore.values import Reply
 from evalstore.workspace.model_files import read_currency, read_model, read_provider
 from evalstore.workspace.settings_reader import read_settings
