@@ -65,7 +65,9 @@ _NAMED = re.compile(
     r"|\"body\", \"([a-z]\w+)\"|([a-z]\w+): extra (?:inputs|fields)",
     re.IGNORECASE,
 )
-_TAKEN = re.compile(r"(?<!not )\b(?:supported|allowed|valid|accepted)[\w ]{0,20}:.*", re.DOTALL)
+_TAKEN = re.compile(
+    r"(?<!not )\b(?:supported|allowed|valid|accepted)[\w ]{0,20}:.*", re.DOTALL | re.I
+)
 """What follows are the names of other parameters, which the server takes."""
 
 _SCRIPT_HINT = (
