@@ -180,7 +180,8 @@ class CaseData:
     ) -> Json:
         result = view.result
         for session in view.sessions:
-            self._savings.add(session.id, session.started, session.facts.cost)
+            paid = None if session.facts.is_priced_later else session.facts.cost
+            self._savings.add(session.id, session.started, paid)
         for vote in view.judgements:
             self._savings.add(vote.id, vote.started, vote.cost)
         attempts = attempts_text(attempt.verdict for attempt in view.attempts)

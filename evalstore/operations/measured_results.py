@@ -12,8 +12,8 @@ from evalstore.operations.attempts import group_votes
 from evalstore.planning.plan import CHECKS
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.reports.group_totals import CallFacts, MeasuredResult, Spending
-from evalstore.results import Result
-from evalstore.values import RECORDED, Case
+from evalstore.results import Evaluation, Result
+from evalstore.values import RECORDED, Case, Reply
 
 if TYPE_CHECKING:
     from evalstore.judging.aggregation import JudgedSession
@@ -100,15 +100,11 @@ class ResultMeter:
             for id, cost in calls.find_judging_costs(evaluations).items()
             if keep.evaluator(cost.evaluator)
         }
-        prices.price_answers(id for id, each in spent.items() if prices.may_price(each))
-        prices.price_judgements(id for id, each in made.items() if prices.may_price_vote(each))
-        answers = {
-            id: (prices.cost_of_answer(each, id), each.seconds) for id, each in spent.items()
-        }
-        judgements: dict[str, Spending] = {
-            id: (prices.cost_of_judgement(each, id), None) for id, each in made.items()
-        }
-        return answers, judgements
+        answers = prices.costs_of_answers(spent)
+        return (
+            {id: (usd, spent[id].seconds) for id, usd in answers.items()},
+            {id: (usd, None) for id, usd in prices.costs_of_judgements(made).items()},
+        )
 
     @property
     def priced_later(self) -> int:
@@ -173,38 +169,22 @@ class CostReader:
         """The models of evaluators; checks and people have none."""
         self._free = {id for id, content in models.items() if content["provider"] in _FREE}
 
-    def may_price(self, spent: Spent) -> bool:
-        """Return whether the price of an answer was not known, and is known today."""
-        return spent.usd is None and spent.model in self._today
+    def costs_of_answers(self, spent: Mapping[str, Spent]) -> dict[str, float | None]:
+        """Return the costs of answers in the currency by id; None where one is unknown."""
+        unknown = [id for id, each in spent.items() if self._may_price(each.usd, each.model)]
+        for id, session in self._store.find_sessions(set(unknown) - self.later.keys()).items():
+            self._price(id, session.question.model, session.turns)
+        return {
+            id: self._cost(id, each.usd, each.started, each.model) for id, each in spent.items()
+        }
 
-    def may_price_vote(self, cost: JudgingCost) -> bool:
-        """Return whether the price of a judgement was not known, and is known today."""
-        return cost.usd is None and self.model_of(cost.evaluator) in self._today
-
-    def price_answers(self, ids: Iterable[str]) -> None:
-        """Price these answers at the prices of today, as far as their tokens are known."""
-        for id, session in self._store.find_sessions(set(ids) - self.later.keys()).items():
-            price = self._today[session.question.model]
-            if all(price.covers(turn.usage) for turn in session.turns):
-                turns = (price.cost(turn.usage, turn.latency).usd for turn in session.turns)
-                self.later[id] = sum(turns)
-
-    def price_judgements(self, ids: Iterable[str]) -> None:
-        """Price these judgements at the prices of today, as far as their tokens are known."""
-        for id, made in self._store.find_evaluations(set(ids) - self.later.keys()).items():
-            price = self._today[self.model_of(made.evaluator) or ""]
-            if price.covers(made.usage):
-                self.later[id] = price.cost(made.usage, made.latency).usd
-
-    def cost_of_answer(self, spent: Spent, id: str = "") -> float | None:
-        """Return the cost of an answer in the currency; None if it is unknown."""
-        usd = self.later.get(id) if spent.usd is None else spent.usd
-        return self._cost(usd, spent.started, spent.model)
-
-    def cost_of_judgement(self, cost: JudgingCost, id: str = "") -> float | None:
-        """Return the cost of a judgement in the currency; None if it is unknown."""
-        usd = self.later.get(id) if cost.usd is None else cost.usd
-        return self._cost(usd, cost.started, self.model_of(cost.evaluator))
+    def costs_of_judgements(self, made: Mapping[str, JudgingCost]) -> dict[str, float | None]:
+        """Return the costs of judgements in the currency by id; None where one is unknown."""
+        models = {id: self.model_of(each.evaluator) for id, each in made.items()}
+        unknown = [id for id, each in made.items() if self._may_price(each.usd, models[id])]
+        for id, each in self._store.find_evaluations(set(unknown) - self.later.keys()).items():
+            self._price(id, models[id] or "", [each])
+        return {id: self._cost(id, each.usd, each.started, models[id]) for id, each in made.items()}
 
     def model_of(self, evaluator: str) -> str | None:
         """Return the model version of an evaluator; None for checks and people."""
@@ -214,7 +194,16 @@ class CostReader:
         """Return whether calls of a model version without a price cost nothing."""
         return model is None or model in self._free
 
-    def _cost(self, usd: float | None, at: int, model: str | None) -> float | None:
+    def _may_price(self, usd: float | None, model: str | None) -> bool:
+        return usd is None and model in self._today
+
+    def _price(self, id: str, model: str, calls: Sequence[Reply | Evaluation]) -> None:
+        """Price a call at the price of today, if its tokens are known."""
+        if (usd := self._today[model].cost_of(calls)) is not None:
+            self.later[id] = usd
+
+    def _cost(self, id: str, usd: float | None, at: int, model: str | None) -> float | None:
+        usd = self.later.get(id) if usd is None else usd
         if usd is not None:
             return self._convert(usd, at)
         return 0.0 if self.is_free(model) else None

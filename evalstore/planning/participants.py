@@ -14,6 +14,7 @@ from evalstore.planning.cells import Candidate, Judge
 from evalstore.planning.pricing import Price, find
 from evalstore.planning.unknown_names import no_such_model
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.usage import reports_cost
 from evalstore.values import RECORDED, Evaluator, ModelVersion
 from evalstore.workspace.catalogue import is_known_kind
 from evalstore.workspace.model_files import Model, ProviderFile, bare_model
@@ -135,8 +136,8 @@ class Participants:
 
     def has_known_costs(self, id: str) -> bool:
         """Return whether the price of a model is known, or each of its answers says its cost."""
-        model = self.find_model(id, "price")
-        return self.price_of(id) is not None or model.provider.type == "openrouter"
+        provider = self.find_model(id, "price").provider
+        return self.price_of(id) is not None or reports_cost(provider.type, provider.base_url)
 
     def prices_by_version(self) -> dict[str, Price]:
         """Return today's prices of the models of the files and the settings, by their versions."""

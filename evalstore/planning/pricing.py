@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evalstore.providers.base_urls import is_local
 from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED
 from evalstore.providers.price_table import find_price
-from evalstore.results import Cost
+from evalstore.results import Cost, Evaluation
 from evalstore.values import Json, Reply, Usage
 
 if TYPE_CHECKING:
@@ -69,6 +69,12 @@ class Price:
             + seconds / 3600 * self.per_hour
         )
         return Cost(round(usd, 10), self.describe())
+
+    def cost_of(self, calls: Sequence[Reply | Evaluation]) -> float | None:
+        """Return the cost of all these calls in USD; None where tokens were not counted."""
+        if not all(self.covers(call.usage) for call in calls):
+            return None
+        return sum(self.cost(call.usage, call.latency).usd for call in calls)
 
     def describe(self) -> Json:
         """Return the price as it is stored: in USD, with the rate it was converted at."""

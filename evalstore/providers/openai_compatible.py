@@ -35,7 +35,7 @@ from evalstore.providers.errors import (
     unreadable,
 )
 from evalstore.providers.rate_limits import find_wait
-from evalstore.providers.usage import read_cost
+from evalstore.providers.usage import read_cost, reports_cost
 from evalstore.values import Json, Reply, Request
 
 
@@ -65,9 +65,7 @@ class OpenAICompatibleProvider:
             self._headers["authorization"] = f"Bearer {api_key}"
         self._api_key = api_key
         self._secrets = find_secrets(api_key)
-        self._reports_usd = kind == "openrouter" or f".{host_of(base_url)}".endswith(
-            ".openrouter.ai"
-        )
+        self._reports_usd = reports_cost(kind, base_url)
         self._supports_structured_outputs = supports_structured_outputs
         # OpenAI's reasoning models refuse the old name, which all other models need.
         self._limit_name = "max_completion_tokens" if kind == "openai" else "max_tokens"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalstore.providers.base_urls import host_of
 from evalstore.values import Json, Usage
 
 _MOST_TOKENS = 10**9
@@ -43,6 +44,12 @@ def read_usage(usage: Json, *, is_empty: bool) -> Usage:
         )
         or None,
     )
+
+
+def reports_cost(kind: str, base_url: str | None) -> bool:
+    """Return whether answers say what they cost: at OpenRouter, by its kind or its address."""
+    is_there = base_url is not None and f".{host_of(base_url)}".endswith(".openrouter.ai")
+    return kind == "openrouter" or is_there
 
 
 def read_cost(document: Json) -> float | None:

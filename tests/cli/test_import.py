@@ -185,7 +185,7 @@ def judging(workspace: Path, answer: str) -> None:
     [
         ('{"reasoning": "It is right.", "choice": "A"}', "pass"),
         ('{"reasoning": "", "choice": "B"}', "fail"),
-        ("Hm?", "fail"),
+        ("Hm?", "fail"),  # the lowest score, as there
     ],
 )
 def test_a_model_grades_as_in_openai_evals(

@@ -191,6 +191,7 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     answer = next((name for name in _ANSWERS if str(eval_type).startswith(name)), None)
     if answer is None:
         raise EvalNotTakenError("neither the eval nor its judge has an 'eval_type'")
+    # There, too, a choice that cannot be read has the lowest score.
     reading: dict[str, Json] = {"answer": answer, "invalid": "lowest"}
     if not spec.get("choice_scores"):
         reason = "choices are only counted there: here all of them pass, unless you shorten 'pass'"

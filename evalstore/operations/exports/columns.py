@@ -49,6 +49,10 @@ COLUMNS = (
     ExportColumn("judgements", "integer", "", "the number of judgements that count"),
     ExportColumn("cost", "number", "USD", "the cost of the answers"),
     ExportColumn("judgingCost", "number", "USD", "the cost of the judgements"),
+    ExportColumn(
+        *("pricedLater", "integer", ""),
+        "the answers and judgements at the price of today, as theirs was not known",
+    ),
     ExportColumn("latency", "number", "seconds", "the mean duration of the answers"),
     ExportColumn("test", "text", "id", "the version of the test"),
     ExportColumn("evaluation", "text", "id", "the version of the evaluation"),

@@ -123,6 +123,7 @@ def _describe(row: Row) -> str:
         "judgement": " ".join(row["evaluations"]),
         "cost": money(row["cost"]),
         "judging": money(row["judgingCost"]),
+        "at the price of today": row["pricedLater"],
     }
     lines = [f"{name}: {value}" for name, value in about.items() if value]
     return "\n".join([*lines, "", row["answer"] or "(no answer)"])

@@ -53,7 +53,7 @@ def open_export(location: Location, revision: str) -> Iterator[Export]:
 
 def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]]) -> Iterator[Row]:
     started, store = iso(run.started), project.store
-    prices = CostReader(store)
+    prices = CostReader(store, prices=project.prices_by_version())
     while batch := list(islice(results, _AT_ONCE)):
         answers = store.find_answers(cell.sessions[0] for cell, _ in batch if cell.sessions)
         judgements = store.find_judging_costs(
@@ -66,8 +66,10 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
         questions = read_last_messages(
             project.versions.load("test", [cell.test for cell, _ in batch])
         )
-        costs = {id: prices.cost_of_answer(spending) for id, spending in spent.items()}
-        judging_costs = {id: prices.cost_of_judgement(cost) for id, cost in judgements.items()}
+        costs, judging_costs = (
+            prices.costs_of_answers(spent),
+            prices.costs_of_judgements(judgements),
+        )
         feedback = {id: cost.feedback for id, cost in judgements.items() if cost.feedback}
         names = name_prompts_of_cases(project, (case for _, case in batch))
         for cell, case in batch:
@@ -91,6 +93,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
                 "judgements": len(cell.evaluations),
                 "cost": _sum_costs(cell.sessions, costs),
                 "judgingCost": _sum_costs(cell.evaluations, judging_costs),
+                "pricedLater": len(prices.later.keys() & {*cell.sessions, *cell.evaluations}),
                 "latency": _mean_seconds(cell.sessions, spent),
                 "test": cell.test,
                 "evaluation": cell.evaluation,

@@ -77,6 +77,7 @@ class AnswerReader:
     def __init__(self, project: Project, run: Run) -> None:
         self._project, self._store, self.run = project, project.store, run
         self._versions = VersionReader(project.store, project.reading.contents)
+        self._prices = project.prices_by_version()
         self._names: dict[str, tuple[str, bool]] = {}
         self._free: dict[str, bool] = {}
         """By model version: whether its answers cost nothing."""
@@ -142,7 +143,9 @@ class AnswerReader:
                         session.started,
                         tuple(map(answer_text, session.turns)),
                         session_facts(
-                            session, is_scripted=self._free.get(session.question.model, False)
+                            session,
+                            is_scripted=self._free.get(session.question.model, False),
+                            prices=self._prices,
                         ),
                     )
                     for key in result.sessions

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
@@ -11,7 +12,10 @@ from evalstore.planning.open_project import open_catalogue
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from evalstore.planning.options import Location
+    from evalstore.planning.pricing import Price
     from evalstore.results import Session
 
 
@@ -50,18 +54,25 @@ def read_session_facts(location: Location, session: Session, *, is_scripted: boo
     if facts.cost is not None or facts.origin == RECORDED:
         return facts
     with suppress(EvalstoreError), open_catalogue(location) as project:
-        price = project.prices_by_version().get(session.question.model)
-        if price and all(price.covers(turn.usage) for turn in session.turns):
-            usd = sum(price.cost(turn.usage, turn.latency).usd for turn in session.turns)
-            return replace(facts, cost=usd, is_priced_later=True)
+        prices = project.prices_by_version()
+        return session_facts(session, is_scripted=is_scripted, prices=prices)
     return facts
 
 
-def session_facts(session: Session, *, is_scripted: bool = False) -> SessionFacts:
+def session_facts(
+    session: Session,
+    *,
+    is_scripted: bool = False,
+    prices: Mapping[str, Price] = MappingProxyType({}),
+) -> SessionFacts:
     """Return the tokens, cost, time and options of a session.
 
-    Answers of a model that `is_scripted` cost nothing by default.
+    Answers of a model that `is_scripted` cost nothing by default. `prices` are those of today by
+    model version, for a session whose price was not known.
     """
+    cost = session.cost.usd if session.cost else 0.0 if is_scripted else None
+    price = prices.get(session.question.model) if cost is None else None
+    later = price.cost_of(session.turns) if price and session.origin != RECORDED else None
     usages = [turn.usage for turn in session.turns]
 
     def total(name: str) -> int | None:
@@ -78,7 +89,7 @@ def session_facts(session: Session, *, is_scripted: bool = False) -> SessionFact
         output_tokens=total("output_tokens"),
         cached_tokens=total("cached_tokens"),
         reasoning_tokens=total("reasoning_tokens"),
-        cost=session.cost.usd if session.cost else 0.0 if is_scripted else None,
+        cost=cost if later is None else later,
         latency=sum(turn.latency for turn in session.turns),
         temperature=session.question.temperature,
         seed=session.question.seed,
@@ -88,4 +99,5 @@ def session_facts(session: Session, *, is_scripted: bool = False) -> SessionFact
             dict.fromkeys(turn.resolved_model for turn in session.turns if turn.resolved_model)
         ),
         is_simulated=is_scripted,
+        is_priced_later=later is not None,
     )
