@@ -91,7 +91,7 @@ def _put_together(parts: _Parts, arguments: CheckArguments) -> dict[str, Json]:
 def _unknown_settings_first(
     name: str, kind: CheckType, given: Iterable[str], line: int | None
 ) -> Iterator[None]:
-    """Where the settings of a check have a problem, raise that of an unknown name if there is one.
+    """Raise the problem of an unknown name, if there is one, in place of another of the settings.
 
     A misspelt setting is usually the cause: the one it was meant to be is missing.
     """

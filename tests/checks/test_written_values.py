@@ -194,6 +194,7 @@ def test_separators_of_thousands_are_read_with_commas_and_else_nothing_is(
 )
 def test_a_number_that_has_no_one_meaning_is_not_read_in_part(text: str) -> None:
     assert last_number(text, commas=True) is None
+    assert last_number(text) is None
 
 
 @pytest.mark.parametrize("text", ["1,2,3", "1, 2, 3", "2020\u00a03", "72, then 3", "1 2 3"])
@@ -225,6 +226,16 @@ def test_digits_inside_a_word_are_no_number(text: str) -> None:
             "10<sup>8</sup>",
         ),
         *("½", "2½", "2 ½", "0x1F", "1920x1080", "4f3a2b", "192.168.1.10", "CO2", "1010_2"),
+        *(
+            "3/4",
+            "1 3/4 cups",
+            "1/2.5",
+            "10/12/2024",
+            "at 14:30",
+            "2:1",
+            r"\frac{3}{4}",
+            "3\\times10^8",
+        ),
     ],
 )
 def test_a_number_in_another_form_is_not_read_in_part(text: str) -> None:

@@ -45,21 +45,21 @@ _SEPARATOR = rf"['’ʼ٬_{_THIN}]|\{{,\}}|\\[,;:! ]|,\\! ?|\{{\\,\}}"
 _FRACTION = "[¼-¾⅐-⅞↉]"
 _OTHER_FORM = (
     rf"[ {_THIN}]?{_FRACTION}|[⁰¹²³⁴-⁹⁺⁻]|\^\{{?[({_MINUS}]?\w|(?:\*\*|_)\{{?[{_MINUS}]?\d|<su[pb]>"
-    rf"|[ {_THIN}]?[xX]\d|(?![{_LETTER}]{{1,3}}[23](?![{_LETTER}\d]))[{_LETTER}]+\d"
+    rf"|[ {_THIN}]?[xX]\d|(?:[/:]\d[\d.,]*)+|\}}\{{[{_MINUS}]?\d"
+    rf"|(?![{_LETTER}]{{1,3}}[23](?![{_LETTER}\d]))[{_LETTER}]+\d"
 )
-"""What makes a number a part of something that is not read: 2½, 10⁶, 10^8, 3x10, 0x1F, 4f3a."""
-_TOKENS = (
+"""What makes a number a part of something that is not read: 2½, 10⁶, 10^8, 3x10, 0x1F, 3/4."""
+_NUMBER = re.compile(
     rf"(?P<sign>{_SIGN})?(?P<currency>{_CURRENCY})?(?:(?P<number>"
     rf"(?P<parted>\d{{1,3}}(?P<by>{_SEPARATOR})\d{{3}}(?:(?P=by)\d{{3}})*(?!\d)(?P<decimals>[.,]\d+)?)"
-    rf"|(?P<spaced>\d{{1,3}}(?: \d{{3}})+(?!\d)SPACED)"
+    rf"|(?P<spaced>\d{{1,3}}(?: \d{{3}})+(?!\d))"
     rf"|(?:\d+|(?<![{_LETTER}\d.])\.\d+)(?:[.,]\d+)*)"
     rf"(?P<power>[eE][+{_MINUS}]?\d+(?![{_LETTER}\d_]))?(?P<other>(?:{_OTHER_FORM})[\w^{{}}]*)?"
     rf"|(?P<fraction>{_FRACTION}))"
     # A word with digits in it is not a number, except for one that begins with digits.
+    rf"|\\(?:times|cdot)"
     rf"|[{_LETTER}](?:[{_LETTER}\d]|(?<=\d)\.(?=\d)|(?:[_^]|<su[pb]>)\{{?[{_MINUS}]?(?=\w)|_)*"
 )
-_NUMBER = re.compile(_TOKENS.replace("SPACED", "(?!)"))
-_WITH_COMMAS = re.compile(_TOKENS.replace("SPACED", ""))
 _DIGIT = re.compile(rf"\d|{_FRACTION}")
 _PLAIN = re.compile(r"\d*\.?\d+\Z")
 _THOUSANDS = re.compile(
@@ -81,12 +81,11 @@ def last_number(text: str, *, commas: bool = False) -> Decimal | None:
 
 def find_last_number(text: str, *, commas: bool = False) -> tuple[Decimal, int] | None:
     """Return the last number in a text as `last_number` reads it, and the index of its start."""
-    pattern = _WITH_COMMAS if commas else _NUMBER
     end = len(text)
     while end > 0:  # no number has a line end in it, so the last line with a number is enough
         start = text.rfind("\n", 0, end) + 1
         if _DIGIT.search(text, start, end):
-            tokens = pattern.finditer(text, start, end)
+            tokens = _NUMBER.finditer(text, start, end)
             numbers = [token for token in tokens if token["number"] or token["fraction"]]
             if numbers:
                 value = _value(numbers[-1], commas=commas)
@@ -150,7 +149,7 @@ def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float | 
 def as_number(value: Json, *, commas: bool = False) -> int | float | str | None:
     """Return a value or text as a number, as `plain_number` does; None if it is not finite."""
     if isinstance(value, str):
-        token = (_WITH_COMMAS if commas else _NUMBER).fullmatch(value.strip())
+        token = _NUMBER.fullmatch(value.strip())
         is_number = token and not token["currency"] and (token["number"] or token["fraction"])
         number = _value(token, commas=commas, lists=False) if token and is_number else None
     elif isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
