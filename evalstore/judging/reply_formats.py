@@ -27,6 +27,7 @@ from evalstore.judging.verdict_reply import (
     ask_again_with,
     ask_for_code,
     object_schema,
+    read_text,
     read_verdict,
     storable_text,
     undecided_reply,
@@ -221,7 +222,7 @@ class Choices(_ByCheck):
                 f"the judge's choice is {shorten(named)}, which is none of the choices"
             )
         score = self.check.get("scores", {}).get(choice)
-        return self._result(choice, score, value.get(_REASONS))
+        return self._result(choice, score, read_text(value, _REASONS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +269,8 @@ class Scores(_Scored):
         """Read the score that the judge gives; raises `Unreadable`."""
         value = read_object(finished_text(reply), self._fields(), code)
         score = value.get("score")
-        return self._scored(
-            self._captured(score.strip()) if isinstance(score, str) else score, value.get(_REASONS)
-        )
+        score = self._captured(score.strip()) if isinstance(score, str) else score
+        return self._scored(score, read_text(value, _REASONS))
 
     def _captured(self, text: str) -> Json:
         """Return what the pattern captures in all of a text, as a number if it is one."""

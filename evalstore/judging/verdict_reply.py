@@ -93,11 +93,22 @@ def read_verdict(reply: Reply, code: str | None = None, asked: Collection[str] =
         raise Unreadable(f"{words}: one contradicts the other")
     return JudgeReply(
         "pass" if passed else "fail",
-        feedback=storable_text(verdict.get("feedback")),
+        feedback=read_text(verdict, "feedback"),
         score=None if score is None else float(score),
-        label=storable_text(verdict.get("label"))[:LONGEST_LABEL] or None,
-        reasoning=storable_text(verdict.get("reasoning")),
+        label=read_text(verdict, "label")[:LONGEST_LABEL] or None,
+        reasoning=read_text(verdict, "reasoning"),
     )
+
+
+def read_text(members: Mapping[str, Json], name: str) -> str:
+    """Return a text of an object, empty without one.
+
+    Raises `Unreadable` for an object or a list, which could say the opposite of the verdict.
+    """
+    text = members.get(name)
+    if isinstance(text, dict | list):
+        raise Unreadable(f"the judge's '{name}' is {_shown(text)}, not a text", is_structured=False)
+    return storable_text(text)
 
 
 def _is_share(value: Json) -> bool:

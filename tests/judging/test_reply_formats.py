@@ -88,6 +88,17 @@ def test_an_object_of_a_choice_has_no_other_keys_and_the_code() -> None:
 SCORE: dict[str, Json] = {**SCALE, "parser": {"regex": "SCORE: ([1-5])", "min": 1, "max": 5}}
 
 
+@pytest.mark.parametrize(
+    ("judge", "reply"),
+    [
+        (AB, '{"reasoning": {"choice": "B"}, "choice": "A"}'),
+        (SCORE, '{"reasoning": [1], "score": 4}'),
+    ],
+)
+def test_reasons_are_no_object(judge: Json, reply: str) -> None:
+    assert "the judge's 'reasoning' is a" in reason(judge, reply)
+
+
 @pytest.mark.parametrize("score", [4, 4.0, "4", "SCORE: 4", " SCORE: 4\n"])
 def test_a_score_is_a_number_or_what_a_pattern_captures_in_all_of_the_text(score: Any) -> None:
     assert read(SCORE, scored(score)).score == 0.75

@@ -99,6 +99,13 @@ def test_a_key_that_was_not_asked_for_makes_an_object_unreadable(
         read_verdict(Reply(f'{{{named}"pass": true, {member}}}'), code)
 
 
+@pytest.mark.parametrize("name", ["reasoning", "feedback", "label"])
+@pytest.mark.parametrize("value", ['{"pass": false}', '["no"]'])
+def test_a_key_for_a_text_holds_no_object(name: str, value: str) -> None:
+    with pytest.raises(Unreadable, match=f"the judge's '{name}' is an? (object|list), not a text"):
+        read_verdict(Reply(f'{{"pass": true, "{name}": {value}}}'), None, ("label",))
+
+
 def test_a_code_that_looks_like_a_number_may_be_one() -> None:
     assert read_verdict(Reply('{"code": 1234, "pass": true}'), "1234").verdict == "pass"
 
